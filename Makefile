@@ -1,0 +1,85 @@
+# Needs Python 3.11 or newer and make; everything else is fetched, pinned and hashed, into this folder.
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+PY := $(VENV)/bin/python
+BENCH_PY := $(BENCH_VENV)/bin/python
+
+PIP := -m pip --disable-pip-version-check --quiet
+COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header
+# What a requirement file must never hold: an address, a host option or a path of somebody's machine.
+ADDRESS := ://|^ *--(index|extra|find|trusted)|file:|(^| )[~/]
+NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt; then echo 'an address or a path in a requirement file' >&2; exit 1; fi
+
+# An environment of $(1) from the hashed files $(2): uv if pip can fetch it, else pip alone.
+define environment
+	@test -x $(1)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say: make PYTHON=python3.11")'
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@echo "setting up $(1) from $(2)"
+	@if $(1)/bin/python $(PIP) install --require-hashes --only-binary :all: -r requirements-uv.txt && \
+	  $(1)/bin/uv pip install --quiet --python $(1)/bin/python --require-hashes $(addprefix -r ,$(2)); then :; else \
+	  echo "uv is not usable here: pip does it, more slowly"; \
+	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
+endef
+
+.PHONY: help install run test check bench mutants lock clean
+
+help:
+	@echo "make install   everything into $(VENV)"
+	@echo "make run       set up and list the sessions of the default store"
+	@echo "make test      set up and run every test, PostgreSQL included"
+	@echo "make check     ruff, mypy, import-linter, requirement files"
+	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
+	@echo "make mutants   break the code on purpose and see the tests notice"
+	@echo "make lock      renew the pinned requirements"
+	@echo "make clean     remove environments and caches"
+
+# `make run` needs no more than this: the sources are used where they lie.
+$(VENV)/.runtime: requirements.txt requirements-uv.txt
+	$(call environment,$(VENV),requirements.txt)
+	@touch $@
+
+# The editable install is built by flit_core, pinned with the development packages: nothing unpinned is fetched.
+$(VENV)/.ready: requirements.txt requirements-dev.txt requirements-uv.txt pyproject.toml
+	$(call environment,$(VENV),requirements.txt requirements-dev.txt)
+	@$(PY) $(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@touch $(VENV)/.runtime $@
+
+$(BENCH_VENV)/.ready: requirements-bench.txt requirements-uv.txt
+	$(call environment,$(BENCH_VENV),requirements-bench.txt)
+	@touch $@
+
+install: $(VENV)/.ready
+	@$(PY) -m compileall -q src
+
+run: $(VENV)/.runtime
+	PYTHONPATH=src $(PY) -m recollect list
+
+test: $(VENV)/.ready
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(NO_ADDRESS)
+
+bench: $(BENCH_VENV)/.ready
+	PYTHONPATH=src $(BENCH_PY) -m bench $(ARGS)
+
+mutants: $(VENV)/.ready
+	$(PY) -m tests.mutants $(ARGS)
+
+lock: $(VENV)/.ready
+	$(COMPILE) $(UPGRADE) -o requirements.txt requirements.in
+	$(COMPILE) $(UPGRADE) -o requirements-dev.txt requirements-dev.in
+	$(COMPILE) $(UPGRADE) -o requirements-bench.txt requirements-bench.in
+	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
+	$(NO_ADDRESS)
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,20 @@
+"""The parts of the benchmark. A new part is one file and one line in `PARTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.meter import Meter
+from bench.parts import appending, histories, importing, listing, on_postgres, searching
+from bench.results import Part
+from bench.sizes import Sizes
+
+PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
+    "append": appending.run,
+    "history": histories.run,
+    "list": listing.run,
+    "search": searching.run,
+    "postgres": on_postgres.run,
+    "import": importing.run,
+}

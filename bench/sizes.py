@@ -1,0 +1,82 @@
+"""How much is measured: the full size, and a small one that only shows that everything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The numbers of one run. A slice is what one contender does before the next one has its turn."""
+
+    append_rounds: int
+    append_slice: int
+    # For a peer whose every append rewrites the whole conversation: all its slices together stay small.
+    quadratic_slice: int
+    writers: int
+    history: int
+    history_rounds: int
+    long_history: int
+    last_calls: int
+    list_sizes: tuple[int, ...]
+    peer_list_sizes: tuple[int, ...]
+    list_rounds: int
+    list_calls: int
+    search_messages: int
+    search_sessions: int
+    search_rounds: int
+    search_calls: int
+    postgres_rounds: int
+    postgres_slice: int
+    postgres_history: int
+    postgres_sessions: tuple[int, ...]
+    import_runs: int
+
+
+FULL = Sizes(
+    append_rounds=50,
+    append_slice=100,
+    quadratic_slice=20,
+    writers=8,
+    history=10_000,
+    history_rounds=15,
+    long_history=100_000,
+    last_calls=50,
+    list_sizes=(1_000, 10_000, 100_000, 1_000_000),
+    peer_list_sizes=(1_000, 10_000),
+    list_rounds=15,
+    list_calls=20,
+    search_messages=1_000_000,
+    search_sessions=10_000,
+    search_rounds=15,
+    search_calls=10,
+    postgres_rounds=30,
+    postgres_slice=50,
+    postgres_history=10_000,
+    postgres_sessions=(1_000, 50_000),
+    import_runs=9,
+)
+
+QUICK = Sizes(
+    append_rounds=6,
+    append_slice=24,
+    quadratic_slice=8,
+    writers=8,
+    history=500,
+    history_rounds=4,
+    long_history=2_000,
+    last_calls=10,
+    list_sizes=(1_000, 2_500),
+    peer_list_sizes=(100, 400),
+    list_rounds=4,
+    list_calls=5,
+    search_messages=5_000,
+    search_sessions=100,
+    search_rounds=4,
+    search_calls=3,
+    postgres_rounds=4,
+    postgres_slice=16,
+    postgres_history=500,
+    postgres_sessions=(200, 800),
+    import_runs=3,
+)

@@ -1,0 +1,20 @@
+"""The command `recollect`: a look at the arguments before anything slow is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; ends the process."""
+    os.umask(0o077)  # whatever this program writes is for its user alone
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    from recollect.cli import app
+
+    app.main(given, prog_name="recollect")
+
+
+if __name__ == "__main__":
+    main()

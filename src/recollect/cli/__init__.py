@@ -1,0 +1,104 @@
+"""The command line: a table of commands, each in a module of its own that is imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from recollect import __version__
+from recollect.cli import exits
+
+
+class Listed(NamedTuple):
+    """A command as the overview shows it: the module that has it as `run`, and one line of help."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Listed] = {
+    "list": Listed("recollect.cli.list", "Sessions, newest activity first."),
+    "show": Listed("recollect.cli.show", "One session and what was said in it."),
+    "search": Listed("recollect.cli.search", "Find sessions by what was said in them."),
+    "new": Listed("recollect.cli.new", "Make an empty session."),
+    "append": Listed("recollect.cli.append", "Add a message to a session."),
+    "rename": Listed("recollect.cli.rename", "Give a session a title."),
+    "tag": Listed("recollect.cli.tag", "Add and remove tags."),
+    "archive": Listed("recollect.cli.archive", "Put sessions away, or take them back."),
+    "pin": Listed("recollect.cli.pin", "Pin sessions, so that pruning never touches them."),
+    "fork": Listed("recollect.cli.fork", "Start a new session from a point of another."),
+    "rewind": Listed("recollect.cli.rewind", "Go back to an earlier message."),
+    "checkpoints": Listed("recollect.cli.checkpoints", "Earlier states that a session can go back to."),
+    "restore": Listed("recollect.cli.restore", "Go back to a checkpoint."),
+    "erase": Listed("recollect.cli.erase", "Blank one message for good."),
+    "delete": Listed("recollect.cli.delete", "Delete sessions for good."),
+    "move": Listed("recollect.cli.move", "Say that a folder is now elsewhere."),
+    "export": Listed("recollect.cli.export", "Write sessions as JSON lines."),
+    "import": Listed("recollect.cli.import_", "Read sessions from an export."),
+    "prune": Listed("recollect.cli.prune", "Put old sessions away, by policy."),
+    "stats": Listed("recollect.cli.stats", "Numbers about sessions and store."),
+    "backup": Listed("recollect.cli.backup", "Copy the whole store while it is in use."),
+    "doctor": Listed("recollect.cli.doctor", "Check the store and mend what is derived."),
+    "watch": Listed("recollect.cli.watch", "Follow changes as they happen."),
+    "completion": Listed("recollect.cli.completion", "The completion script of a shell."),
+}
+
+
+class Commands(click.Group):
+    """The group over `COMMANDS`: overview and completion come from the table, errors end in one place."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(COMMANDS[cmd_name].module).run
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [name for name in COMMANDS if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=COMMANDS[name].help) for name in named]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever reads has enough, as in `recollect list | head`
+            exits.silence(sys.stdout)
+            return exits.OK
+
+    def main(  # type: ignore[override]  # never returns, whatever the mode
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command and end the process with its exit code."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name or "recollect", **extra)
+        except Exception as error:  # noqa: BLE001 - the one place that words every failure
+            code = exits.report(error)
+        sys.exit(code if isinstance(code, int) else exits.OK)
+
+
+@click.command(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="recollect")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Recollect keeps every conversation with every agent.
+
+    Sessions may be named by any beginning of their id that fits only one. `recollect COMMAND --help` tells more about
+    a command.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,99 @@
+"""What every command shares: `--json`, `--store`, examples in its help, an open store, session ids."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from recollect import wiring
+from recollect.cli.output import Output, clean
+from recollect.errors import RecollectError
+from recollect.limits import LIST_PAGE
+from recollect.model import LOCAL, Filter
+from recollect.service import Sessions
+from recollect.settings import STORE, read_settings
+
+Work = Callable[..., Awaitable[int | None]]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+_store_option = click.option(
+    "--store", metavar="URL", help=f"The store: a URL, or the path of an SQLite file.  [env: {STORE}]"
+)
+
+
+def command(*examples: str) -> Callable[[Work], click.Command]:
+    """Make a command of `async def run(sessions, out, …)`; what it returns, if anything, is the exit code."""
+
+    def decorate(work: Work) -> click.Command:
+        @functools.wraps(work)
+        def run(store: str | None, as_json: bool, **given: Any) -> int | None:
+            return asyncio.run(
+                _with_sessions(store, lambda sessions: work(sessions, Output(as_json=as_json), **given))
+            )
+
+        return click.command(epilog=shown_examples(examples))(json_option(_store_option(run)))
+
+    return decorate
+
+
+def shown_examples(examples: tuple[str, ...]) -> str:
+    """Examples as they stand at the end of a command's help."""
+    return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in examples)))
+
+
+def store_url(given: str | None) -> str:
+    """The URL of the store that is meant; a path is the SQLite file there."""
+    named = given or os.environ.get(STORE)
+    if not named:
+        settings = read_settings()
+        _private_folder(settings.data_dir)
+        return settings.store
+    return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
+
+
+async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[Any]]) -> Any:
+    async with wiring.open(store_url(store)) as sessions:
+        return await work(sessions)
+
+
+def _private_folder(folder: Path) -> None:
+    """Make the folder if it is not there, for its owner alone whatever the umask."""
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o700)
+
+
+def _complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The caller's newest sessions whose id begins so; nothing at all when the store cannot tell."""
+
+    async def newest(sessions: Sessions) -> list[CompletionItem]:
+        page = await sessions.find(LOCAL, Filter(archived="include"), limit=LIST_PAGE)
+        fitting = (session for session in page.sessions if session.id.startswith(incomplete))
+        return [
+            CompletionItem(each.id, help=clean(each.title or ""))
+            for each in fitting
+            if clean(each.id) == each.id
+        ]
+
+    try:
+        found: list[CompletionItem] = asyncio.run(_with_sessions(ctx.params.get("store"), newest))
+    except (RecollectError, OSError):
+        return []
+    return found
+
+
+session_argument = click.argument("session", shell_complete=_complete_session)
+sessions_argument = click.argument(
+    "named", metavar="SESSION...", nargs=-1, required=True, shell_complete=_complete_session
+)

@@ -1,0 +1,24 @@
+"""A bar on stderr while something takes long, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def progress(label: str, total: int | None, *, hidden: bool = False) -> Iterator[Advance]:
+    """Show a bar that moves with each call of what comes out; without a total it only says that work goes on."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, markup=False, highlight=False)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda step: bar.advance(task, step)

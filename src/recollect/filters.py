@@ -1,0 +1,88 @@
+"""What a filter means, for one session. Stores may answer from an index; the answer must be the same. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+
+from recollect import words
+from recollect.errors import InvalidCwd, InvalidInput
+from recollect.limits import CWD_CHARS, checked_length
+from recollect.model import STATUSES, Filter, Session
+from recollect.words import Term
+
+
+def normal_cwd(cwd: str) -> str:
+    """The one spelling of an absolute path: no double or trailing slashes, no `.` and `..`."""
+    if not isinstance(cwd, str) or not cwd.startswith("/"):
+        raise InvalidCwd(f"a working directory must be an absolute path, not {cwd!r}")
+    if "\0" in cwd:
+        raise InvalidCwd("a working directory cannot contain NUL")
+    checked_length(cwd, CWD_CHARS, "a working directory")
+    path = posixpath.normpath(cwd)
+    return path[1:] if path.startswith("//") else path
+
+
+def normal_filter(given: Filter) -> Filter:
+    """The filter with its values checked and spelled the one way."""
+    if given.archived not in ("exclude", "include", "only"):
+        raise InvalidInput(f"archived is exclude, include or only, not {given.archived!r}")
+    if given.status is not None and given.status not in STATUSES:
+        raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {given.status!r}")
+    cwd = None if given.cwd is None else normal_cwd(given.cwd)
+    return Filter(
+        cwd=cwd,
+        agent_id=given.agent_id,
+        channel=given.channel,
+        source=given.source,
+        status=given.status,
+        tags=tuple(sorted(set(given.tags))),
+        text=given.text or None,
+        archived=given.archived,
+        pinned=given.pinned,
+        created_after=given.created_after,
+        created_before=given.created_before,
+        updated_after=given.updated_after,
+        updated_before=given.updated_before,
+    )
+
+
+def title_text(session: Session) -> str:
+    """The text under which a session's title is found: the title and the earlier ones."""
+    return "\n".join(filter(None, (session.title, *session.earlier_titles)))
+
+
+def title_tokens(session: Session) -> list[str]:
+    """The tokens of `title_text`."""
+    return words.tokens(words.searchable(title_text(session)))
+
+
+def text_terms(given: Filter) -> tuple[Term, ...]:
+    """The terms that `text` asks for, all of which the title must have."""
+    return words.parse_query(given.text).terms if given.text else ()
+
+
+def passes(session: Session, given: Filter) -> bool:
+    """Whether the session is one that the (normal) filter asks for."""
+    equal = (
+        (given.cwd, session.cwd),
+        (given.agent_id, session.agent_id),
+        (given.channel, session.channel),
+        (given.source, session.source),
+        (given.status, session.status),
+        (given.pinned, session.pinned),
+    )
+    if any(want is not None and want != have for want, have in equal):
+        return False
+    if given.archived != "include" and session.archived != (given.archived == "only"):
+        return False
+    if not set(given.tags) <= set(session.tags):
+        return False
+    if not _within(session.created_at, given.created_after, given.created_before):
+        return False
+    if not _within(session.updated_at, given.updated_after, given.updated_before):
+        return False
+    return not given.text or words.matches(text_terms(given), title_tokens(session))
+
+
+def _within(at: int, after: int | None, before: int | None) -> bool:
+    return (after is None or at >= after) and (before is None or at < before)

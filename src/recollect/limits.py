@@ -1,0 +1,41 @@
+"""The published limits. Going beyond one is a `TooLarge` or `InvalidLimit`, and nothing is done."""
+
+from __future__ import annotations
+
+from recollect.errors import InvalidLimit, TooLarge
+
+ENTRY_BYTES = 16 * 1024 * 1024
+ENTRIES_PER_APPEND = 10_000
+LIST_PAGE = 500
+HISTORY_PAGE = 10_000
+SEARCH_PAGE = 100
+CHANGES_PAGE = 1_000
+ROWS_EXAMINED = 5_000
+HITS_EXAMINED = 5_000
+SEARCH_WALK = 1_000
+MORE_CAP = 99
+
+TITLE_CHARS = 500
+EARLIER_TITLES = 20
+TAGS = 64
+TAG_CHARS = 100
+CWD_CHARS = 4_096
+DIRECTORIES = 64
+NAME_CHARS = 500
+META_BYTES = 1024 * 1024
+KEY_CHARS = 500
+LOG_ENTRIES = (1 << 24) - 1
+
+
+def checked_limit(value: int, most: int) -> int:
+    """`value` if it is between 1 and `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidLimit(f"a limit must be between 1 and {most}, not {value!r}")
+    return value
+
+
+def checked_length(text: str, most: int, what: str) -> str:
+    """`text` if it has at most `most` characters."""
+    if len(text) > most:
+        raise TooLarge(f"{what} may have at most {most} characters, this one has {len(text)}")
+    return text

@@ -1,0 +1,321 @@
+"""The storage port: what a store must be able to do. The docstrings are the contract.
+
+The rules of the product live in the service; a store keeps tables. All work happens inside `Store.read` and
+`Store.write`, which take a coroutine function and run it in one transaction. Such a function awaits nothing but the
+transaction it is given, may be run more than once (after a conflict), and so has no other effect.
+
+Everything a transaction returns belongs to the owner it was asked for. Numbers (`num`, `log`, `seq`, document
+numbers) are the store's own and never leave the program; a session's `num` is also the number of its own log and is
+never used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from recollect.model import Change, Checkpoint, Entry, Fact, Filter, Json, Lease, Session
+from recollect.spans import Place, Span, Spans, Stretch
+from recollect.words import Term
+
+T = TypeVar("T")
+Now = Callable[[], int]
+
+CURRENT = ""
+"""The name under which a session's present spans are kept; checkpoints have theirs under their id."""
+
+
+class Totals(NamedTuple):
+    """Running sums within a log, up to and including an entry. Cost is in millionths of a dollar."""
+
+    tokens: int = 0
+    errors: int = 0
+    cost: int = 0
+    bytes: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Their sum."""
+        return Totals(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other: Totals) -> Totals:
+        """Their difference."""
+        return Totals(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A session with what only the program sees.
+
+    `order_at` is `updated_at`, not later than the moment it was written: lists are ordered by `(order_at, id)`.
+    `head` and `totals` are those of the session's own log. `change` is the number of its newest change.
+    """
+
+    num: int
+    owner: str
+    session: Session
+    order_at: int
+    head: int = 0
+    totals: Totals = Totals()
+    lease: Lease | None = None
+    change: int = 0
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry ready to be stored: `payload` is its exact bytes, `totals` the running sums including it."""
+
+    entry: Entry
+    payload: bytes
+    seq: int
+    totals: Totals
+
+
+class ListKey(NamedTuple):
+    """A position in the order of lists (both falling)."""
+
+    order_at: int
+    id: str
+
+
+class Scan(NamedTuple):
+    """Part of a list: the records that pass, the last key that was looked at, and whether the list ends there."""
+
+    records: list[Record]
+    last: ListKey | None
+    ended: bool
+
+
+class Match(NamedTuple):
+    """A document that matches: an entry (`place`) or a session's titles (`place` is None, `num` the session)."""
+
+    number: int
+    num: int
+    place: Place | None
+
+
+class Memo(NamedTuple):
+    """What an idempotency key was used for."""
+
+    digest: bytes
+    answer: bytes
+    at: int
+
+
+class RawCopy(NamedTuple):
+    """The exact bytes of a source file, kept beside the session read from it."""
+
+    name: str
+    data: bytes
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What `doctor` found: `problems` need a person, `repaired` was derived data and is whole again."""
+
+    checked: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """A consistent view of the store."""
+
+    async def now(self) -> int:
+        """The store's clock in ms: the one that decides about leases."""
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        """The owner's session of this id. In a write transaction nobody else changes it until the end."""
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        """The owner's session of this number, not locked."""
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        """The owner's session with this session key."""
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        """Ids of the owner's sessions that start with `prefix`, in order of id."""
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        """Whether the owner has deleted a session of this id (and not made it again)."""
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
+
+        Stops after `limit` records, or having examined about `examine` rows, or at the end.
+        """
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        """The owner's sessions whose titles have all terms, in any order; None if there are more than `limit`."""
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        """Sessions that pass the filter and changed after that number, by rising number of their newest change.
+
+        `last` is `ListKey(change number, id)` of the last one looked at.
+        """
+
+    async def count(self, owner: str, given: Filter) -> int:
+        """How many sessions pass the filter."""
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        """A span list of the session, in order; empty if there is none."""
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        """The session's checkpoints in the order in which they were made."""
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        """The entries of these stretches, in order, as their exact bytes. `StoreDamaged` if one is missing."""
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        """Running sums at an entry; zero for `seq` 0."""
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        """Where an entry of this id stands in these logs."""
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        """Numbers of the owner's sessions that have any span, present or checkpoint's, over this log."""
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        """The owner's documents with all terms, newest document first, from strictly below number `before`.
+
+        `kind` is a role, `title`, or None for all. No terms: all documents of that kind. All that was committed
+        before the transaction began is found; what was deleted or erased is not.
+        """
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        """The newest change of each session of the owner, deleted ones included, by rising number."""
+
+    async def newest(self, owner: str) -> int:
+        """The number of the owner's newest change; 0 if there is none."""
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        """What this idempotency key was used for."""
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        """The partial text of the session's running turn."""
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        """The raw copies kept beside a session, by name."""
+
+    async def stats(self, owner: str) -> Json:
+        """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
+
+
+class Writer(Reader, Protocol):
+    """A write transaction: all of it, or nothing, is there after `Store.write` returns."""
+
+    async def insert(self, record: Record) -> Record:
+        """Add a session (with its tags); its `num` and `change` are given by the store and returned in the record.
+
+        The id and the key must be free within the owner; the service has looked. A tombstone of this id goes.
+        """
+
+    async def rewrite(self, record: Record, kind: str) -> Record:
+        """Store every field of a session that `session` returned, as a change of this kind."""
+
+    async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
+        """Append entries to the session's own log; `record` has the new head, totals, counts, times, revision.
+
+        An entry id that the log already has is an `AlreadyExists`.
+        """
+
+    async def put_lease(self, record: Record, lease: Lease) -> None:
+        """Keep the lease; this is no change of the session."""
+
+    async def put_read_at(self, record: Record, at: int) -> None:
+        """Note when the session was last read; this is no change of the session."""
+
+    async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
+        """Replace a span list of the session."""
+
+    async def put_checkpoint(
+        self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
+    ) -> None:
+        """Add a checkpoint with its spans, after the others."""
+
+    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+        """Replace an entry's bytes for good; its document is gone from the search."""
+
+    async def bury(self, record: Record, at: int) -> None:
+        """Remove a session with its spans, checkpoints, tags, lease, live text, raw copies and its own facts.
+
+        Leaves a tombstone in the change feed. Its entries stay until `collect` finds that nothing reaches them.
+        """
+
+    async def collect(self, batch: int) -> int:
+        """Remove at most `batch` entries, of any owner, that no session and no checkpoint reaches any more.
+
+        Their documents go with them. Returns how many; 0 when there is nothing left to remove.
+        """
+
+    async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
+        """Keep what an idempotency key was used for."""
+
+    async def forget_memos(self, before: int) -> int:
+        """Drop what was kept before that time; returns how many."""
+
+    async def put_live(self, record: Record, data: bytes | None) -> None:
+        """Replace or drop the partial text of the running turn, as a change of kind `live`, same revision."""
+
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        """Add facts; one whose id is there already replaces it."""
+
+    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
+        """Drop the session's facts that were drawn from this entry alone."""
+
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
+        """Keep or replace a raw copy beside a session."""
+
+    async def drop_raw_copies(self, owner: str, num: int) -> None:
+        """Drop the raw copies kept beside a session."""
+
+
+class Store(Protocol):
+    """A place where sessions are kept, shared by any number of processes."""
+
+    secret: bytes
+    """The key that signs cursors: the same for every connection to this store, for ever."""
+
+    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        """Run `work` on a consistent view."""
+        ...
+
+    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+        """Run `work` in a transaction and return its result when it is durable; on any error nothing was written."""
+        ...
+
+    async def wait(self, owner: str, after: int, seconds: float) -> int:
+        """Return the owner's newest change number once it is above `after`; at once if it already is.
+
+        Changes of other processes count. When so many `seconds` have passed, returns what there is.
+        """
+        ...
+
+    async def owners(self) -> list[str]:
+        """Everyone who has sessions here."""
+        ...
+
+    async def backup(self, target: str) -> None:
+        """Write a consistent copy of the whole store while it is in use. Raises `StoreError` if it has no such form."""
+        ...
+
+    async def check(self, *, repair: bool) -> Health:
+        """Look for damage; with `repair`, mend what is derived from the rest."""
+        ...
+
+    async def about(self) -> Json:
+        """The kind of store, versions and size."""
+        ...
+
+
+Connect = Callable[[str, Now | None], AbstractAsyncContextManager[Store]]
+"""Open the store at a URL; a given clock replaces the store's own (which tests need)."""
+
+__all__ = [
+    "CURRENT", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "RawCopy", "Reader",
+    "Record", "Row", "Scan", "Store", "Totals", "Writer",
+]  # fmt: skip

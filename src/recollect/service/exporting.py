@@ -1,0 +1,218 @@
+"""Export and import as JSON lines that round-trip exactly: the export of an import is the same bytes.
+
+The first line is the session with its spans, then come checkpoints, facts, raw copies, and the entries in their stored
+bytes. Entries are numbered from 1 in the order in which the span lists first reach them, so a fork's export is whole
+by itself and no number of the store is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect import spans as algebra
+from recollect.errors import AlreadyExists, InvalidInput, TooLarge
+from recollect.limits import ENTRY_BYTES, HISTORY_PAGE
+from recollect.model import Checkpoint, Fact, Principal, Session, Value, decode_entry, decode_json, encode
+from recollect.ports import CURRENT, RawCopy, Reader, Record, Row, Totals, Writer
+from recollect.service.catalogue import Catalogue, add_session
+from recollect.service.core import checked_owner, required, totals_of
+from recollect.spans import Kind, Span, Spans, Stretch
+
+FORMAT = "recollect-session"
+VERSION = 1
+# Entries stand in their own bytes: they are cut out of the line, never decoded and encoded again.
+ENTRY_OPEN = b'{"entry":'
+ENTRY_CLOSE = b"}"
+
+_Range = tuple[int, int, Kind, str | None]
+
+
+class _Head(Value, frozen=True):
+    format: str
+    version: int
+    session: Session
+    entries: int
+    spans: tuple[_Range, ...] = ()
+
+
+class _Line(Value, frozen=True):
+    """Any line but the first: exactly one of these."""
+
+    checkpoint: Checkpoint | None = None
+    spans: tuple[_Range, ...] = ()
+    fact: Fact | None = None
+    raw: str | None = None
+    data: str | None = None
+    payload: bytes | None = None
+
+
+class Exporting(Catalogue):
+    """Taking sessions along."""
+
+    async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
+        """The lines of one session, each without its newline; entries are read in pages."""
+        record, head, lines, order = await self._store.read(lambda tx: _outline(tx, who, session_id))
+        yield encode(head)
+        for line in lines:
+            yield encode(line)
+        total = algebra.size(order)
+        for start in range(0, total, HISTORY_PAGE):
+            part = algebra.slice_of(order, start, start + HISTORY_PAGE)
+            for payload in await self._store.read(partial(_payloads, record.owner, part)):
+                yield ENTRY_OPEN + payload + ENTRY_CLOSE
+
+    async def import_session(
+        self, who: Principal, lines: Sequence[bytes], *, new_id: bool = False
+    ) -> Session:
+        """A session from the lines of its export, under its own id (`AlreadyExists` if it is there) or a new one."""
+        owner = checked_owner(who)
+        head, rest = _parsed(lines)
+        session = replace(head.session, id=self._new_id(), key=None) if new_id else head.session
+
+        async def work(tx: Writer) -> Session:
+            if not new_id and await tx.session(owner, session.id) is not None:
+                raise AlreadyExists(f"there is a session {session.id!r} already; import it under a new id")
+            now = self._now()
+            record = await add_session(tx, owner, session, order_at=min(session.updated_at, now))
+            rows = _rows(rest)
+            if len(rows) != head.entries:
+                raise InvalidInput(f"the export says {head.entries} entries but has {len(rows)}")
+            if rows:
+                record = replace(record, head=len(rows), totals=rows[-1].totals)
+                record = await tx.extend(record, rows)
+            await self._put_lists(tx, record, head, rest)
+            return record.session
+
+        return await self._store.write(work)
+
+    async def _put_lists(self, tx: Writer, record: Record, head: _Head, rest: Sequence[_Line]) -> None:
+        num = record.num
+        spans = _spans(head.spans, num, record.head)
+        await tx.put_spans(record.owner, num, algebra.opened(spans, num, record.head))
+        for line in rest:
+            if line.checkpoint is not None:
+                inner = _spans(line.spans, num, record.head)
+                await tx.put_checkpoint(record.owner, num, line.checkpoint, inner)
+            elif line.raw is not None:
+                copy = RawCopy(line.raw, base64.b64decode(line.data or ""))
+                await tx.put_raw_copy(record.owner, num, copy)
+        facts = [replace(line.fact, session=record.session.id) for line in rest if line.fact is not None]
+        await tx.put_facts(record.owner, facts)
+
+
+async def _outline(
+    tx: Reader, who: Principal, session_id: str
+) -> tuple[Record, _Head, list[_Line], list[Stretch]]:
+    """Everything of an export but the entries, and the order in which those come."""
+    record = await required(tx, who, session_id)
+    checkpoints = await tx.checkpoints(record.owner, record.num)
+    lists = {known.id: await tx.spans(record.owner, record.num, known.id) for known in checkpoints}
+    lists[CURRENT] = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
+    order = _order(lists.values())
+    session = replace(record.session, read_at=None)
+    head = _Head(
+        format=FORMAT,
+        version=VERSION,
+        session=session,
+        entries=algebra.size(order),
+        spans=_ranges(lists[CURRENT], order),
+    )
+    lines = [_Line(checkpoint=known, spans=_ranges(lists[known.id], order)) for known in checkpoints]
+    facts = await tx.facts(record.owner, record.session.id)
+    lines += [_Line(fact=replace(fact, session=None)) for fact in reversed(facts)]
+    for copy in await tx.raw_copies(record.owner, record.num):
+        lines.append(_Line(raw=copy.name, data=base64.b64encode(copy.data).decode()))
+    return record, head, lines, order
+
+
+async def _payloads(owner: str, part: Sequence[Stretch], tx: Reader) -> list[bytes]:
+    return await tx.payloads(owner, part)
+
+
+def _order(lists: Iterable[Spans]) -> list[Stretch]:
+    """Every entry that any list reaches, once, in the order of first reach."""
+    out: list[Stretch] = []
+    for span in (span for spans in lists for span in spans):
+        out.extend(algebra.without(Stretch(span.log, span.first, span.last or 0), out))
+    return out
+
+
+def _ranges(spans: Spans, order: Sequence[Stretch]) -> tuple[_Range, ...]:
+    """Spans in the numbers of the export; neighbours are joined, so that the same history has one spelling."""
+    out: list[_Range] = []
+    for span in spans:
+        for first, last in _numbers(span, order):
+            before = out[-1] if out else None
+            if before and before[1] == first - 1 and before[2:] == (span.kind, None) and span.expands is None:
+                out[-1] = (before[0], last, span.kind, None)
+            else:
+                out.append((first, last, span.kind, span.expands))
+    return tuple(out)
+
+
+def _numbers(span: Span, order: Sequence[Stretch]) -> list[tuple[int, int]]:
+    """The numbers of a span's entries, in the span's order."""
+    found, passed = [], 0
+    for stretch in order:
+        first, last = max(span.first, stretch.first), min(span.last or 0, stretch.last)
+        if span.log == stretch.log and first <= last:
+            offset = passed + 1 - stretch.first
+            found.append((first, first + offset, last + offset))
+        passed += stretch.size
+    return [(first, last) for _, first, last in sorted(found)]
+
+
+def _parsed(lines: Sequence[bytes]) -> tuple[_Head, list[_Line]]:
+    if not lines:
+        raise InvalidInput("there is nothing to import")
+    try:
+        head = _shaped(lines[0], _Head)
+        rest = [_line(line.strip()) for line in lines[1:]]
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"this is not an export of a session: {error}") from None
+    if head.format != FORMAT or head.version > VERSION:
+        raise InvalidInput(
+            f"this program reads {FORMAT} up to version {VERSION}, not {head.format} {head.version}"
+        )
+    return head, rest
+
+
+def _line(line: bytes) -> _Line:
+    if line.startswith(ENTRY_OPEN) and line.endswith(ENTRY_CLOSE):
+        return _Line(payload=line[len(ENTRY_OPEN) : -len(ENTRY_CLOSE)].strip())
+    found: _Line = _shaped(line, _Line)
+    return found
+
+
+def _shaped(line: bytes, shape: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(line, type=shape)
+    except msgspec.DecodeError:
+        return msgspec.convert(decode_json(line), shape)
+
+
+def _rows(lines: Sequence[_Line]) -> list[Row]:
+    rows: list[Row] = []
+    sums = Totals()
+    for line in lines:
+        payload = line.payload
+        if payload is None:
+            continue
+        if len(payload) > ENTRY_BYTES:
+            raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
+        entry = decode_entry(payload)
+        sums = sums.plus(totals_of(entry, payload))
+        rows.append(Row(entry=entry, payload=payload, seq=len(rows) + 1, totals=sums))
+    return rows
+
+
+def _spans(ranges: Sequence[_Range], num: int, head: int) -> Spans:
+    if any(not 1 <= first <= last <= head for first, last, _, _ in ranges):
+        raise InvalidInput("the export's spans name entries that it does not have")
+    return tuple(Span(num, first, last, kind, expands) for first, last, kind, expands in ranges)

@@ -1,0 +1,326 @@
+"""What was said: appending it, reading it, erasing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from recollect import spans as algebra
+from recollect.errors import EntryNotFound, InvalidInput, RecollectError, StoreFull, TooLarge
+from recollect.limits import ENTRIES_PER_APPEND, ENTRY_BYTES, HISTORY_PAGE, LOG_ENTRIES, checked_limit
+from recollect.model import (
+    ROLES,
+    Appended,
+    Draft,
+    Entry,
+    HistoryPage,
+    Principal,
+    Session,
+    View,
+    decode_entry,
+    encode,
+    plain_text,
+)
+from recollect.ports import Reader, Record, Row, Totals, Writer
+from recollect.service.catalogue import expect_revision, once, titled
+from recollect.service.core import (
+    MICROS,
+    Core,
+    checked_name,
+    checked_owner,
+    erased,
+    is_erased,
+    load_lists,
+    required,
+    totals_of,
+    writable,
+)
+from recollect.spans import Place, Stretch
+from recollect.titles import title_from
+
+READ_NOTED_EVERY = 3_600_000
+
+
+class History(Core):
+    """The entries of sessions."""
+
+    async def append(
+        self,
+        who: Principal,
+        session_id: str,
+        drafts: Draft | Sequence[Draft],
+        *,
+        idempotency_key: str | None = None,
+        expected_revision: int | None = None,
+        fence: int | None = None,
+    ) -> Appended:
+        """Add messages to the end of a session, all or none; they are durable when this returns.
+
+        `expected_revision` refuses if the session has changed since it was read; `fence` is the number of the
+        caller's lease. The same idempotency key appends once.
+        """
+        given = (drafts,) if isinstance(drafts, Draft) else tuple(drafts)
+        now = self._now()
+
+        async def work(tx: Writer) -> Appended:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, fence)
+            expect_revision(record, expected_revision)
+            entries = [self._complete(draft, now) for draft in _checked(given)]
+            record = await append_entries(tx, record, entries, now)
+            await self._title_from(tx, record, entries)
+            return Appended(entries=tuple(entry.id for entry in entries), revision=record.session.revision)
+
+        asked = [session_id, given]
+        return await self._store.write(
+            once(checked_owner(who), "append", idempotency_key, asked, now, work, Appended)
+        )
+
+    async def history(
+        self,
+        who: Principal,
+        session_id: str,
+        *,
+        view: View = "context",
+        after: str | None = None,
+        before: str | None = None,
+        around: str | None = None,
+        last: bool = False,
+        limit: int = 100,
+    ) -> HistoryPage:
+        """A page of one view of a session, in the order in which it was said.
+
+        From the start, or with `last` up to the end; `after`, `before` and `around` name an entry of the view.
+        """
+
+        async def work(tx: Reader) -> tuple[Record, HistoryPage]:
+            record = await required(tx, who, session_id)
+            checked_limit(limit, HISTORY_PAGE)
+            anchors = [anchor for anchor in (after, before, around) if anchor is not None]
+            if len(anchors) + last > 1:
+                raise InvalidInput("give one of after, before, around and last")
+            if view not in ("context", "conversation"):
+                raise InvalidInput(f"view is context or conversation, not {view!r}")
+            lists = await load_lists(tx, record)
+            stretches = lists.context() if view == "context" else lists.conversation()
+            total = algebra.size(stretches)
+            place = await _ordinal(tx, record, stretches, anchors[0]) if anchors else 0
+            start = {
+                "after": place + 1,
+                "before": place - limit,
+                "around": place - limit // 2,
+                "last": total - limit,
+                "start": 0,
+            }[_mode(after=after, before=before, around=around, last=last)]
+            stop = place if before is not None else max(start, 0) + limit
+            return record, await _page(tx, record, stretches, max(start, 0), min(stop, total))
+
+        record, page = await self._store.read(work)
+        await self._note_reading(record)
+        return page
+
+    async def entry(self, who: Principal, session_id: str, entry_id: str) -> Entry:
+        """One entry of the conversation."""
+
+        async def work(tx: Reader) -> Entry:
+            record = await required(tx, who, session_id)
+            stretches = (await load_lists(tx, record)).conversation()
+            place = await find_place(tx, record, stretches, entry_id)
+            return decode_entry(await _payload(tx, record.owner, place))
+
+        return await self._store.read(work)
+
+    async def erase(self, who: Principal, session_id: str, entry_id: str) -> None:
+        """Blank the content of one entry for good, in this session and in every fork that shares it.
+
+        Its place in the history stays; its words, its facts, raw copies that hold it and a title made from it go.
+        """
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            stretches = await _everything(tx, record)
+            place = await find_place(tx, record, stretches, entry_id)
+            payload = await _payload(tx, record.owner, place)
+            old = decode_entry(payload)
+            if is_erased(old):
+                return
+            await tx.erase(record.owner, place, encode(erased(old, len(payload))))
+            for num in await tx.reaching(record.owner, place.log):
+                await self._forget(tx, record.owner, num, place, old)
+
+        await self._store.write(work)
+
+    def _complete(self, draft: Draft, now: int) -> Entry:
+        return Entry(
+            id=checked_name(draft.id, "an entry id") or self._new_id(),
+            at=now if draft.at is None else draft.at,
+            role=draft.role,
+            parts=draft.parts,
+            model=draft.model,
+            usage=draft.usage,
+            tokens=draft.tokens,
+            meta=draft.meta,
+        )
+
+    async def _title_from(self, tx: Writer, record: Record, entries: Sequence[Entry]) -> None:
+        """Give a session without a title one from the first meaningful prompt; part of the same change."""
+        if record.session.title is not None:
+            return
+        prompts = (title_from(plain_text(entry)) for entry in entries if entry.role == "user")
+        title = next(filter(None, prompts), None)
+        if title is not None:
+            session = replace(record.session, **titled(record.session, title, "auto"))
+            await tx.rewrite(replace(record, session=session), "append")
+
+    async def _note_reading(self, record: Record) -> None:
+        """Remember, at most once an hour, that the session was read: retention spares what people look at."""
+        at, known = self._now(), record.session.read_at
+        if known is None or at - known >= READ_NOTED_EVERY:
+            await self._store.write(lambda tx: tx.put_read_at(record, at))
+
+    async def _forget(self, tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
+        """Take what was derived from an erased entry out of a session that reaches it."""
+        found = await tx.by_num(owner, num)
+        record = None if found is None else await tx.session(owner, found.session.id)
+        if record is None or algebra.ordinal(await _everything(tx, record), place) is None:
+            return
+        await tx.drop_facts(owner, record.session.id, old.id)
+        await tx.drop_raw_copies(owner, num)
+        derived = title_from(plain_text(old))
+        session = record.session
+        fields: dict[str, object] = {
+            "earlier_titles": tuple(title for title in session.earlier_titles if title != derived)
+        }
+        if session.title_by == "auto" and session.title == derived:
+            fields |= {"title": None, "title_by": None}
+        await self._change(tx, record, "erase", **fields)
+
+
+async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], now: int) -> Record:
+    """Put entries at the head of the session's own log; counts, times and revision move with them."""
+    if record.head + len(entries) > LOG_ENTRIES:
+        raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to go on")
+    rows, sums = [], record.totals
+    for seq, entry in enumerate(entries, record.head + 1):
+        payload = _encoded(entry)
+        sums = sums.plus(totals_of(entry, payload))
+        rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
+    updated = max(record.session.updated_at, *(entry.at for entry in entries))
+    session = _grown(record.session, len(entries), sums.minus(record.totals), updated)
+    return await tx.extend(
+        replace(
+            record,
+            session=session,
+            order_at=max(record.order_at, min(updated, now)),
+            head=record.head + len(entries),
+            totals=sums,
+        ),
+        rows,
+    )
+
+
+def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Session:
+    tokens = (session.token_count or 0) + sums.tokens
+    cost = round((session.cost or 0) * MICROS) + sums.cost
+    return replace(
+        session,
+        revision=session.revision + 1,
+        updated_at=updated,
+        message_count=session.message_count + messages,
+        token_count=tokens or None,
+        error_count=session.error_count + sums.errors,
+        cost=cost / MICROS if cost else None,
+        bytes=session.bytes + sums.bytes,
+    )
+
+
+def _encoded(entry: Entry) -> bytes:
+    try:
+        payload = encode(entry)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"an entry must be made of JSON values: {error}") from None
+    if len(payload) > ENTRY_BYTES:
+        raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
+    return payload
+
+
+def _checked(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    if not 1 <= len(drafts) <= ENTRIES_PER_APPEND:
+        raise TooLarge(f"append takes 1 to {ENTRIES_PER_APPEND} messages, not {len(drafts)}")
+    for draft in drafts:
+        if not isinstance(draft, Draft) or draft.role not in ROLES:
+            raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
+        if draft.tokens is not None and draft.tokens < 0:
+            raise InvalidInput("tokens cannot be negative")
+    return drafts
+
+
+def _mode(*, after: str | None, before: str | None, around: str | None, last: bool) -> str:
+    named = {"after": after, "before": before, "around": around}
+    return next((name for name, anchor in named.items() if anchor is not None), "last" if last else "start")
+
+
+async def _page(
+    tx: Reader, record: Record, stretches: Sequence[Stretch], start: int, stop: int
+) -> HistoryPage:
+    part = algebra.slice_of(stretches, start, stop)
+    raw = await tx.payloads(record.owner, part)
+    total = algebra.size(stretches)
+    return HistoryPage(
+        raw=tuple(raw),
+        total=total,
+        token_count=record.session.token_count,
+        marks=_marks(part),
+        previous=decode_entry(raw[0]).id if raw and start > 0 else None,
+        next=decode_entry(raw[-1]).id if raw and stop < total else None,
+    )
+
+
+def _marks(part: Sequence[Stretch]) -> tuple[int, ...]:
+    marks, passed = [], 0
+    for stretch in part:
+        if stretch.mark:
+            marks.append(passed)
+        passed += stretch.size
+    return tuple(marks)
+
+
+async def _everything(tx: Reader, record: Record) -> list[Stretch]:
+    """All that the session reaches: its conversation and every checkpoint's."""
+    lists = await load_lists(tx, record)
+    found = lists.conversation()
+    for checkpoint in await tx.checkpoints(record.owner, record.num):
+        spans = await tx.spans(record.owner, record.num, checkpoint.id)
+        found.extend(algebra.context(spans, record.num, record.head))
+    return found
+
+
+async def find_place(tx: Reader, record: Record, stretches: Sequence[Stretch], entry_id: str) -> Place:
+    """Where the entry stands in these stretches; the last place, should a fork have the id twice."""
+    if isinstance(entry_id, str):
+        logs = sorted({stretch.log for stretch in stretches})
+        places = await tx.locate(record.owner, logs, entry_id) if _usable(entry_id) else []
+        known = [(at, place) for place in places if (at := algebra.ordinal(stretches, place)) is not None]
+        if known:
+            return max(known)[1]
+    raise EntryNotFound(entry_id)
+
+
+def _usable(entry_id: str) -> bool:
+    try:
+        return bool(checked_name(entry_id, "an entry id"))
+    except RecollectError:
+        return False
+
+
+async def _ordinal(tx: Reader, record: Record, stretches: Sequence[Stretch], entry_id: str) -> int:
+    place = await find_place(tx, record, stretches, entry_id)
+    found = algebra.ordinal(stretches, place)
+    if found is None:
+        raise EntryNotFound(entry_id)
+    return found
+
+
+async def _payload(tx: Reader, owner: str, place: Place) -> bytes:
+    return (await tx.payloads(owner, [Stretch(place.log, place.seq, place.seq)]))[0]

@@ -1,0 +1,68 @@
+"""Leases: the right to write to a session for a while, with a fencing number that a late holder cannot forge."""
+
+from __future__ import annotations
+
+from recollect.errors import Busy, InvalidInput, LeaseLost
+from recollect.model import Lease, Principal
+from recollect.ports import Reader, Writer
+from recollect.service.core import Core, checked_name, required
+
+LONGEST_LEASE_MS = 24 * 3_600_000
+
+
+class Leasing(Core):
+    """One writer at a time."""
+
+    async def lease(self, who: Principal, session_id: str, holder: str, *, ttl_ms: int = 30_000) -> Lease:
+        """Take the session's lease, or raise `Busy` while another has it. Appends then pass its `fence`."""
+
+        async def work(tx: Writer) -> Lease:
+            record = await required(tx, who, session_id)
+            checked_name(holder, "a holder")
+            _checked_ttl(ttl_ms)
+            now, held = await tx.now(), record.lease
+            if held is not None and held.expires_at > now:
+                raise Busy(held.holder, now - held.acquired_at)
+            fence = 1 if held is None else held.fence + 1
+            lease = Lease(holder=holder, fence=fence, acquired_at=now, expires_at=now + ttl_ms)
+            await tx.put_lease(record, lease)
+            return lease
+
+        return await self._store.write(work)
+
+    async def renew(self, who: Principal, session_id: str, fence: int, *, ttl_ms: int = 30_000) -> Lease:
+        """Hold the lease for longer; `LeaseLost` if it has expired or passed on."""
+        return await self._extend(who, session_id, fence, _checked_ttl(ttl_ms))
+
+    async def release(self, who: Principal, session_id: str, fence: int) -> None:
+        """Give the lease back; `LeaseLost` if it has expired or passed on."""
+        await self._extend(who, session_id, fence, 0)
+
+    async def leased(self, who: Principal, session_id: str) -> Lease | None:
+        """The lease that holds now."""
+
+        async def work(tx: Reader) -> Lease | None:
+            held = (await required(tx, who, session_id)).lease
+            return held if held is not None and held.expires_at > await tx.now() else None
+
+        return await self._store.read(work)
+
+    async def _extend(self, who: Principal, session_id: str, fence: int, ttl_ms: int) -> Lease:
+        async def work(tx: Writer) -> Lease:
+            record = await required(tx, who, session_id)
+            now, held = await tx.now(), record.lease
+            if held is None or held.fence != fence or held.expires_at <= now:
+                raise LeaseLost
+            lease = Lease(
+                holder=held.holder, fence=fence, acquired_at=held.acquired_at, expires_at=now + ttl_ms
+            )
+            await tx.put_lease(record, lease)
+            return lease
+
+        return await self._store.write(work)
+
+
+def _checked_ttl(ttl_ms: int) -> int:
+    if not 1 <= ttl_ms <= LONGEST_LEASE_MS:
+        raise InvalidInput(f"a lease lasts 1 to {LONGEST_LEASE_MS} ms, not {ttl_ms}")
+    return ttl_ms

@@ -1,0 +1,104 @@
+"""Retention: putting away or deleting old sessions, by policy. The default policy keeps everything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from recollect.errors import InvalidInput, RecollectError
+from recollect.limits import LIST_PAGE
+from recollect.model import Archived, Filter, Principal, Session, Value
+from recollect.service.catalogue import Catalogue
+from recollect.service.leasing import Leasing
+
+DAY_MS = 86_400_000
+
+
+class Policy(Value, frozen=True):
+    """What to keep. A session goes when any given bound says so; None says nothing.
+
+    `agent_id` confines the policy to one agent's sessions. `spare_read_ms` spares what was read so recently.
+    """
+
+    older_than_ms: int | None = None
+    keep_newest: int | None = None
+    keep_bytes: int | None = None
+    agent_id: str | None = None
+    spare_read_ms: int = 7 * DAY_MS
+    delete: bool = False
+
+
+class Doomed(Value, frozen=True):
+    """A session that a policy puts away, and why: age, count or bytes."""
+
+    session: Session
+    reason: str
+
+
+class Retention(Catalogue, Leasing):
+    """Keeping a store small."""
+
+    async def prune(self, who: Principal, policy: Policy, *, dry_run: bool = True) -> list[Doomed]:
+        """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
+
+        Pinned, leased and recently read sessions are never touched, though they count.
+        """
+        _check(policy)
+        doomed = [found async for found in self._doomed(who, policy)]
+        if dry_run:
+            return doomed
+        return [found for found in doomed if await self._put_away(who, found.session, policy)]
+
+    async def _doomed(self, who: Principal, policy: Policy) -> AsyncIterator[Doomed]:
+        """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
+        now, count, size = self._now(), 0, 0
+        archived: Archived = "include" if policy.delete else "exclude"
+        seen: set[str] = set()
+        async for session in self._all(who, Filter(agent_id=policy.agent_id, archived=archived)):
+            if session.id in seen:
+                continue
+            seen.add(session.id)
+            count, size = count + 1, size + session.bytes
+            reason = _reason(policy, now - session.updated_at, count, size)
+            if reason is not None and not await self._spared(who, session, policy, now):
+                yield Doomed(session=session, reason=reason)
+
+    async def _all(self, who: Principal, given: Filter) -> AsyncIterator[Session]:
+        cursor: str | None = None
+        while True:
+            page = await self.find(who, given, cursor=cursor, limit=LIST_PAGE)
+            for session in page.sessions:
+                yield session
+            if (cursor := page.cursor) is None:
+                return
+
+    async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
+        recently = session.read_at is not None and now - session.read_at < policy.spare_read_ms
+        return session.pinned or recently or await self.leased(who, session.id) is not None
+
+    async def _put_away(self, who: Principal, session: Session, policy: Policy) -> bool:
+        """Do it, unless the session has become worth sparing, or has changed, meanwhile."""
+        try:
+            current = await self.get(who, session.id)
+            if current.revision != session.revision or await self._spared(who, current, policy, self._now()):
+                return False
+            await (self.delete if policy.delete else self.archive)(who, session.id)
+        except RecollectError:
+            return False
+        return True
+
+
+def _reason(policy: Policy, age: int, count: int, size: int) -> str | None:
+    bounds = (
+        ("age", policy.older_than_ms, age),
+        ("count", policy.keep_newest, count),
+        ("bytes", policy.keep_bytes, size),
+    )
+    return next((name for name, most, actual in bounds if most is not None and actual > most), None)
+
+
+def _check(policy: Policy) -> None:
+    bounds = (policy.older_than_ms, policy.keep_newest, policy.keep_bytes)
+    if all(bound is None for bound in bounds):
+        raise InvalidInput("a policy needs at least one bound: an age, a number of sessions or of bytes")
+    if any(bound is not None and bound < 0 for bound in (*bounds, policy.spare_read_ms)):
+        raise InvalidInput("a bound cannot be negative")

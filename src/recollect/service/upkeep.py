@@ -1,0 +1,77 @@
+"""Keeping the store itself in order: backup, doctor, facts and raw copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from recollect.model import Fact, Json, Principal
+from recollect.ports import Health, RawCopy, Reader, Writer
+from recollect.service.catalogue import Catalogue
+from recollect.service.core import checked_name, checked_owner, required
+
+MEMOS_KEPT_MS = 7 * 86_400_000
+
+
+class Upkeep(Catalogue):
+    """Care of the store."""
+
+    async def about(self) -> Json:
+        """The kind of store, its versions and size."""
+        return await self._store.about()
+
+    async def backup(self, target: str) -> None:
+        """Write a consistent copy of the whole store to a new file while it is in use."""
+        await self._store.backup(target)
+
+    async def doctor(self, *, repair: bool = True) -> Health:
+        """Check the store; repair what is derived, remove what nothing reaches, forget old idempotency keys."""
+        health = await self._store.check(repair=repair)
+        if not repair:
+            return health
+        before = self._now() - MEMOS_KEPT_MS
+        collected = await self.collect()
+        forgotten = await self._store.write(lambda tx: tx.forget_memos(before))
+        done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys forgotten"))
+        return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
+
+    async def add_facts(self, who: Principal, facts: Sequence[Fact]) -> None:
+        """Remember facts. One that names a session goes with it."""
+        owner = checked_owner(who)
+
+        async def work(tx: Writer) -> None:
+            for session_id in {fact.session for fact in facts if fact.session is not None}:
+                await required(tx, who, session_id)
+            await tx.put_facts(owner, facts)
+
+        await self._store.write(work)
+
+    async def facts(self, who: Principal, session_id: str | None = None) -> list[Fact]:
+        """The caller's facts, of one session or all, newest first."""
+
+        async def work(tx: Reader) -> list[Fact]:
+            if session_id is not None:
+                await required(tx, who, session_id)
+            return await tx.facts(checked_owner(who), session_id)
+
+        return await self._store.read(work)
+
+    async def keep_raw(self, who: Principal, session_id: str, name: str, data: bytes) -> None:
+        """Keep the exact bytes of the file that a session was read from."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            checked_name(name, "a name")
+            await tx.put_raw_copy(record.owner, record.num, RawCopy(name, data))
+
+        await self._store.write(work)
+
+    async def raw(self, who: Principal, session_id: str) -> list[RawCopy]:
+        """The files that a session was read from, as they were."""
+
+        async def work(tx: Reader) -> list[RawCopy]:
+            record = await required(tx, who, session_id)
+            return await tx.raw_copies(record.owner, record.num)
+
+        return await self._store.read(work)

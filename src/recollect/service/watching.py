@@ -1,0 +1,64 @@
+"""Live changes, across processes: every reader of the change feed sees what any writer did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from recollect.limits import CHANGES_PAGE, checked_limit
+from recollect.model import Change, Principal
+from recollect.ports import Reader, Writer
+from recollect.service.core import Core, checked_owner, required, writable
+
+WAIT_SECONDS = 30.0
+
+
+class Watching(Core):
+    """The change feed and the text of running turns."""
+
+    async def changes(self, who: Principal, *, after: int = 0, limit: int = 100) -> list[Change]:
+        """The newest change of each session changed after that number, deletions included, oldest first."""
+        owner = checked_owner(who)
+        checked_limit(limit, CHANGES_PAGE)
+        return await self._store.read(lambda tx: tx.changes(owner, after, limit))
+
+    async def newest_change(self, who: Principal) -> int:
+        """The number of the caller's newest change: where a watch that wants only what is new begins."""
+        owner = checked_owner(who)
+        return await self._store.read(lambda tx: tx.newest(owner))
+
+    async def watch(
+        self, who: Principal, *, session_id: str | None = None, after: int | None = None
+    ) -> AsyncIterator[Change]:
+        """Changes as they happen, of one session or of all; ends when the caller stops listening.
+
+        Two quick changes of one session may arrive as one, the newest: a change is a hint to read again.
+        """
+        owner = checked_owner(who)
+        position = await self.newest_change(who) if after is None else after
+        while True:
+            for change in await self.changes(who, after=position, limit=CHANGES_PAGE):
+                position = change.number
+                if session_id is None or change.session == session_id:
+                    yield change
+            await self._store.wait(owner, position, WAIT_SECONDS)
+
+    async def put_live(
+        self, who: Principal, session_id: str, data: bytes | None, *, fence: int | None = None
+    ) -> None:
+        """Show the partial text of a running turn to every watcher; None when the turn's entry is stored."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, fence)
+            await tx.put_live(record, data)
+
+        await self._store.write(work)
+
+    async def live(self, who: Principal, session_id: str) -> bytes | None:
+        """The partial text of the session's running turn."""
+
+        async def work(tx: Reader) -> bytes | None:
+            record = await required(tx, who, session_id)
+            return await tx.live(record.owner, record.num)
+
+        return await self._store.read(work)

@@ -1,0 +1,206 @@
+"""The algebra of spans: what a session's history is made of, and every way to cut and view it. Pure.
+
+A span is a range of entries of one log. A session's *context* is its spans as they are. After a compaction the
+context is `[summary] [kept …] [plain …]`: the summary names the checkpoint that holds the spans it stands for, and
+what was kept of them stands beside it. The *conversation* puts the checkpoint back in place of both:
+
+    context        S  k k  p p →            S expands to checkpoint c = 1 2 3 4 5, of which k k are 4 5
+    conversation   1 2 3 4 5  S  p p →      S is only a mark here
+
+A checkpoint's spans may start with an earlier summary, so the expansion is recursive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+Kind = Literal["plain", "summary", "kept"]
+
+
+class Place(NamedTuple):
+    """Where an entry is. Numbers of logs never leave the program."""
+
+    log: int
+    seq: int
+
+
+class Span(NamedTuple):
+    """Entries `first` to `last` of a log; an open span (`last` is None) grows with its log."""
+
+    log: int
+    first: int
+    last: int | None
+    kind: Kind = "plain"
+    expands: str | None = None
+
+    def holds(self, place: Place) -> bool:
+        """Whether the place lies within."""
+        return (
+            self.log == place.log
+            and self.first <= place.seq
+            and (self.last is None or place.seq <= self.last)
+        )
+
+
+class Stretch(NamedTuple):
+    """A closed range of a view; `mark` says that it is a compaction's summary in a conversation."""
+
+    log: int
+    first: int
+    last: int
+    mark: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many entries it has."""
+        return self.last - self.first + 1
+
+
+Spans = tuple[Span, ...]
+Expand = Callable[[str], Spans]
+
+
+def closed(spans: Iterable[Span], log: int, head: int) -> Spans:
+    """The same spans with the open one ended at the head of its log; neighbours joined, empty ones dropped."""
+    ended = (span if span.last is not None else span._replace(last=_end(span, log, head)) for span in spans)
+    out: list[Span] = []
+    for span in ended:
+        if span.last is not None and span.last < span.first:
+            continue
+        before = out[-1] if out else None
+        if (
+            before
+            and before.kind == span.kind == "plain"
+            and before.log == span.log
+            and before.last == span.first - 1
+        ):
+            out[-1] = before._replace(last=span.last)
+        else:
+            out.append(span)
+    return tuple(out)
+
+
+def _end(span: Span, log: int, head: int) -> int:
+    if span.log != log:
+        raise ValueError("only a session's own log may be open")
+    return head
+
+
+def opened(spans: Iterable[Span], log: int, head: int) -> Spans:
+    """Closed spans, followed by what the session's own log will bring."""
+    return (*closed(spans, log, head), Span(log, head + 1, None))
+
+
+def context(spans: Iterable[Span], log: int, head: int) -> list[Stretch]:
+    """What the model sees."""
+    return [Stretch(span.log, span.first, span.last or 0) for span in closed(spans, log, head)]
+
+
+def conversation(spans: Iterable[Span], log: int, head: int, expand: Expand) -> list[Stretch]:
+    """All that was said, with summaries as marks."""
+    out: list[Stretch] = []
+    for span in closed(spans, log, head):
+        if span.kind == "summary" and span.expands is not None:
+            out.extend(conversation(expand(span.expands), log, head, expand))
+        if span.kind != "kept":
+            out.append(Stretch(span.log, span.first, span.last or 0, mark=span.kind == "summary"))
+    return out
+
+
+def cut(spans: Sequence[Span], place: Place, expand: Expand) -> Spans | None:
+    """The spans as they were when the entry at `place` was the newest; None if the conversation lacks it.
+
+    An entry that a compaction retired or kept is found in the checkpoint, whose spans are then cut: so whoever
+    goes back before a compaction gets the context of that time.
+    """
+    for index, span in enumerate(spans):
+        if span.kind == "plain" and span.holds(place):
+            return (*spans[:index], span._replace(last=place.seq))
+    for index, span in enumerate(spans):
+        if span.kind != "summary":
+            continue
+        if span.holds(place):
+            return (*spans[: index + 1], *_kept_after(spans, index))
+        if span.expands is not None and (found := cut(expand(span.expands), place, expand)) is not None:
+            return found
+    return None
+
+
+def _kept_after(spans: Sequence[Span], index: int) -> Spans:
+    end = index + 1
+    while end < len(spans) and spans[end].kind == "kept":
+        end += 1
+    return tuple(spans[index + 1 : end])
+
+
+def compacted(spans: Sequence[Span], summary: Place, checkpoint: str, keep: int) -> Spans:
+    """Closed spans replaced by a summary and their last `keep` entries; `checkpoint` holds the whole of them.
+
+    An earlier summary is never kept beside the new one: it is part of what the new one stands for.
+    """
+    kept: list[Span] = []
+    for span in reversed(spans):
+        if keep <= 0 or span.last is None or span.kind == "summary":
+            break
+        first = max(span.first, span.last - keep + 1)
+        kept.insert(0, Span(span.log, first, span.last, "kept"))
+        keep -= span.last - first + 1
+    return (Span(summary.log, summary.seq, summary.seq, "summary", checkpoint), *kept)
+
+
+def said_since(now: Iterable[Stretch], then: Iterable[Stretch]) -> Spans:
+    """What the conversation `now` has that the conversation `then` has not, in order, without marks."""
+    known = list(then)
+    left = [piece for stretch in now if not stretch.mark for piece in without(stretch, known)]
+    return tuple(Span(piece.log, piece.first, piece.last) for piece in left)
+
+
+def without(stretch: Stretch, known: Iterable[Stretch]) -> list[Stretch]:
+    """What is left of a stretch when others are taken out."""
+    pieces = [stretch]
+    for other in known:
+        pieces = [left for piece in pieces for left in _apart(piece, other)]
+    return pieces
+
+
+def _apart(piece: Stretch, other: Stretch) -> Iterator[Stretch]:
+    if piece.log != other.log or other.last < piece.first or piece.last < other.first:
+        yield piece
+        return
+    if piece.first < other.first:
+        yield piece._replace(last=other.first - 1)
+    if other.last < piece.last:
+        yield piece._replace(first=other.last + 1)
+
+
+def size(stretches: Iterable[Stretch]) -> int:
+    """How many entries the view has."""
+    return sum(stretch.size for stretch in stretches)
+
+
+def ordinal(stretches: Iterable[Stretch], place: Place) -> int | None:
+    """The position of a place in the view; the last one, should it stand there twice."""
+    passed, found = 0, None
+    for stretch in stretches:
+        if stretch.log == place.log and stretch.first <= place.seq <= stretch.last:
+            found = passed + place.seq - stretch.first
+        passed += stretch.size
+    return found
+
+
+def slice_of(stretches: Iterable[Stretch], start: int, stop: int) -> list[Stretch]:
+    """The part of the view from position `start` up to, not including, `stop`."""
+    out: list[Stretch] = []
+    passed = 0
+    for stretch in stretches:
+        low, high = max(start - passed, 0), min(stop - passed, stretch.size)
+        if low < high:
+            out.append(stretch._replace(first=stretch.first + low, last=stretch.first + high - 1))
+        passed += stretch.size
+    return out
+
+
+def summaries(spans: Iterable[Span]) -> list[str]:
+    """The checkpoints that these spans name."""
+    return [span.expands for span in spans if span.expands is not None]

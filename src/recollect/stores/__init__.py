@@ -1,0 +1,35 @@
+"""The stores, by the scheme of their URL. Each is imported only when its scheme is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from recollect.errors import InvalidInput, StoreUnavailable
+from recollect.ports import Connect
+
+STORES = {
+    "memory": "recollect.stores.memory",
+    "sqlite": "recollect.stores.sqlite",
+    "postgresql": "recollect.stores.postgres",
+    "postgres": "recollect.stores.postgres",
+}
+"""Scheme → module with `connect(url, now)`."""
+
+
+def connector(url: str) -> Connect:
+    """How to open the store at this URL."""
+    scheme, colon, _ = url.partition(":")
+    module = STORES.get(scheme) if colon else None
+    if module is None:
+        raise InvalidInput(
+            f"no store for {url!r}: use sqlite:///path/to/file.db, memory: or postgresql://user@host/database"
+        )
+    try:
+        connect: Connect = import_module(module).connect
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("recollect"):
+            raise
+        raise StoreUnavailable(
+            f"the store {scheme}: needs the package {error.name}: install recollect[{scheme}]"
+        ) from error
+    return connect

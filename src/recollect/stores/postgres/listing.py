@@ -1,0 +1,168 @@
+"""Lists of sessions: which index leads, and what a filter means in SQL.
+
+One condition of the filter leads: its index is walked in the order of the list, at most `examine` rows of it. The
+others are checked row by row. So a page costs the same among a million sessions as among a hundred.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recollect.filters import text_terms
+from recollect.model import Filter
+from recollect.ports import ListKey
+from recollect.stores.postgres import lexemes
+from recollect.stores.postgres.rows import COLUMNS
+
+START = ListKey(lexemes.NO_END, "")
+"""Above every session of a list."""
+
+# What each field of a filter asks of a session `s`.
+CONDITIONS = {
+    "cwd": "hashtextextended(s.cwd, 0) = hashtextextended(%(cwd)s, 0) AND s.cwd = %(cwd)s",
+    "agent_id": "s.agent_id = %(agent_id)s",
+    "channel": "s.channel = %(channel)s",
+    "source": "s.source = %(source)s",
+    "status": "s.status = %(status)s",
+    "pinned": "s.pinned = %(pinned)s",
+    "created_after": "s.created_at >= %(created_after)s",
+    "created_before": "s.created_at < %(created_before)s",
+    "updated_after": "s.updated_at >= %(updated_after)s",
+    "updated_before": "s.updated_at < %(updated_before)s",
+    "tags": """(SELECT count(*) FROM tag t
+                WHERE t.owner = s.owner AND t.id = s.id AND t.tag = ANY(%(tags)s)) = %(tag_count)s""",
+    "text": """EXISTS (SELECT FROM title t
+                       WHERE t.owner = s.owner AND t.num = s.num AND t.words @@ %(text)s::tsquery)""",
+}
+ARCHIVED = {"exclude": "NOT s.archived", "only": "s.archived", "include": "true"}
+
+# Fields that have an index in the order of lists, the ones that leave the fewest sessions first. Repeating the
+# condition of a partial index is what lets PostgreSQL use it.
+LEADERS = {
+    "status": "s.status = %(status)s AND s.status <> 'idle'",
+    "pinned": "s.pinned",
+    "cwd": f"{CONDITIONS['cwd']} AND s.cwd IS NOT NULL",
+    "channel": f"{CONDITIONS['channel']} AND s.channel IS NOT NULL",
+    "source": f"{CONDITIONS['source']} AND s.source IS NOT NULL",
+    "agent_id": f"{CONDITIONS['agent_id']} AND s.agent_id IS NOT NULL",
+}
+
+LED_BY_SESSIONS = """
+SELECT s.* FROM session s
+WHERE s.owner = %(owner)s AND {archived} AND {leader} AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
+"""
+LED_BY_TAG = """
+SELECT s.* FROM (
+    SELECT t.id FROM tag t
+    WHERE t.owner = %(owner)s AND {archived} AND t.tag = %(tag)s AND (t.order_at, t.id) < (%(below_at)s, %(below_id)s)
+    ORDER BY t.order_at DESC, t.id DESC LIMIT %(examine)s
+) t CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.id = t.id OFFSET 0) s
+ORDER BY s.order_at DESC, s.id DESC
+"""
+BOTH = """
+SELECT s.* FROM (({first}) UNION ALL ({second})) s ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
+"""
+LED_BY_CHANGE = """
+SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.change > %(after)s ORDER BY s.change LIMIT %(examine)s
+"""
+
+PAGE = """
+SELECT {columns} FROM ({examined}) s WHERE {conditions} ORDER BY {order} LIMIT %(limit)s
+"""
+LAST_EXAMINED = """
+SELECT {key}, s.id FROM ({examined}) s ORDER BY {order} OFFSET %(examine)s - 1 LIMIT 1
+"""
+COUNT = """
+SELECT count(*) FROM session s WHERE s.owner = %(owner)s AND {conditions}
+"""
+LISTED = ("s.order_at", "s.order_at DESC, s.id DESC")
+CHANGED = ("s.change", "s.change")
+
+
+class Walk(NamedTuple):
+    """A bounded walk: the statement for what passes, the one for how far it came, and the values for both."""
+
+    page: str
+    last_examined: str
+    params: dict[str, Any]
+    all_pass: bool
+
+
+def listed(owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Walk:
+    """By falling `(order_at, id)`."""
+    leader = _leader(given)
+    params = _params(owner, given, limit, examine) | _below(below)
+    conditions = _conditions(given, without=leader)
+    if given.archived == "include":
+        halves = (_led(leader, archived) for archived in ("exclude", "only"))
+        examined = BOTH.format(first=next(halves), second=next(halves))
+    else:
+        examined = _led(leader, given.archived)
+    return _walk(examined, LISTED, conditions, params)
+
+
+def changed(owner: str, given: Filter, after: int, limit: int, examine: int) -> Walk:
+    """By rising number of the newest change."""
+    params = _params(owner, given, limit, examine) | {"after": after}
+    return _walk(LED_BY_CHANGE, CHANGED, [ARCHIVED[given.archived], *_conditions(given)], params)
+
+
+def counted(owner: str, given: Filter) -> tuple[str, dict[str, Any]]:
+    """The statement that counts what passes, and its values."""
+    conditions = " AND ".join([ARCHIVED[given.archived], *_conditions(given)])
+    return COUNT.format(conditions=conditions), _params(owner, given, 0, 0)
+
+
+def _walk(examined: str, by: tuple[str, str], conditions: list[str], params: dict[str, Any]) -> Walk:
+    key, order = by
+    page = PAGE.format(
+        columns=COLUMNS, examined=examined, conditions=" AND ".join(conditions) or "true", order=order
+    )
+    return Walk(
+        page, LAST_EXAMINED.format(key=key, examined=examined, order=order), params, all_pass=not conditions
+    )
+
+
+def _leader(given: Filter) -> str | None:
+    if given.tags:
+        return "tags"
+    return next((name for name in LEADERS if _leads(name, getattr(given, name))), None)
+
+
+def _leads(name: str, value: object) -> bool:
+    return value is not None and (name, value) not in (("status", "idle"), ("pinned", False))
+
+
+def _led(leader: str | None, archived: str) -> str:
+    if leader == "tags":
+        return LED_BY_TAG.format(archived=ARCHIVED[archived].replace("s.", "t."))
+    return LED_BY_SESSIONS.format(archived=ARCHIVED[archived], leader=LEADERS[leader] if leader else "true")
+
+
+def _conditions(given: Filter, without: str | None = None) -> list[str]:
+    """What is asked beyond `archived` and the leader."""
+    asked = {name for name in CONDITIONS if getattr(given, name) not in (None, ())}
+    if not text_terms(given):
+        asked.discard("text")
+    if without != "tags" or len(given.tags) == 1:
+        asked.discard(without or "")
+    return [condition for name, condition in CONDITIONS.items() if name in asked]
+
+
+def _params(owner: str, given: Filter, limit: int, examine: int) -> dict[str, Any]:
+    return {
+        **{name: getattr(given, name) for name in CONDITIONS},
+        "owner": owner,
+        "tags": list(given.tags),
+        "tag": given.tags[0] if given.tags else None,
+        "tag_count": len(given.tags),
+        "text": lexemes.query(owner, text_terms(given)),
+        "limit": limit,
+        "examine": examine,
+    }
+
+
+def _below(below: ListKey | None) -> dict[str, Any]:
+    at, session_id = below or START
+    return {"below_at": at, "below_id": session_id}

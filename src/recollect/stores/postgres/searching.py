@@ -1,0 +1,107 @@
+"""Search: the newest documents that match, at a cost that follows from how many are asked for.
+
+The newest documents are looked at one by one: that finds common words at once. Below them the index is asked for
+ranges of documents, each larger than the one before: so neither a rare word nor a common one makes it collect more
+than a few times what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from recollect import words
+from recollect.model import decode_entry, search_text
+from recollect.ports import Match
+from recollect.spans import Place
+from recollect.stores.postgres import lexemes
+from recollect.stores.postgres.lexemes import Range
+from recollect.stores.postgres.rows import Row
+from recollect.stores.postgres.transactions import Statements
+from recollect.words import Term
+
+# For each kind of document the columns that a match needs: number, log or session, place in the log, words.
+ENTRIES = "SELECT number, log AS num, seq, words FROM entry"
+TITLES = "SELECT number, num, NULL::bigint AS seq, words FROM title"
+TABLES = {"title": (TITLES,), None: (ENTRIES, TITLES)}
+
+WITHIN = " WHERE owner = %(owner)s AND number >= %(low)s AND number < %(high)s ORDER BY number DESC OFFSET 0"
+BELOW = " WHERE owner = %(owner)s AND number < %(high)s ORDER BY number DESC OFFSET %(count)s LIMIT 1"
+MATCHING = " WHERE owner = %(owner)s AND words @@ %(query)s::tsquery"
+
+FIRST_LOW = """
+SELECT max(number) FROM ({documents}) d
+"""
+# The fence (OFFSET 0, above) makes PostgreSQL walk the documents in order, and not ask the index of words.
+WALK = f"""
+SELECT number, num, seq, words @@ {lexemes.LOOSE!r}::tsquery FROM ({{documents}}) d
+WHERE words @@ %(query)s::tsquery ORDER BY number DESC LIMIT %(limit)s
+"""
+# Without the fence of MATERIALIZED it would walk all documents backwards for a rare word.
+ASK = f"""
+WITH d AS MATERIALIZED ({{documents}})
+SELECT number, num, seq, words @@ {lexemes.LOOSE!r}::tsquery FROM d
+WHERE number >= %(low)s AND number < %(high)s ORDER BY number DESC LIMIT %(limit)s
+"""
+ENTRY_TEXT = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND seq = %s"
+TITLE_TEXT = "SELECT text FROM title WHERE owner = %s AND num = %s"
+
+FEWEST_WALKED = 400
+MOST_WALKED = 4_000
+
+
+class Search:
+    """One search of one owner's documents."""
+
+    def __init__(self, statements: Statements, owner: str, terms: Sequence[Term], kind: str | None) -> None:
+        self._statements = statements
+        self._owner = owner
+        self._terms = terms
+        self._kind = kind
+        self._tables = TABLES.get(kind, (ENTRIES,))
+
+    async def newest(self, before: int | None, limit: int) -> list[Match]:
+        """The newest matches below a number."""
+        found: list[Match] = []
+        async for row in self._rows(lexemes.NO_END if before is None else before, limit):
+            number, num, seq, loose = row
+            if not loose or await self._confirmed(num, seq):
+                found.append(Match(number, num, None if seq is None else Place(num, seq)))
+            if len(found) == limit:
+                break
+        return found
+
+    async def _rows(self, high: int, limit: int) -> AsyncIterator[Row]:
+        """Rows of all matches below a number, newest first."""
+        low = await self._first_low(high, limit)
+        for row in await self._range(WALK, WITHIN, Range(low, high), limit):
+            yield row
+        for part in lexemes.older(low):
+            for row in await self._range(ASK, MATCHING, part, limit):
+                yield row
+
+    async def _first_low(self, high: int, limit: int) -> int:
+        """The number down to which it is worth walking."""
+        count = min(max(8 * limit, FEWEST_WALKED), MOST_WALKED)
+        statement = FIRST_LOW.format(documents=self._documents(BELOW))
+        found = await self._statements.rows(
+            statement, {"owner": self._owner, "high": high, "count": count}, plan_anew=True
+        )
+        return int(found[0][0] or 0)
+
+    async def _range(self, statement: str, documents: str, part: Range, limit: int) -> Sequence[Row]:
+        """All matches of a range; when there are more than `limit` of them, again from where that ended."""
+
+    def _documents(self, condition: str) -> str:
+        return " UNION ALL ".join(f"({table}{condition})" for table in self._tables)
+
+    async def _confirmed(self, num: int, seq: int | None) -> bool:
+        """Whether a document that has lost positions really has the phrases."""
+        if not lexemes.needs_positions(self._terms):
+            return True
+        if seq is None:
+            row = await self._statements.row(TITLE_TEXT, (self._owner, num))
+            text = row[0] if row else ""
+        else:
+            row = await self._statements.row(ENTRY_TEXT, (self._owner, num, seq))
+            text = search_text(decode_entry(row[0])) if row else ""
+        return words.matches(self._terms, words.tokens(words.searchable(text)))

@@ -1,0 +1,189 @@
+"""Connections and transactions: pooled, pipelined, tried again after a conflict.
+
+Statements are queued and only a read waits for its answer. So a transaction costs one round trip for each read and
+one for its end, however many rows it writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, AsyncPipeline
+from psycopg.abc import Params
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool
+
+from recollect.errors import StoreUnavailable
+from recollect.stores.postgres import texts
+from recollect.stores.postgres.failures import is_conflict, is_lost, translated, unknown_outcome
+from recollect.stores.postgres.rows import Row
+
+T = TypeVar("T")
+Connection = AsyncConnection[Row]
+Pool = AsyncConnectionPool[Connection]
+
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
+
+ATTEMPTS = 5
+CONNECTIONS = 10
+SECONDS_FOR_A_CONNECTION = 20.0
+SECONDS_TO_CLEAN_UP = 5.0
+
+# A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever. The
+# cost of compiling a plan is never worth it for such short statements.
+CONFIGURE = """
+SELECT set_config('statement_timeout', '60s', false),
+       set_config('idle_in_transaction_session_timeout', '60s', false),
+       set_config('jit', 'off', false)
+"""
+
+
+class Statements:
+    """A connection inside a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: str, params: Params = (), *, plan_anew: bool = False) -> list[Row]:
+        """What a statement answers. `plan_anew`: its best plan depends on the values."""
+        prepare = False if plan_anew else None
+        cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
+        return await cursor.fetchall()
+
+    async def row(self, statement: str, params: Params = ()) -> Row | None:
+        """The first row that a statement answers."""
+        found = await self.rows(statement, params)
+        return found[0] if found else None
+
+    async def queue(self, statement: str, params: Params = ()) -> None:
+        """Have a statement run some time before the transaction ends."""
+        await self._connection.execute(statement, params)
+
+    async def queue_many(self, statement: str, params: list[Any]) -> None:
+        """Have a statement run for each of these."""
+        if params:
+            await self._connection.cursor().executemany(statement, params)
+
+
+async def opened(url: str) -> Connection:
+    """A connection of its own, not from the pool. Raises `StoreUnavailable`."""
+    try:
+        connection: Connection = await AsyncConnection.connect(url, **SETTINGS)
+        await configured(connection)
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
+    return connection
+
+
+SETTINGS: dict[str, Any] = {
+    "autocommit": True,  # transactions are begun in words, so that BEGIN can be queued too
+    "fallback_application_name": "recollect",
+    "client_encoding": "UTF8",
+}
+
+
+async def configured(connection: Connection) -> None:
+    """Make a new connection one of this store's."""
+    texts.adapt(connection)
+    await connection.execute(CONFIGURE)
+
+
+def pool(url: str) -> Pool:
+    """The connections that transactions share, not open yet."""
+    return AsyncConnectionPool(
+        url,
+        kwargs=SETTINGS,
+        configure=configured,
+        min_size=1,
+        max_size=CONNECTIONS,
+        timeout=SECONDS_FOR_A_CONNECTION,
+        open=False,
+        name="recollect",
+    )
+
+
+class Transactions:
+    """Runs work in transactions, on connections of a pool."""
+
+    def __init__(self, connections: Pool) -> None:
+        self._pool = connections
+
+    async def run(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+        """The result of `work` in a transaction of its own, tried again while others are faster."""
+        lost_before = False
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._once(begin, work)
+            except psycopg.Error as error:
+                lost = is_lost(error)
+                if attempt == ATTEMPTS or (lost and lost_before) or not (lost or is_conflict(error)):
+                    raise translated(error) from error
+                lost_before = lost
+            if lost_before:
+                # The server may have been restarted, and then no connection of the pool is any good.
+                await self._pool.check()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+        async with self._borrowed() as connection:
+            return await _transaction(connection, begin, work)
+
+    @contextlib.asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[Connection]:
+        connection = await self._pool.getconn()
+        try:
+            yield connection
+        except asyncio.CancelledError:
+            # Cleaning up was cut short, or is not worth trusting: the pool opens another.
+            if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
+            raise
+        finally:
+            await self._pool.putconn(connection)
+
+
+async def _transaction(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+    failure: BaseException | None = None
+    result: T
+    try:
+        async with connection.pipeline() as pipeline:
+            try:
+                await connection.execute(begin)
+                result = await work(Statements(connection))
+                await _commit(connection, pipeline)
+            except BaseException as error:  # noqa: BLE001 - raised again below, when the connection is usable or closed
+                failure = error
+                await _abandon(connection, pipeline)
+    except psycopg.Error as error:
+        # Leaving the pipeline of a closed connection says so; what matters is why it was closed.
+        failure = failure or error
+    if failure is not None:
+        raise failure
+    return result
+
+
+async def _commit(connection: Connection, pipeline: AsyncPipeline) -> None:
+    try:
+        await connection.execute("COMMIT")
+        await pipeline.sync()
+    except psycopg.Error as error:
+        if is_lost(error):
+            raise unknown_outcome(error) from error
+        raise
+
+
+async def _abandon(connection: Connection, pipeline: AsyncPipeline) -> None:
+    """Leave nothing of a failed transaction behind; a connection in doubt is closed, and the pool opens another."""
+    try:
+        async with asyncio.timeout(SECONDS_TO_CLEAN_UP):
+            with contextlib.suppress(psycopg.Error):
+                await pipeline.sync()
+            await connection.execute("ROLLBACK")
+            await pipeline.sync()
+    except (psycopg.Error, TimeoutError):
+        await connection.close()

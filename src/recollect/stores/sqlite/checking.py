@@ -1,0 +1,113 @@
+"""Looking for damage. What is derived (tags, counts, the search index) can be mended; the rest is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import apsw
+
+from recollect.ports import Health
+from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.index import SearchIndex
+
+MISSING_ENTRIES = """
+SELECT count(*) FROM span AS p JOIN session AS s ON s.num = p.session
+WHERE coalesce(p.last, s.head) >= p.first AND (
+    SELECT count(*) FROM entry AS e
+    WHERE e.pos BETWEEN (p.log << 24 | p.first) AND (p.log << 24 | coalesce(p.last, s.head))
+) <> coalesce(p.last, s.head) - p.first + 1
+"""
+ORPHANS = """
+SELECT count(DISTINCT pos >> 24) FROM entry
+WHERE pos >> 24 NOT IN (SELECT num FROM session)
+    AND pos >> 24 NOT IN (SELECT log FROM span)
+    AND pos >> 24 NOT IN (SELECT log FROM garbage)
+"""
+COLLECT_ORPHANS = """
+INSERT OR IGNORE INTO garbage (log)
+SELECT DISTINCT pos >> 24 FROM entry
+WHERE pos >> 24 NOT IN (SELECT num FROM session) AND pos >> 24 NOT IN (SELECT log FROM span)
+"""
+COUNTED = """
+(SELECT coalesce(sum(coalesce(p.last, s.head) - p.first + 1), 0) FROM span AS p
+ WHERE p.session = s.num AND p.name = '' AND coalesce(p.last, s.head) >= p.first)
+"""
+WRONG_COUNTS = f"SELECT count(*) FROM session AS s WHERE s.message_count <> {COUNTED}"
+MEND_COUNTS = f"UPDATE session AS s SET message_count = {COUNTED} WHERE s.message_count <> {COUNTED}"
+WRONG_HEADS = """
+SELECT count(*) FROM session AS s
+WHERE s.head < coalesce((SELECT max(pos) & 16777215 FROM entry WHERE pos BETWEEN s.num << 24 AND (s.num + 1 << 24) - 1), 0)
+"""
+TAGS_AS_THEY_SHOULD_BE = """
+SELECT s.owner, t.value, s.archived, s.order_at, s.id, s.num
+FROM session AS s, json_each(CAST(s.tags AS TEXT)) AS t WHERE s.tags IS NOT NULL
+"""
+WRONG_TAGS = f"""
+SELECT count(*) FROM (
+    SELECT * FROM ({TAGS_AS_THEY_SHOULD_BE} EXCEPT SELECT owner, tag, archived, order_at, id, session FROM tag)
+    UNION ALL
+    SELECT * FROM (SELECT owner, tag, archived, order_at, id, session FROM tag EXCEPT {TAGS_AS_THEY_SHOULD_BE}))
+"""
+MEND_TAGS = (
+    f"DELETE FROM tag; INSERT INTO tag (owner, tag, archived, order_at, id, session) {TAGS_AS_THEY_SHOULD_BE}"
+)
+
+
+class _Rule(NamedTuple):
+    """A query that counts what is wrong, and the statement that mends it (None: a person has to look)."""
+
+    name: str
+    wrong: str
+    mend: str | None
+
+
+RULES = (
+    _Rule("entries behind spans", MISSING_ENTRIES, None),
+    _Rule("heads of logs", WRONG_HEADS, None),
+    _Rule("orphaned logs", ORPHANS, COLLECT_ORPHANS),
+    _Rule("message counts", WRONG_COUNTS, MEND_COUNTS),
+    _Rule("tags", WRONG_TAGS, MEND_TAGS),
+)
+
+
+def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
+    """Check the file, the rules above and the search index."""
+    problems = [f"integrity: {row[0]}" for row in fetch(db, "PRAGMA integrity_check") if row[0] != "ok"]
+    repaired: list[str] = []
+    for rule in RULES:
+        count = fetch(db, rule.wrong)[0][0]
+        if not count:
+            continue
+        if repair and rule.mend is not None:
+            _in_transaction(db, rule.mend)
+            repaired.append(f"{rule.name}: {count} mended")
+        else:
+            problems.append(f"{rule.name}: {count} wrong")
+    _check_index(index, problems, repaired, repair=repair)
+    names = ("file integrity", *(rule.name for rule in RULES), "search index")
+    return Health(checked=names, problems=tuple(problems), repaired=tuple(repaired))
+
+
+def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:
+    if index.is_whole():
+        return
+    if not repair:
+        problems.append("search index: not whole; run doctor with repair")
+        return
+    mend: Callable[[], object] = index.rebuild
+    try:
+        mend()
+    except apsw.Error:
+        index.replace()
+    repaired.append("search index: rebuilt")
+
+
+def _in_transaction(db: apsw.Connection, sql: str) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(sql)
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise

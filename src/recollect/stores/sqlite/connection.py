@@ -1,0 +1,104 @@
+"""Opening SQLite files: modes, pragmas, patience with other processes, and errors in our own words.
+
+Only SQLite may open these files: closing any other descriptor of one would drop this process's locks on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from recollect.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+
+OLDEST_SAFE = (3, 51, 3)
+"""Older versions can damage a WAL when two connections write and checkpoint at the same instant."""
+
+PATIENCE_SECONDS = 60.0
+PRAGMAS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA cache_size = -65536;
+PRAGMA temp_store = MEMORY;
+PRAGMA secure_delete = ON;
+PRAGMA trusted_schema = OFF;
+"""
+
+
+def open_file(path: Path) -> apsw.Connection:
+    """A connection to the file, which is made (for its owner alone) if it is not there."""
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
+        raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
+    with in_our_words(path):
+        make_private(path)
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        db.set_busy_handler(_patience())
+        _set_up(db, path)
+    return db
+
+
+def fetch(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
+    """All rows of a query."""
+    return db.execute(sql, bound).fetchall()
+
+
+def make_private(path: Path) -> None:
+    """Make the file and the folders above it, closed to others whatever the umask; leave what exists alone."""
+    for folder in reversed(path.parents):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.fchmod(descriptor, 0o600)
+    os.close(descriptor)
+
+
+def _set_up(db: apsw.Connection, path: Path) -> None:
+    db.execute(PRAGMAS)
+    mode = fetch(db, "PRAGMA journal_mode")[0][0]
+    sync = fetch(db, "PRAGMA synchronous")[0][0]
+    if mode != "wal" or sync != 2:
+        raise StoreUnavailable(
+            f"{path.name}: this file system does not allow SQLite's write-ahead log (got {mode})"
+        )
+
+
+def _patience() -> Callable[[int], bool]:
+    """A busy handler that tries often and gives up late: SQLite's own is unfair among many writers."""
+    began = 0.0
+
+    def wait(attempts: int) -> bool:
+        nonlocal began
+        if attempts == 0:
+            began = time.monotonic()
+        time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - spreads writers, guards nothing
+        return time.monotonic() - began < PATIENCE_SECONDS
+
+    return wait
+
+
+@contextlib.contextmanager
+def in_our_words(path: Path) -> Iterator[None]:
+    """SQLite's errors and the system's as errors of the store."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreDamaged(f"{path.name} is not a healthy store: {error}; try `recollect doctor`") from error
+    except apsw.FullError as error:
+        raise StoreFull(f"{path.name}: no space left on the disk") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError, OSError) as error:
+        raise StoreUnavailable(f"{path.name} cannot be opened or written: {error}") from error
+    except apsw.IOError as error:
+        raise StoreUnavailable(f"{path.name}: the disk failed: {error}") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path.name}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,386 @@
+"""The reading half of a transaction."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import apsw
+import msgspec
+import zstandard
+
+from recollect.errors import StoreDamaged
+from recollect.filters import text_terms
+from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json, encode
+from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
+from recollect.spans import Place, Span, Spans, Stretch
+from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.index import SearchIndex
+from recollect.stores.sqlite.rows import MICROS, READ, record_of
+from recollect.words import Term
+
+SEQ_BITS = 24
+SEQ_MASK = (1 << SEQ_BITS) - 1
+
+COLUMNS = ", ".join(READ)
+OWNER = "SELECT num FROM owner WHERE name = ?"
+SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
+BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
+BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
+WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
+BURIED = "SELECT 1 FROM tombstone WHERE owner = ? AND id = ?"
+
+PASSES = """
+    (:cwd IS NULL OR s.cwd = :cwd)
+    AND (:agent_id IS NULL OR s.agent_id = :agent_id)
+    AND (:channel IS NULL OR s.channel = :channel)
+    AND (:source IS NULL OR s.source = :source)
+    AND (:status IS NULL OR s.status = :status)
+    AND (:pinned IS NULL OR s.pinned = :pinned)
+    AND (:created_after IS NULL OR s.created_at >= :created_after)
+    AND (:created_before IS NULL OR s.created_at < :created_before)
+    AND (:updated_after IS NULL OR s.updated_at >= :updated_after)
+    AND (:updated_before IS NULL OR s.updated_at < :updated_before)
+    AND (:tags IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:tags) AS want
+        WHERE NOT EXISTS (SELECT 1 FROM tag AS t WHERE t.session = s.num AND t.tag = want.value)))
+    AND (:needles IS NULL OR (s.title_words IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM json_each(:needles) AS needle WHERE instr(s.title_words, needle.value) = 0)))
+"""
+WALK = f"""
+SELECT s.num, s.order_at, s.id, {PASSES}
+FROM session AS s INDEXED BY %s
+WHERE s.owner = :owner AND %s s.archived = :archived
+    AND (s.order_at, s.id) < (:order_at, :id) AND s.order_at >= :floor
+ORDER BY s.order_at DESC, s.id DESC LIMIT :examine
+"""
+BY_TAG = f"""
+SELECT s.num, d.order_at, d.id, {PASSES}
+FROM tag AS d CROSS JOIN session AS s ON s.num = d.session
+WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived
+    AND (d.order_at, d.id) < (:order_at, :id) AND d.order_at >= :floor
+ORDER BY d.order_at DESC, d.id DESC LIMIT :examine
+"""
+# The first filter of these that is given drives the walk: its index is in the order of lists.
+DRIVERS = {
+    "tag": BY_TAG,
+    "pinned": WALK % ("session_pinned", "s.pinned = 1 AND"),
+    "channel": WALK % ("session_channel", "s.channel = :channel AND"),
+    "busy": WALK % ("session_status", "s.status = :status AND s.status <> 'idle' AND"),
+    "agent_id": WALK % ("session_agent", "s.agent_id = :agent_id AND"),
+    "source": WALK % ("session_source", "s.source = :source AND"),
+    "cwd": WALK % ("session_cwd", "s.cwd = :cwd AND"),
+    "time": WALK % ("session_time", ""),
+}
+CHANGED = f"""
+SELECT s.num, s.change, s.id, {PASSES} AND (:archived IS NULL OR s.archived = :archived)
+FROM session AS s WHERE s.owner = :owner AND s.change > :after ORDER BY s.change LIMIT :examine
+"""
+COUNT = f"""
+SELECT count(*) FROM session AS s
+WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PASSES}
+"""
+TITLED = f"SELECT {COLUMNS} FROM session WHERE title_number = ? AND owner = ?"
+
+SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
+CHECKPOINTS = """
+SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE session = ? ORDER BY ord
+"""
+PAYLOADS = "SELECT payload FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos"
+TOTALS = "SELECT tokens, errors, cost, bytes FROM entry WHERE pos = ?"
+LOCATE = "SELECT pos FROM entry WHERE id = ? AND pos >> 24 = ?"
+REACHING = """
+SELECT DISTINCT p.session FROM span AS p JOIN session AS s ON s.num = p.session
+WHERE p.log = ? AND s.owner = ?
+"""
+DOCUMENT = """
+SELECT pos >> 24, pos FROM entry WHERE number = :number AND owner = :owner
+UNION ALL
+SELECT num, NULL FROM session WHERE title_number = :number AND owner = :owner
+"""
+CHANGES = """
+SELECT change, id, change_kind, revision FROM session WHERE owner = :owner AND change > :after
+UNION ALL
+SELECT change, id, 'delete', NULL FROM tombstone WHERE owner = :owner AND change > :after
+ORDER BY change LIMIT :limit
+"""
+NEWEST = """
+SELECT max(
+    coalesce((SELECT max(change) FROM session WHERE owner = :owner), 0),
+    coalesce((SELECT max(change) FROM tombstone WHERE owner = :owner), 0))
+"""
+MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
+LIVE = "SELECT data FROM live WHERE session = ?"
+FACTS = """
+SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
+"""
+RAW_COPIES = """
+SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
+WHERE c.session = ? ORDER BY c.name
+"""
+STATS = """
+SELECT
+    count(*), sum(archived), sum(pinned), sum(message_count), sum(token_count), sum(bytes), sum(cost),
+    sum(error_count), min(created_at), max(updated_at),
+    (SELECT count(*) FROM fact WHERE owner = :owner),
+    (SELECT count(*) FROM checkpoint WHERE session IN (SELECT num FROM session WHERE owner = :owner))
+FROM session WHERE owner = :owner
+"""
+BY_SOURCE = (
+    "SELECT source, count(*) FROM session WHERE owner = ? AND source IS NOT NULL GROUP BY source ORDER BY 1"
+)
+BY_AGENT = "SELECT agent_id, count(*) FROM session WHERE owner = ? AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY 1"
+
+FIRST_KEY = ListKey(1 << 62, "")
+
+
+class _Seen(NamedTuple):
+    """A row of a walk."""
+
+    num: int
+    at: int
+    id: str
+    passes: int
+
+
+def position(log: int, seq: int) -> int:
+    """The key of an entry."""
+    return log << SEQ_BITS | seq
+
+
+class Reading:
+    """See `ports.Reader`."""
+
+    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now) -> None:
+        self._db = db
+        self._index = index
+        self._now = now
+        self._owners: dict[str, int] = {}
+
+    async def now(self) -> int:
+        return self._now()
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        return self._record(owner, SESSION, session_id)
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        return self._record(owner, BY_NUM, num)
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        return self._record(owner, BY_KEY, key)
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        upper = prefix + "\U0010ffff"
+        return [row[0] for row in fetch(self._db, WITH_PREFIX, (self._owner(owner), prefix, upper, limit))]
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        return bool(fetch(self._db, BURIED, (self._owner(owner), session_id)))
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        below = below or FIRST_KEY
+        floors = (given.updated_after, given.created_after)
+        bound = self._bound(owner, given) | {
+            "tag": given.tags[0] if given.tags else None,
+            "order_at": below.order_at,
+            "id": below.id,
+            "examine": examine,
+            # Clamped stamps are in order_at, so these bounds hold for it only when no stamp is in the future.
+            "floor": max((0, *(floor for floor in floors if floor is not None and floor <= self._now()))),
+        }
+        walk = DRIVERS[_driver(given)]
+        archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
+        rows = [self._walk(walk, bound | {"archived": value}) for value in archived]
+        return self._take(owner, heapq.merge(*rows, key=_order, reverse=True), limit, examine)
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        num = self._owner(owner)
+        numbers = self._index.matches(num, terms, "title", None, limit + 1)
+        if len(numbers) > limit:
+            return None
+        found = (fetch(self._db, TITLED, (number, num)) for number in numbers)
+        return [record_of(owner, row) for rows in found for row in rows]
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        bound = self._bound(owner, given) | {"after": after, "examine": examine}
+        return self._take(owner, self._walk(CHANGED, bound), limit, examine)
+
+    async def count(self, owner: str, given: Filter) -> int:
+        return int(fetch(self._db, COUNT, self._bound(owner, given))[0][0])
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        return tuple(Span(*row) for row in fetch(self._db, SPANS, (num, name)))
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        return [
+            Checkpoint(id=id_, at=at, reason=reason, message_count=messages, token_count=tokens)
+            for id_, at, reason, messages, tokens in fetch(self._db, CHECKPOINTS, (num,))
+        ]
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        found: list[bytes] = []
+        for stretch in stretches:
+            log = stretch.log
+            rows = fetch(self._db, PAYLOADS, (position(log, stretch.first), position(log, stretch.last)))
+            if len(rows) != stretch.size:
+                raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; try `recollect doctor`")
+            found += [row[0] for row in rows]
+        return found
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        rows = fetch(self._db, TOTALS, (position(log, seq),))
+        return Totals(*rows[0]) if rows else Totals()
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        found = (row for log in logs for row in fetch(self._db, LOCATE, (entry_id, log)))
+        return [Place(pos >> SEQ_BITS, pos & SEQ_MASK) for (pos,) in found]
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        return [row[0] for row in fetch(self._db, REACHING, (log, self._owner(owner)))]
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        num, found = self._owner(owner), list[Match]()
+        while len(found) < limit:
+            wanted = limit - len(found)
+            numbers = self._index.matches(num, terms, kind, before, wanted)
+            for number in numbers:
+                for log, pos in fetch(self._db, DOCUMENT, {"number": number, "owner": num}):
+                    found.append(Match(number, log, None if pos is None else Place(log, pos & SEQ_MASK)))
+            if len(numbers) < wanted:
+                break
+            before = numbers[-1]
+        return found
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        bound = {"owner": self._owner(owner), "after": after, "limit": limit}
+        return [
+            Change(number=number, session=id_, kind=kind, revision=revision)
+            for number, id_, kind, revision in fetch(self._db, CHANGES, bound)
+        ]
+
+    async def newest(self, owner: str) -> int:
+        return int(fetch(self._db, NEWEST, {"owner": self._owner(owner)})[0][0])
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        rows = fetch(self._db, MEMO, (self._owner(owner), method, key))
+        return Memo(*rows[0]) if rows else None
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        rows = fetch(self._db, LIVE, (num,))
+        return rows[0][0] if rows else None
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        bound = {"owner": self._owner(owner), "session": session_id}
+        return [msgspec.convert(decode_json(body), Fact) for (body,) in fetch(self._db, FACTS, bound)]
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        unpack = zstandard.ZstdDecompressor().decompress
+        return [RawCopy(name, unpack(data)) for name, data in fetch(self._db, RAW_COPIES, (num,))]
+
+    async def stats(self, owner: str) -> Json:
+        num = self._owner(owner)
+        row = fetch(self._db, STATS, {"owner": num})[0]
+        (
+            sessions,
+            archived,
+            pinned,
+            messages,
+            tokens,
+            size,
+            cost,
+            errors,
+            oldest,
+            newest,
+            facts,
+            checkpoints,
+        ) = row
+        return {
+            "sessions": sessions,
+            "archived": archived or 0,
+            "pinned": pinned or 0,
+            "messages": messages or 0,
+            "tokens": tokens,
+            "bytes": size or 0,
+            "cost": None if cost is None else cost / MICROS,
+            "errors": errors or 0,
+            "by_source": dict(fetch(self._db, BY_SOURCE, (num,))),
+            "by_agent": dict(fetch(self._db, BY_AGENT, (num,))),
+            "oldest": oldest,
+            "newest": newest,
+            "facts": facts,
+            "checkpoints": checkpoints,
+        }
+
+    def _owner(self, owner: str) -> int:
+        """The owner's number; 0, which nobody has, if there is none."""
+        if owner not in self._owners:
+            rows = fetch(self._db, OWNER, (owner,))
+            if not rows:
+                return 0
+            self._owners[owner] = rows[0][0]
+        return self._owners[owner]
+
+    def _record(self, owner: str, sql: str, value: Any) -> Record | None:
+        rows = fetch(self._db, sql, (self._owner(owner), value))
+        return record_of(owner, rows[0]) if rows else None
+
+    def _bound(self, owner: str, given: Filter) -> dict[str, Any]:
+        """The parameters of `PASSES`; NULL asks for nothing."""
+        terms = text_terms(given)
+        return {
+            "owner": self._owner(owner),
+            "archived": {"exclude": 0, "only": 1, "include": None}[given.archived],
+            "cwd": None if given.cwd is None else given.cwd.encode("utf-8", "surrogatepass"),
+            "agent_id": given.agent_id,
+            "channel": given.channel,
+            "source": given.source,
+            "status": given.status,
+            "pinned": given.pinned,
+            "created_after": given.created_after,
+            "created_before": given.created_before,
+            "updated_after": given.updated_after,
+            "updated_before": given.updated_before,
+            "tags": encode(given.tags).decode() if given.tags else None,
+            "needles": encode([_needle(term) for term in terms]).decode() if terms else None,
+        }
+
+    def _walk(self, sql: str, bound: dict[str, Any]) -> Iterator[_Seen]:
+        return (_Seen(*row) for row in cast("Iterator[tuple[Any, ...]]", self._db.execute(sql, bound)))
+
+    def _take(self, owner: str, rows: Iterator[_Seen], limit: int, examine: int) -> Scan:
+        """The first rows that pass; one more is looked for, to know whether there is more."""
+        records: list[Record] = []
+        last: ListKey | None = None
+        for examined, seen in enumerate(rows, 1):
+            if seen.passes and len(records) == limit:
+                return Scan(records, last, ended=False)
+            last = ListKey(seen.at, seen.id)
+            if seen.passes and (record := self._record(owner, BY_NUM, seen.num)) is not None:
+                records.append(record)
+            if examined == examine:
+                return Scan(records, last, ended=False)
+        return Scan(records, last, ended=True)
+
+
+def _driver(given: Filter) -> str:
+    asked = {
+        "tag": bool(given.tags),
+        "pinned": given.pinned is True,
+        "channel": given.channel is not None,
+        "busy": given.status not in (None, "idle"),
+        "agent_id": given.agent_id is not None,
+        "source": given.source is not None,
+        "cwd": given.cwd is not None,
+        "time": True,
+    }
+    return next(name for name, holds in asked.items() if holds)
+
+
+def _order(seen: _Seen) -> ListKey:
+    return ListKey(seen.at, seen.id)
+
+
+def _needle(term: Term) -> str:
+    return f" {' '.join(term.tokens)}" + ("" if term.prefix else " ")

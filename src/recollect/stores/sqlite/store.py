@@ -1,0 +1,196 @@
+"""One SQLite file as a store: a thread that writes, connections that read where they are called, a bell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from recollect.errors import InvalidInput
+from recollect.ids import now_ms
+from recollect.model import Json
+from recollect.ports import Health, Now, Reader, Writer
+from recollect.stores.sqlite import checking
+from recollect.stores.sqlite.connection import fetch, in_our_words, make_private, open_file
+from recollect.stores.sqlite.index import SearchIndex
+from recollect.stores.sqlite.migrate import migrate, shipped
+from recollect.stores.sqlite.reading import Reading
+from recollect.stores.sqlite.writer import Clock, WriterThread, drive
+from recollect.stores.sqlite.writing import Writing
+
+T = TypeVar("T")
+POLL_SECONDS = 0.1
+
+SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
+NEW_SECRET = "INSERT OR IGNORE INTO store_meta (name, value) VALUES ('secret', ?)"
+DONE_UNINDEXING = "DELETE FROM unindex WHERE number = ?"
+
+
+@asynccontextmanager
+async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore]:
+    """The store in the file of `sqlite:///path`, which is made if it is not there."""
+    store = SqliteStore(file_of(url), now or now_ms)
+    try:
+        yield store
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+def file_of(url: str) -> Path:
+    """The file that a URL names."""
+    path = url.removeprefix("sqlite:")
+    path = path[2:] if path.startswith("//") else path
+    if not path or path.endswith("/"):
+        raise InvalidInput(f"{url!r} names no file: use sqlite:///path/to/file.db")
+    return Path(path).expanduser().absolute()
+
+
+class SqliteStore:
+    """See `ports.Store`."""
+
+    def __init__(self, path: Path, now: Now) -> None:
+        self._path = path
+        self._now = now
+        self._local = threading.local()
+        self._readers: list[apsw.Connection] = []
+        self._bells: set[asyncio.Event] = set()
+        with in_our_words(path):
+            self._writer = WriterThread(self._open_migrated)
+            self.secret: bytes = fetch(self._writer.connection, SECRET)[0][0]
+        self._index = SearchIndex(self._index_path, self._open, self._unindexed)
+
+    @property
+    def _index_path(self) -> Path:
+        return self._path.with_name(self._path.name + "-search")
+
+    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        with in_our_words(self._path):
+            db = self._reader()
+            db.execute("BEGIN")
+            try:
+                return drive(work(Reading(db, self._index, self._now)))
+            finally:
+                db.execute("COMMIT")
+
+    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+        def job(db: apsw.Connection, clock: Clock) -> Awaitable[T]:
+            return work(Writing(db, self._index, self._now, clock))
+
+        with in_our_words(self._path):
+            result: T = await self._writer.submit(job)
+        self._ring()
+        self._index.changed()
+        return result
+
+    async def wait(self, owner: str, after: int, seconds: float) -> int:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        try:
+            while (newest := await self.read(lambda tx: tx.newest(owner))) <= after:
+                left = deadline - loop.time()
+                if left <= 0:
+                    break
+                # The bell is of this process; other processes are seen by looking again.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(bell.wait(), min(left, POLL_SECONDS))
+                bell.clear()
+        finally:
+            self._bells.discard(bell)
+        return newest
+
+    async def owners(self) -> list[str]:
+        with in_our_words(self._path):
+            return [row[0] for row in fetch(self._reader(), "SELECT name FROM owner ORDER BY name")]
+
+    async def backup(self, target: str) -> None:
+        await asyncio.to_thread(self._backup, target)
+
+    async def check(self, *, repair: bool) -> Health:
+        return await asyncio.to_thread(self._check, repair)
+
+    async def about(self) -> Json:
+        with in_our_words(self._path):
+            db = self._reader()
+            size = fetch(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return {
+            "kind": "sqlite",
+            "path": str(self._path),
+            "sqlite": apsw.sqlite_lib_version(),
+            "schema": shipped()[-1].version,
+            "bytes": size[0][0],
+        }
+
+    def close(self) -> None:
+        """Finish what was submitted, then let go of the files."""
+        self._writer.close()
+        self._index.close()
+        for db in self._readers:
+            db.close()
+
+    def _open(self) -> apsw.Connection:
+        return open_file(self._path)
+
+    def _open_migrated(self) -> apsw.Connection:
+        db = self._open()
+        try:
+            migrate(db, shipped())
+            db.execute(NEW_SECRET, (secrets.token_bytes(32),))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _reader(self) -> apsw.Connection:
+        """This thread's connection for reading."""
+        db: apsw.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = self._local.db = self._open()
+            self._readers.append(db)
+        return db
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.set()
+
+    def _unindexed(self, numbers: list[int]) -> None:
+        """The index has dropped these documents: they need not wait any longer."""
+
+        async def done(db: apsw.Connection) -> None:
+            db.executemany(DONE_UNINDEXING, [(number,) for number in numbers])
+
+        self._writer.submit_quietly(lambda db, _: done(db))
+
+    def _backup(self, name: str) -> None:
+        """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
+        target = Path(name).expanduser().absolute()
+        part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+        with in_our_words(target):
+            make_private(part)
+            try:
+                db = self._open()
+                try:
+                    db.execute("VACUUM INTO ?", (str(part),))
+                finally:
+                    db.close()
+                with part.open("rb") as copy:
+                    os.fsync(copy.fileno())
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+
+    def _check(self, repair: bool) -> Health:
+        with in_our_words(self._path):
+            db = self._open()
+            try:
+                return checking.check(db, self._index, repair=repair)
+            finally:
+                db.close()

@@ -1,0 +1,258 @@
+"""The writing half of a transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import apsw
+import zstandard
+from msgspec.structs import replace
+
+from recollect.errors import AlreadyExists
+from recollect.model import Checkpoint, Fact, Lease, encode
+from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
+from recollect.spans import Place, Span
+from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.index import SearchIndex
+from recollect.stores.sqlite.reading import Reading, position
+from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
+from recollect.stores.sqlite.writer import Clock
+
+NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
+INSERT = f"""
+INSERT INTO session (owner, change, change_kind, title_number, title_words, {", ".join(STORED)})
+VALUES ({", ".join("?" * (5 + len(STORED)))})
+"""
+REWRITE = f"""
+UPDATE session SET change = ?, change_kind = ?, {", ".join(f"{name} = ?" for name in STORED)} WHERE num = ?
+"""
+# Names only what an append moves: SQLite touches the indexes of every column that is named.
+ADVANCE = """
+UPDATE session SET
+    change = ?, change_kind = 'append', revision = ?, updated_at = ?, order_at = ?, message_count = ?,
+    token_count = ?, error_count = ?, cost = ?, bytes = ?,
+    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?
+WHERE num = ?
+"""
+MARK_CHANGE = "UPDATE session SET change = ?, change_kind = ? WHERE num = ?"
+OLD_TITLE = "SELECT title_number, title_words FROM session WHERE num = ?"
+NEW_TITLE = "UPDATE session SET title_number = ?, title_words = ? WHERE num = ?"
+PUT_LEASE = """
+UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ? WHERE num = ?
+"""
+PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
+
+ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
+DROP_TAGS = "DELETE FROM tag WHERE session = ?"
+MOVE_TAGS = "UPDATE tag SET order_at = ? WHERE session = ?"
+
+ADD_ENTRY = """
+INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NUMBER = "SELECT number FROM entry WHERE pos = ?"
+ERASE = "UPDATE entry SET payload = ?, number = NULL WHERE pos = ?"
+UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
+
+ADD_SPAN = """
+INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DROP_SPANS = "DELETE FROM span WHERE session = ? AND name = ?"
+ADD_CHECKPOINT = """
+INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count)
+SELECT :session, coalesce(max(ord), 0) + 1, :id, :at, :reason, :messages, :tokens FROM checkpoint WHERE session = :session
+"""
+
+TO_GARBAGE = "INSERT OR IGNORE INTO garbage (log) SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
+BURY = """
+DELETE FROM span WHERE session = :num;
+DELETE FROM checkpoint WHERE session = :num;
+DELETE FROM tag WHERE session = :num;
+DELETE FROM live WHERE session = :num;
+DELETE FROM raw_copy WHERE session = :num;
+DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_copy);
+DELETE FROM fact WHERE owner = :owner AND session = :id;
+DELETE FROM session WHERE num = :num;
+INSERT OR REPLACE INTO tombstone (owner, id, session, at, change) VALUES (:owner, :id, :num, :at, :change);
+"""
+UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
+
+NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
+NO_GARBAGE = "DELETE FROM garbage WHERE log = ?"
+UNREACHED = """
+SELECT pos, number FROM entry
+WHERE pos BETWEEN ?1 << 24 AND (?1 + 1 << 24) - 1
+    AND NOT EXISTS (
+        SELECT 1 FROM span AS p
+        WHERE p.log = ?1 AND (pos & 16777215) BETWEEN p.first AND coalesce(p.last, 16777215))
+ORDER BY pos LIMIT ?2
+"""
+DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
+
+PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
+FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
+PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
+DROP_LIVE = "DELETE FROM live WHERE session = ?"
+PUT_FACT = "INSERT OR REPLACE INTO fact (owner, id, session, at, body) VALUES (?, ?, ?, ?, ?)"
+DROP_FACTS = """
+DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
+"""
+PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest) VALUES (?, ?, ?)"
+PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
+DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
+DROP_RAW_BLOBS = "DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_copy)"
+
+
+class Writing(Reading):
+    """See `ports.Writer`."""
+
+    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now, clock: Clock) -> None:
+        super().__init__(db, index, now)
+        self._clock = clock
+
+    async def insert(self, record: Record) -> Record:
+        owner, change = self._known_owner(record.owner), self._clock.next()
+        text = title_words(record.session)
+        title = (self._clock.next(), text) if text is not None else (None, None)
+        self._db.execute(UNBURY, (owner, record.session.id))
+        self._db.execute(INSERT, (owner, change, "create", *title, *columns_of(record)))
+        made = replace(record, num=self._db.last_insert_rowid(), change=change)
+        self._put_tags(owner, made)
+        return made
+
+    async def rewrite(self, record: Record, kind: str) -> Record:
+        change = self._clock.next()
+        self._db.execute(REWRITE, (change, kind, *columns_of(record), record.num))
+        self._db.execute(DROP_TAGS, (record.num,))
+        self._put_tags(self._known_owner(record.owner), record)
+        self._put_title(record)
+        return replace(record, change=change)
+
+    async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
+        owner, change, s = self._known_owner(record.owner), self._clock.next(), record.session
+        entries = [
+            (position(record.num, row.seq), owner, self._clock.next(), row.entry.id, *row.totals, row.payload)
+            for row in rows
+        ]
+        try:
+            self._db.executemany(ADD_ENTRY, entries)
+        except apsw.ConstraintError:
+            raise AlreadyExists("the session has an entry of this id already") from None
+        self._db.execute(
+            ADVANCE,
+            (
+                change, s.revision, s.updated_at, record.order_at, s.message_count, s.token_count, s.error_count,
+                micros(s.cost), s.bytes, record.head, *record.totals, record.num,
+            ),
+        )  # fmt: skip
+        if s.tags:
+            self._db.execute(MOVE_TAGS, (record.order_at, record.num))
+        return replace(record, change=change)
+
+    async def put_lease(self, record: Record, lease: Lease) -> None:
+        bound = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at, record.num)
+        self._db.execute(PUT_LEASE, bound)
+
+    async def put_read_at(self, record: Record, at: int) -> None:
+        self._db.execute(PUT_READ_AT, (at, record.num))
+
+    async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
+        self._db.execute(DROP_SPANS, (num, name))
+        self._db.executemany(ADD_SPAN, [(num, name, ord_, *span) for ord_, span in enumerate(spans)])
+
+    async def put_checkpoint(
+        self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
+    ) -> None:
+        bound = {
+            "session": num,
+            "id": checkpoint.id,
+            "at": checkpoint.at,
+            "reason": checkpoint.reason,
+            "messages": checkpoint.message_count,
+            "tokens": checkpoint.token_count,
+        }
+        self._db.execute(ADD_CHECKPOINT, bound)
+        await self.put_spans(owner, num, spans, checkpoint.id)
+
+    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+        pos = position(*place)
+        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])
+        self._db.execute(ERASE, (payload, pos))
+
+    async def bury(self, record: Record, at: int) -> None:
+        self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
+        self._db.execute(TO_GARBAGE, (record.num,))
+        bound = {
+            "num": record.num,
+            "owner": self._known_owner(record.owner),
+            "id": record.session.id,
+            "at": at,
+            "change": self._clock.next(),
+        }
+        self._db.execute(BURY, bound)
+
+    async def collect(self, batch: int) -> int:
+        removed = 0
+        while removed < batch and (found := fetch(self._db, NEXT_GARBAGE)):
+            log = found[0][0]
+            rows = fetch(self._db, UNREACHED, (log, batch - removed))
+            if not rows:
+                self._db.execute(NO_GARBAGE, (log,))
+            self._unindex([number for _, number in rows])
+            self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
+            removed += len(rows)
+        return removed
+
+    async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
+        self._db.execute(PUT_MEMO, (self._known_owner(owner), method, key, *memo))
+
+    async def forget_memos(self, before: int) -> int:
+        self._db.execute(FORGET_MEMOS, (before,))
+        return self._db.changes()
+
+    async def put_live(self, record: Record, data: bytes | None) -> None:
+        if data is None:
+            self._db.execute(DROP_LIVE, (record.num,))
+        else:
+            self._db.execute(PUT_LIVE, (record.num, data))
+        self._db.execute(MARK_CHANGE, (self._clock.next(), "live", record.num))
+
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        num = self._known_owner(owner)
+        self._db.executemany(
+            PUT_FACT, [(num, fact.id, fact.session, fact.at, encode(fact)) for fact in facts]
+        )
+
+    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
+        self._db.execute(DROP_FACTS, (self._known_owner(owner), session_id, entry_id))
+
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
+        digest = hashlib.sha256(copy.data).digest()
+        self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
+        self._db.execute(PUT_RAW_BLOB, (digest, zstandard.ZstdCompressor(level=3).compress(copy.data)))
+        self._db.execute(DROP_RAW_BLOBS)
+
+    async def drop_raw_copies(self, owner: str, num: int) -> None:
+        self._db.execute(DROP_RAW_COPIES, (num,))
+        self._db.execute(DROP_RAW_BLOBS)
+
+    def _known_owner(self, owner: str) -> int:
+        if not self._owner(owner):
+            self._db.execute(NEW_OWNER, (owner,))
+        return self._owner(owner)
+
+    def _put_tags(self, owner: int, record: Record) -> None:
+        s = record.session
+        rows = [(owner, tag, s.archived, record.order_at, s.id, record.num) for tag in s.tags]
+        self._db.executemany(ADD_TAG, rows)
+
+    def _put_title(self, record: Record) -> None:
+        """A new document for a title whose words are new."""
+        ((number, old),) = fetch(self._db, OLD_TITLE, (record.num,))
+        text = title_words(record.session)
+        if text != old:
+            self._unindex([number])
+            self._db.execute(NEW_TITLE, (None if text is None else self._clock.next(), text, record.num))
+
+    def _unindex(self, numbers: Sequence[int | None]) -> None:
+        self._db.executemany(UNINDEX, [(number,) for number in numbers if number is not None])

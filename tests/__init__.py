@@ -1,0 +1,1 @@
+"""What Recollect promises, each promise a sentence."""

@@ -1,0 +1,121 @@
+"""What tests stand on: a store of each kind, a second connection to it, a clock and ids that do what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.model import Principal
+from recollect.ports import Store
+from recollect.service import Sessions
+from recollect.stores import connector
+from tests.homes import TEMPLATE, Clock, Home, MemoryHome, PostgresHome, SqliteHome, counting
+from tests.postgres_server import PostgresServer
+
+SHARED = ("sqlite", "postgres")
+"""The stores that several processes can open."""
+STORES = ("memory", *SHARED)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Async tests run on asyncio alone: the stores are written for it."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests, with a database to clone: the schema as the store itself makes it."""
+    with PostgresServer(fast=True) as server:
+        url = server.create_database(TEMPLATE)
+
+        async def migrate() -> None:
+            async with recollect.open(url):
+                pass
+
+        asyncio.run(migrate())
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: PostgresServer) -> PostgresHome:
+    """One database for all tests that only write rows."""
+    return PostgresHome(postgres_server, "recollect_test")
+
+
+def _make_home(request: pytest.FixtureRequest) -> Home:
+    folder: Path = request.getfixturevalue("tmp_path")
+    if request.param == "memory":
+        return MemoryHome()
+    if request.param == "sqlite":
+        return SqliteHome(folder)
+    database: PostgresHome = request.getfixturevalue("postgres_database")
+    database.empty()
+    return database
+
+
+@pytest.fixture(params=STORES)
+def home(request: pytest.FixtureRequest) -> Home:
+    """A place for an empty store, of each kind in turn."""
+    return _make_home(request)
+
+
+@pytest.fixture(params=SHARED)
+def shared_home(request: pytest.FixtureRequest) -> Home:
+    """The same, for stores that several processes can open."""
+    return _make_home(request)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def new_id() -> Callable[[], str]:
+    """Ids that rise by one, the same for every connection of the test."""
+    return counting().__next__
+
+
+@pytest.fixture
+async def store(home: Home, clock: Clock) -> AsyncIterator[Store]:
+    async with connector(home.url)(home.url, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sessions(store: Store, clock: Clock, new_id: Callable[[], str]) -> Sessions:
+    return Sessions(store, now=clock, new_id=new_id)
+
+
+@pytest.fixture
+async def other(
+    home: Home, store: Store, clock: Clock, new_id: Callable[[], str]
+) -> AsyncIterator[Sessions]:
+    """A second connection to the data of `sessions`, as another process would have."""
+    async with connector(home.url)(home.url, clock) as opened:
+        assert opened is not store
+        yield Sessions(opened, now=clock, new_id=new_id)
+
+
+@pytest.fixture(params=("same connection", "second connection"))
+def reader(request: pytest.FixtureRequest, sessions: Sessions) -> Sessions:
+    """What a test looks at the data with: what it wrote with, or a second connection."""
+    if request.param == "same connection":
+        return sessions
+    second: Sessions = request.getfixturevalue("other")
+    return second
+
+
+@pytest.fixture
+def ann() -> Principal:
+    return Principal(owner="ann")
+
+
+@pytest.fixture
+def bob() -> Principal:
+    return Principal(owner="bob")
