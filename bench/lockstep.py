@@ -12,6 +12,7 @@ import importlib
 import multiprocessing
 import os
 import random
+import re
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ _QUIET = {
     "ANONYMIZED_TELEMETRY": "false",
 }
 _CLOSE_SECONDS = 30
+_PATH = re.compile(r"(?:/[^\s/:'\"]+){2,}")
 
 
 class ContenderFailed(Exception):
@@ -69,7 +71,9 @@ def _serve(pipe: Connection, contender: str, place: str) -> None:
 
 def _failure(error: Exception) -> _Failure:
     where = traceback.extract_tb(error.__traceback__)[-1]
-    return _Failure(f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
+    # The text may end up on a page that everyone reads: what it says of this machine's folders is left out.
+    said = _PATH.sub("…", str(error))
+    return _Failure(f"{type(error).__name__}: {said} ({Path(where.filename).name}:{where.lineno})")
 
 
 class Lane:

@@ -38,7 +38,7 @@ class Meter:
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
-        self._progress.console.print(text, highlight=False)
+        self._progress.console.print(text, markup=False, highlight=False)
 
 
 @contextmanager

@@ -76,7 +76,8 @@ def _bars(bars: Iterable[Bar]) -> str:
 
 
 def _table(table: Table) -> str:
-    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    width = len(table.columns)
+    lines = [table.columns, ["---"] * width, *([*row, *[""] * (width - len(row))] for row in table.rows)]
     return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
 
 

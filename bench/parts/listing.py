@@ -97,7 +97,8 @@ async def walk_in_vain(contender: Recollect) -> tuple[int, int, Sample]:
             if cursor is None:
                 break
 
-    return candidates, pages, await measure(1, work)
+    sample = await measure(1, work)
+    return candidates, pages, sample
 
 
 async def make_sessions(contender: Lists, count: int) -> None:
@@ -122,6 +123,8 @@ class _Figures:
     ours: dict[str, dict[str, dict[int, Cost]]] = field(default_factory=dict)
     # Name, then size.
     others: dict[str, dict[int, Cost]] = field(default_factory=dict)
+    # Why Recollect, or a peer, was not measured.
+    broken: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     combination: tuple[int, int, Sample] | None = None
 
@@ -134,7 +137,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     try:
         _measure_ours(figures, sizes, folder, meter)
     except ContenderFailed as failure:
-        figures.failures[RECOLLECT.name] = str(failure)
+        figures.broken.append(str(failure))
     return Part(
         title="List",
         method=_method(sizes),
@@ -173,7 +176,7 @@ def _measure_filter(
             jobs.append(_page_job(f"{depth} {size}", lane, (given, cursor, sizes.list_calls)))
         meter.step()
     done = interleave(jobs, sizes.list_rounds, meter.step)
-    figures.failures |= {f"{name}, {key}": reason for key, reason in done.failures.items()}
+    figures.broken += [f"{name}, {key}: {reason}" for key, reason in done.failures.items()]
     return {
         depth: {
             size: median(done.samples[f"{depth} {size}"])
@@ -246,10 +249,8 @@ def _growth(depths: dict[str, dict[int, Cost]]) -> float:
 
 
 def _flat(figures: _Figures) -> Bar:
-    failed = [name for name in figures.failures if name == RECOLLECT.name or ", " in name]
-    if not figures.ours or failed:
-        reason = "; ".join(f"{name}: {figures.failures[name]}" for name in failed)
-        return not_measured(PROMISE, reason or "no lane ran")
+    if not figures.ours or figures.broken:
+        return not_measured(PROMISE, "; ".join(figures.broken))
     spreads = {name: _spread(depths) for name, depths in figures.ours.items()}
     worst = max(spreads, key=lambda name: spreads[name])
     return at_most(PROMISE, spreads[worst], FLAT, f"{times(spreads[worst])} times at worst (filter: {worst})")
@@ -257,7 +258,7 @@ def _flat(figures: _Figures) -> Bar:
 
 def _bounded(figures: _Figures, size: int) -> Bar:
     if figures.combination is None:
-        return not_measured(BOUNDED, figures.failures.get(RECOLLECT.name, "no lane ran"))
+        return not_measured(BOUNDED, "; ".join(figures.broken))
     candidates, pages, sample = figures.combination
     rows = candidates / pages
     figure = (
@@ -293,16 +294,24 @@ def _others_table(figures: _Figures, sizes: Sizes) -> Table:
         [
             name,
             times(costs[max(costs)].cpu / costs[min(costs)].cpu),
+            _beside(costs, shown.get(RECOLLECT.name, {})),
             *(_cell(costs.get(size)) for size in every),
         ]
         for name, costs in shown.items()
     ]
-    columns = ["contender", "most / fewest sessions", *(f"{size:,}" for size in every)]
+    rows += [[name, "", "", reason] for name, reason in figures.failures.items()]
+    columns = ["contender", "most / fewest sessions", "/ Recollect", *(f"{size:,}" for size in every)]
     caption = (
         f"CPU of the newest {PAGE}, plain, for those that can list at all (google-adk: only the whole list; "
         "openai-agents and langgraph have no list of sessions)."
     )
     return Table(caption, columns, rows)
+
+
+def _beside(costs: dict[int, Cost], ours: dict[int, Cost]) -> str:
+    """How often Recollect's cost it is, at the largest size that both have."""
+    both = costs.keys() & ours.keys()
+    return times(costs[max(both)].cpu / ours[max(both)].cpu) if both else ""
 
 
 def _cell(cost: Cost | None) -> str:

@@ -13,8 +13,6 @@ def now_ms() -> int:
 
 def uuid7() -> str:
     """A new id: 48 bits of milliseconds, then 74 random ones."""
-    value = now_ms() << 80 | int.from_bytes(os.urandom(10))
-    value = value & ~(0xF << 76) | 7 << 76
-    value = value & ~(0x3 << 62) | 2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    time_part, noise = f"{now_ms():012x}", os.urandom(10).hex()
+    variant = "89ab"[int(noise[4], 16) & 3]
+    return f"{time_part[:8]}-{time_part[8:]}-7{noise[1:4]}-{variant}{noise[5:8]}-{noise[8:]}"

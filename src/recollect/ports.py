@@ -38,11 +38,21 @@ class Totals(NamedTuple):
 
     def plus(self, other: Totals) -> Totals:
         """Their sum."""
-        return Totals(*(a + b for a, b in zip(self, other, strict=True)))
+        return Totals(
+            self.tokens + other.tokens,
+            self.errors + other.errors,
+            self.cost + other.cost,
+            self.bytes + other.bytes,
+        )
 
     def minus(self, other: Totals) -> Totals:
         """Their difference."""
-        return Totals(*(a - b for a, b in zip(self, other, strict=True)))
+        return Totals(
+            self.tokens - other.tokens,
+            self.errors - other.errors,
+            self.cost - other.cost,
+            self.bytes - other.bytes,
+        )
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -350,7 +350,7 @@ async def test_an_erased_entry_leaves_only_its_place(
     page = await reader.history(ann, session.id)
     assert said(page) == ["Open", "", "Close"]
     old = page.entries[1]
-    assert (old.id, old.role, old.parts, old.meta) == (ids[1], "user", (), {"erased": True})
+    assert (old.id, old.role, old.parts, old.meta["erased"]) == (ids[1], "user", (), True)
     assert b"secret" not in b"".join(await exported(reader, ann, session.id))
     assert (await reader.get(ann, session.id)).revision == session.revision + 1
     assert (await reader.search(ann, "secret")).hits == ()
@@ -395,3 +395,42 @@ async def test_an_append_to_nothing_leaves_nothing(sessions: Sessions, ann: Prin
     with pytest.raises(SessionNotFound):
         await sessions.append(ann, "nowhere", say("x"), idempotency_key="k")
     assert await sessions.newest_change(ann) == 0
+
+
+async def test_a_message_cannot_claim_to_be_erased(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    before = await everything(reader, ann)
+    for forged in (say("Still here", meta={"erased": True}), Draft(role="user", meta={"erased": True, "bytes": 9})):
+        with pytest.raises(InvalidInput):
+            await sessions.append(ann, session.id, forged)
+        with pytest.raises(InvalidInput):
+            await sessions.compact(ann, session.id, forged)
+    assert await everything(reader, ann) == before
+
+
+async def test_erasing_an_entry_twice_is_the_same_as_once(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(sessions, ann, "secret")
+    await sessions.erase(ann, session.id, ids[0])
+    before = await everything(reader, ann)
+    await sessions.erase(ann, session.id, ids[0])
+    assert await everything(reader, ann) == before
+
+
+async def test_an_erased_entry_still_counts_as_it_did(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    failed = ToolResult(id="c", is_error=True)
+    drafts = [say("a", tokens=1), Draft(role="tool", parts=(failed,), tokens=7, usage=Usage(cost=1)), say("b")]
+    ids = (await sessions.append(ann, session.id, drafts)).entries
+    before = await reader.get(ann, session.id)
+    await sessions.erase(ann, session.id, ids[1])
+    fork = await sessions.fork(ann, session.id, at=ids[2])
+    for found in (await reader.get(ann, session.id), fork):
+        assert (found.message_count, found.token_count, found.error_count) == (3, 8, 1)
+        assert (found.bytes, found.cost) == (before.bytes, 1)
+    assert (await reader.doctor(repair=False)).problems == ()

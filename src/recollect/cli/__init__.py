@@ -52,16 +52,16 @@ COMMANDS: dict[str, Listed] = {
 class Commands(click.Group):
     """The group over `COMMANDS`: overview and completion come from the table, errors end in one place."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = import_module(COMMANDS[cmd_name].module).run
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
 

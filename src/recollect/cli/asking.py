@@ -34,7 +34,7 @@ def given_text(argument: str | None) -> str:
     if argument is not None and argument != "-":
         return argument
     with interruptible():
-        data = click.get_binary_stream("stdin").read(ENTRY_BYTES + 1)
+        data = sys.stdin.buffer.read(ENTRY_BYTES + 1)
     if len(data) > ENTRY_BYTES:
         raise TooLarge(f"a message may have at most {ENTRY_BYTES} bytes")
     try:

@@ -7,8 +7,7 @@ import functools
 import os
 import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,6 +20,7 @@ from recollect.model import LOCAL, Filter
 from recollect.service import Sessions
 from recollect.settings import STORE, read_settings
 
+T = TypeVar("T")
 Work = Callable[..., Awaitable[int | None]]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -55,26 +55,16 @@ def store_url(given: str | None) -> str:
     """The URL of the store that is meant; a path is the SQLite file there."""
     named = given or os.environ.get(STORE)
     if not named:
-        settings = read_settings()
-        _private_folder(settings.data_dir)
-        return settings.store
+        return read_settings().store
     return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
 
 
-async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[Any]]) -> Any:
+async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:
     async with wiring.open(store_url(store)) as sessions:
         return await work(sessions)
 
 
-def _private_folder(folder: Path) -> None:
-    """Make the folder if it is not there, for its owner alone whatever the umask."""
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o700)
-
-
-def _complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The caller's newest sessions whose id begins so; nothing at all when the store cannot tell."""
 
     async def newest(sessions: Sessions) -> list[CompletionItem]:
@@ -87,13 +77,12 @@ def _complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -
         ]
 
     try:
-        found: list[CompletionItem] = asyncio.run(_with_sessions(ctx.params.get("store"), newest))
+        return asyncio.run(_with_sessions(ctx.params.get("store"), newest))
     except (RecollectError, OSError):
         return []
-    return found
 
 
-session_argument = click.argument("session", shell_complete=_complete_session)
+session_argument = click.argument("session", shell_complete=complete_session)
 sessions_argument = click.argument(
-    "named", metavar="SESSION...", nargs=-1, required=True, shell_complete=_complete_session
+    "named", metavar="SESSION...", nargs=-1, required=True, shell_complete=complete_session
 )

@@ -12,6 +12,20 @@ from recollect.errors import AlreadyExists
 PRIVATE = 0o600
 
 
+def absent(name: str) -> str:
+    """The absolute path of a file that is not there yet."""
+    path = os.path.abspath(name)
+    if os.path.lexists(path):
+        raise AlreadyExists(f"there is a file {name} already; name a new one")
+    return path
+
+
+def closed_to_others(path: str) -> int:
+    """Let nobody but its owner read the file; returns its size."""
+    os.chmod(path, PRIVATE)
+    return os.path.getsize(path)
+
+
 @contextmanager
 def new_file(name: str, *, force: bool) -> Iterator[IO[bytes]]:
     """A file to write to; it appears under its name when all is written. An old one is replaced only with `force`."""

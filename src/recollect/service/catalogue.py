@@ -83,7 +83,7 @@ class Catalogue(Core):
         idempotency_key: str | None = None,
     ) -> Session:
         """Make an empty session. The same idempotency key makes it once."""
-        owner, now = checked_owner(who), self._now()
+        owner, now, named = checked_owner(who), self._now(), checked_title(title)
         session = Session(
             id=checked_name(session_id, "a session id") or self._new_id(),
             revision=1,
@@ -91,8 +91,8 @@ class Catalogue(Core):
             updated_at=now,
             cwd=None if cwd is None else normal_cwd(cwd),
             additional_directories=checked_directories(additional_directories),
-            title=checked_title(title),
-            title_by="user" if title else None,
+            title=named,
+            title_by="user" if named else None,
             tags=checked_tags(tags),
             key=checked_name(key, "a session key"),
             agent_id=checked_name(agent_id, "an agent id"),
@@ -373,14 +373,15 @@ def checked_directories(directories: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_meta(meta: Json) -> Json:
-    """Free metadata: JSON, bounded in size."""
+    """Free metadata: JSON, bounded in size; a copy, as it will be read back."""
     try:
-        size = len(encode(meta))
-    except (TypeError, ValueError) as error:
+        data = encode(meta)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"meta must be JSON: {error}") from None
-    if size > META_BYTES:
-        raise TooLarge(f"meta may have at most {META_BYTES} bytes, this one has {size}")
-    return meta
+    if len(data) > META_BYTES:
+        raise TooLarge(f"meta may have at most {META_BYTES} bytes, this one has {len(data)}")
+    kept: Json = decode_json(data)
+    return kept
 
 
 async def _walk_on(

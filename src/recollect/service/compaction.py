@@ -11,7 +11,7 @@ from recollect.model import Draft, Principal
 from recollect.ports import Writer
 from recollect.service.core import required, writable
 from recollect.service.forking import Forking, recounted
-from recollect.service.history import History, append_entries
+from recollect.service.history import History, append_entries, checked_drafts
 from recollect.spans import Place
 
 
@@ -28,6 +28,7 @@ class Compaction(History, Forking):
             await writable(tx, record, fence)
             if keep < 0:
                 raise InvalidInput("keep cannot be negative")
+            checked_drafts([summary])
             before, now = record.session, self._now()
             present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
             checkpoint = await self._checkpoint(tx, record, "compaction")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
 from recollect.ids import now_ms, uuid7
-from recollect.limits import NAME_CHARS, checked_length
+from recollect.limits import ENTRY_BYTES, NAME_CHARS, checked_length
 from recollect.model import Entry, Json, Principal, Session, decode_entry, is_error
 from recollect.ports import Reader, Record, Store, Totals, Writer
 from recollect.spans import Expand, Spans, Stretch
@@ -150,8 +150,10 @@ def totals_of(entry: Entry, payload: bytes) -> Totals:
 
 
 def is_erased(entry: Entry) -> bool:
-    """Whether the entry's content was erased."""
-    return entry.meta.get("erased") is True and isinstance(entry.meta.get("bytes"), int)
+    """Whether the entry's content was erased: what `erased` has made."""
+    size = entry.meta.get("bytes")
+    told = entry.meta.get("erased") is True and not entry.parts
+    return told and isinstance(size, int) and 0 <= size <= ENTRY_BYTES
 
 
 def erased(entry: Entry, size: int) -> Entry:

@@ -67,7 +67,7 @@ class History(Core):
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
             expect_revision(record, expected_revision)
-            entries = [self._complete(draft, now) for draft in _checked(given)]
+            entries = [self._complete(draft, now) for draft in checked_drafts(given)]
             record = await append_entries(tx, record, entries, now)
             await self._title_from(tx, record, entries)
             return Appended(entries=tuple(entry.id for entry in entries), revision=record.session.revision)
@@ -245,7 +245,8 @@ def _encoded(entry: Entry) -> bytes:
     return payload
 
 
-def _checked(drafts: Sequence[Draft]) -> Sequence[Draft]:
+def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The messages, if there is at least one, not too many, and each can be an entry."""
     if not 1 <= len(drafts) <= ENTRIES_PER_APPEND:
         raise TooLarge(f"append takes 1 to {ENTRIES_PER_APPEND} messages, not {len(drafts)}")
     for draft in drafts:
@@ -253,6 +254,8 @@ def _checked(drafts: Sequence[Draft]) -> Sequence[Draft]:
             raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
         if draft.tokens is not None and draft.tokens < 0:
             raise InvalidInput("tokens cannot be negative")
+        if "erased" in draft.meta:
+            raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
     return drafts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -69,10 +69,15 @@ class Searching(Catalogue):
         self, who: Principal, query: Query, wanted: Filter, cursor: str | None, limit: int
     ) -> SearchPage:
         """A query without words about what was said: the sessions that pass, newest activity first."""
-        if query.title:
-            wanted = msgspec.structs.replace(wanted, text=_spelled(query))
-        bounds = msgspec.structs.replace(wanted, updated_after=query.after, updated_before=query.before)
-        page = await self.find(who, bounds, cursor=cursor, limit=limit)
+        after = [at for at in (wanted.updated_after, query.after) if at is not None]
+        before = [at for at in (wanted.updated_before, query.before) if at is not None]
+        narrowed = msgspec.structs.replace(
+            wanted,
+            text=" ".join(filter(None, (_spelled(query), wanted.text))) or None,
+            updated_after=max(after, default=None),
+            updated_before=min(before, default=None),
+        )
+        page = await self.find(who, narrowed, cursor=cursor, limit=limit)
         hits = tuple(
             Hit(session=session, snippet=title_text(session).partition("\n")[0]) for session in page.sessions
         )
@@ -103,6 +108,8 @@ class _Search:
             matches = await self.tx.matches(self.owner, self.query.terms, self.query.role, self.before, batch)
             for match in matches:
                 if not await self._take(match):
+                    # The next page looks at this match again, for the sessions that found no room.
+                    self.before = match.number + 1
                     return self._answer(ended=False)
                 self.before = match.number
             examined += len(matches)
@@ -200,16 +207,8 @@ def _cwd(text: str) -> str:
 
 
 def _spelled(query: Query) -> str:
-    return " ".join(_quoted(query))
-
-
-def _quoted(query: Query) -> Iterator[str]:
-    for term in query.title:
-        yield (
-            f"{' '.join(term.tokens)}*"
-            if term.prefix and len(term.tokens) == 1
-            else f'"{" ".join(term.tokens)}"'
-        )
+    """The words that titles must have, as a text that means them."""
+    return " ".join(f'"{" ".join(term.tokens)}"{"*" if term.prefix else ""}' for term in query.title)
 
 
 def _short(session_id: str) -> str:

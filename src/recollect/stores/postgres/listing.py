@@ -76,6 +76,10 @@ SELECT {key}, s.id FROM ({examined}) s ORDER BY {order} OFFSET %(examine)s - 1 L
 COUNT = """
 SELECT count(*) FROM session s WHERE s.owner = %(owner)s AND {conditions}
 """
+LOOSE_TITLES = f"""
+SELECT t.text FROM session s JOIN title t ON t.owner = s.owner AND t.num = s.num
+WHERE s.owner = %(owner)s AND {{conditions}} AND t.words @@ {lexemes.LOOSE!r}::tsquery
+"""
 LISTED = ("s.order_at", "s.order_at DESC, s.id DESC")
 CHANGED = ("s.change", "s.change")
 
@@ -108,10 +112,22 @@ def changed(owner: str, given: Filter, after: int, limit: int, examine: int) -> 
     return _walk(LED_BY_CHANGE, CHANGED, [ARCHIVED[given.archived], *_conditions(given)], params)
 
 
-def counted(owner: str, given: Filter) -> tuple[str, dict[str, Any]]:
-    """The statement that counts what passes, and its values."""
+class Counted(NamedTuple):
+    """The statement that counts what passes, the one for the titles among it that must be looked at themselves."""
+
+    count: str
+    loose_titles: str
+    params: dict[str, Any]
+
+
+def counted(owner: str, given: Filter) -> Counted:
+    """How many pass."""
     conditions = " AND ".join([ARCHIVED[given.archived], *_conditions(given)])
-    return COUNT.format(conditions=conditions), _params(owner, given, 0, 0)
+    return Counted(
+        COUNT.format(conditions=conditions),
+        LOOSE_TITLES.format(conditions=conditions),
+        _params(owner, given, 0, 0),
+    )
 
 
 def _walk(examined: str, by: tuple[str, str], conditions: list[str], params: dict[str, Any]) -> Walk:

@@ -7,7 +7,7 @@ than a few times what it needs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from recollect import words
 from recollect.model import decode_entry, search_text
@@ -61,23 +61,30 @@ class Search:
 
     async def newest(self, before: int | None, limit: int) -> list[Match]:
         """The newest matches below a number."""
-        found: list[Match] = []
-        async for row in self._rows(lexemes.NO_END if before is None else before, limit):
-            number, num, seq, loose = row
-            if not loose or await self._confirmed(num, seq):
-                found.append(Match(number, num, None if seq is None else Place(num, seq)))
-            if len(found) == limit:
+        high = lexemes.NO_END if before is None else before
+        low = await self._first_low(high, limit)
+        found = await self._within(WALK, WITHIN, Range(low, high), limit)
+        for part in lexemes.older(low):
+            if len(found) >= limit:
                 break
+            found += await self._within(ASK, MATCHING, part, limit - len(found))
         return found
 
-    async def _rows(self, high: int, limit: int) -> AsyncIterator[Row]:
-        """Rows of all matches below a number, newest first."""
-        low = await self._first_low(high, limit)
-        for row in await self._range(WALK, WITHIN, Range(low, high), limit):
-            yield row
-        for part in lexemes.older(low):
-            for row in await self._range(ASK, MATCHING, part, limit):
-                yield row
+    async def _within(self, statement: str, condition: str, part: Range, limit: int) -> list[Match]:
+        """The newest matches of a range."""
+        statement = statement.format(documents=self._documents(condition))
+        found: list[Match] = []
+        while True:
+            asked = limit - len(found)
+            rows = await self._statements.rows(statement, self._params(part, asked), plan_anew=True)
+            found += [_match(row) for row in rows if await self._confirmed(row)]
+            if len(rows) < asked or len(found) == limit:
+                return found
+            part = part._replace(high=rows[-1][0])
+
+    def _params(self, part: Range, limit: int) -> dict[str, Any]:
+        query = lexemes.query(self._owner, self._terms, self._kind, part.buckets)
+        return {"owner": self._owner, "low": part.low, "high": part.high, "query": query, "limit": limit}
 
     async def _first_low(self, high: int, limit: int) -> int:
         """The number down to which it is worth walking."""
@@ -88,20 +95,24 @@ class Search:
         )
         return int(found[0][0] or 0)
 
-    async def _range(self, statement: str, documents: str, part: Range, limit: int) -> Sequence[Row]:
-        """All matches of a range; when there are more than `limit` of them, again from where that ended."""
-
     def _documents(self, condition: str) -> str:
         return " UNION ALL ".join(f"({table}{condition})" for table in self._tables)
 
-    async def _confirmed(self, num: int, seq: int | None) -> bool:
-        """Whether a document that has lost positions really has the phrases."""
-        if not lexemes.needs_positions(self._terms):
+    async def _confirmed(self, row: Row) -> bool:
+        """Whether the document really has the phrases: one that has lost positions must be looked at itself."""
+        _, num, seq, loose = row
+        if not loose or not lexemes.needs_positions(self._terms):
             return True
         if seq is None:
-            row = await self._statements.row(TITLE_TEXT, (self._owner, num))
-            text = row[0] if row else ""
+            text = await self._value(TITLE_TEXT, (self._owner, num))
         else:
-            row = await self._statements.row(ENTRY_TEXT, (self._owner, num, seq))
-            text = search_text(decode_entry(row[0])) if row else ""
+            text = search_text(decode_entry(await self._value(ENTRY_TEXT, (self._owner, num, seq))))
         return words.matches(self._terms, words.tokens(words.searchable(text)))
+
+    async def _value(self, statement: str, params: tuple[Any, ...]) -> Any:
+        return (await self._statements.rows(statement, params))[0][0]
+
+
+def _match(row: Row) -> Match:
+    number, num, seq, _ = row
+    return Match(number, num, None if seq is None else Place(num, seq))

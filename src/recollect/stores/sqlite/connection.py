@@ -33,14 +33,17 @@ PRAGMA trusted_schema = OFF;
 """
 
 
-def open_file(path: Path) -> apsw.Connection:
-    """A connection to the file, which is made (for its owner alone) if it is not there."""
+def open_file(path: Path, may_wait: Callable[[], bool] = lambda: True) -> apsw.Connection:
+    """A connection to the file, which is made (for its owner alone) if it is not there.
+
+    While another process writes, it waits for its turn, unless `may_wait` says no.
+    """
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
         raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
     with in_our_words(path):
         make_private(path)
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-        db.set_busy_handler(_patience())
+        db.set_busy_handler(_patience(may_wait))
         _set_up(db, path)
     return db
 
@@ -64,7 +67,7 @@ def make_private(path: Path) -> None:
 
 
 def _set_up(db: apsw.Connection, path: Path) -> None:
-    db.execute(PRAGMAS)
+    fetch(db, PRAGMAS)  # to the end: a statement that answers would stop before the next
     mode = fetch(db, "PRAGMA journal_mode")[0][0]
     sync = fetch(db, "PRAGMA synchronous")[0][0]
     if mode != "wal" or sync != 2:
@@ -73,12 +76,14 @@ def _set_up(db: apsw.Connection, path: Path) -> None:
         )
 
 
-def _patience() -> Callable[[int], bool]:
+def _patience(may_wait: Callable[[], bool]) -> Callable[[int], bool]:
     """A busy handler that tries often and gives up late: SQLite's own is unfair among many writers."""
     began = 0.0
 
     def wait(attempts: int) -> bool:
         nonlocal began
+        if not may_wait():
+            return False
         if attempts == 0:
             began = time.monotonic()
         time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - spreads writers, guards nothing

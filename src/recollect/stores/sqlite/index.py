@@ -46,7 +46,7 @@ SELECT title_number FROM session WHERE title_number IS NOT NULL
 
 BATCH = 1_000
 NO_BOUND = 1 << 62
-QUIET_SECONDS = 0.05
+QUIET_SECONDS = 1.0
 
 
 class SearchIndex:
@@ -62,7 +62,7 @@ class SearchIndex:
         self._db: apsw.Connection | None = None
         self._main: apsw.Connection | None = None
         self._wake = threading.Event()
-        self._stop = False
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def matches(
@@ -91,7 +91,7 @@ class SearchIndex:
 
     def close(self) -> None:
         """Stop; what is not fed yet will be, by whoever searches next."""
-        self._stop = True
+        self._closing.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -138,16 +138,15 @@ class SearchIndex:
         return {row[0] for row in fetch(self._reader(), ALL_NUMBERS)}
 
     def _run(self) -> None:
-        while not self._stop:
+        while not self._closing.is_set():
             self._wake.wait()
+            # Appends come in bursts; feeding them together costs a fraction. Whoever searches does not wait for this.
+            self._closing.wait(QUIET_SECONDS)
             self._wake.clear()
             # Errors here are met again, and reported, by whoever searches.
             with contextlib.suppress(apsw.Error):
-                while not self._stop and self._step():
+                while not self._closing.is_set() and self._step():
                     pass
-            if not self._stop:
-                # Appends come in bursts; feeding them together costs a fraction.
-                self._wake.wait(QUIET_SECONDS)
 
     def _step(self) -> bool:
         with self._lock:

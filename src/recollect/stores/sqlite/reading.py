@@ -152,11 +152,11 @@ def position(log: int, seq: int) -> int:
 class Reading:
     """See `ports.Reader`."""
 
-    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now) -> None:
+    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int]) -> None:
         self._db = db
         self._index = index
         self._now = now
-        self._owners: dict[str, int] = {}
+        self._owners = owners
 
     async def now(self) -> int:
         return self._now()
@@ -314,13 +314,14 @@ class Reading:
         }
 
     def _owner(self, owner: str) -> int:
-        """The owner's number; 0, which nobody has, if there is none."""
-        if owner not in self._owners:
+        """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
+        known = self._owners.get(owner)
+        if known is None:
             rows = fetch(self._db, OWNER, (owner,))
             if not rows:
                 return 0
-            self._owners[owner] = rows[0][0]
-        return self._owners[owner]
+            known = self._owners[owner] = rows[0][0]
+        return known
 
     def _record(self, owner: str, sql: str, value: Any) -> Record | None:
         rows = fetch(self._db, sql, (self._owner(owner), value))

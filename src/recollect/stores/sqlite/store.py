@@ -60,6 +60,7 @@ class SqliteStore:
         self._now = now
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
+        self._owners: dict[str, int] = {}
         self._bells: set[asyncio.Event] = set()
         with in_our_words(path):
             self._writer = WriterThread(self._open_migrated)
@@ -75,13 +76,13 @@ class SqliteStore:
             db = self._reader()
             db.execute("BEGIN")
             try:
-                return drive(work(Reading(db, self._index, self._now)))
+                return drive(work(Reading(db, self._index, self._now, self._owners)))
             finally:
                 db.execute("COMMIT")
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
         def job(db: apsw.Connection, clock: Clock) -> Awaitable[T]:
-            return work(Writing(db, self._index, self._now, clock))
+            return work(Writing(db, self._index, self._now, self._owners, clock))
 
         with in_our_words(self._path):
             result: T = await self._writer.submit(job)
@@ -139,8 +140,8 @@ class SqliteStore:
     def _open(self) -> apsw.Connection:
         return open_file(self._path)
 
-    def _open_migrated(self) -> apsw.Connection:
-        db = self._open()
+    def _open_migrated(self, may_wait: Callable[[], bool]) -> apsw.Connection:
+        db = open_file(self._path, may_wait)
         try:
             migrate(db, shipped())
             db.execute(NEW_SECRET, (secrets.token_bytes(32),))

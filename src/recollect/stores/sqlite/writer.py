@@ -1,4 +1,9 @@
-"""The one thread that writes: whatever has queued while the last COMMIT was syncing goes into the next one."""
+"""Writing: one connection, whose transactions take in whatever is waiting, and answer when it is durable.
+
+Jobs go to a thread of their own, so that nobody waits for the disk but those who write. While the last COMMIT was
+syncing, more have come: they share the next one. A job that comes alone, to an idle writer on a quick disk, is done at
+once where it was called: waking a thread and being woken by it would cost as much as the work itself.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,9 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
@@ -15,6 +22,9 @@ from recollect.stores.sqlite.connection import fetch
 
 T = TypeVar("T")
 BATCH = 256
+QUICK_SECONDS = 0.001
+"""A commit that takes longer, on average, is never waited for on the caller's loop."""
+WAL_PAGES = 4_000
 
 
 class Clock:
@@ -25,7 +35,7 @@ class Clock:
         self._tick: int | None = None
 
     def next(self) -> int:
-        """A number that was never given before."""
+        """A number that was never given before, neither to a change nor to a document."""
         if self._tick is None:
             self._tick = int(fetch(self._db, "SELECT tick FROM clock")[0][0])
         self._tick += 1
@@ -40,12 +50,15 @@ class Clock:
 Work = Callable[[apsw.Connection, Clock], Awaitable[Any]]
 
 
-class _Job(NamedTuple):
-    """`loop` and `future` are None for a job that nobody waits for."""
+class _Job:
+    """Work to do; `future` is for whoever waits for it across threads."""
 
-    work: Work
-    loop: asyncio.AbstractEventLoop | None = None
-    future: asyncio.Future[Any] | None = None
+    __slots__ = ("future", "loop", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.future: asyncio.Future[Any] | None = None
 
 
 class _Done(NamedTuple):
@@ -68,24 +81,41 @@ def drive(waiting: Awaitable[T]) -> T:
 class WriterThread:
     """Runs jobs in transactions, in the order in which they came, and answers each when it is durable."""
 
-    def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, open_connection: Callable[[Callable[[], bool]], apsw.Connection]) -> None:
         self._open = open_connection
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._db = open_connection()
+        self._local = threading.local()
+        self._turn = threading.Lock()
+        self._inline = False
+        self._seconds = 0.0
+        self._wal_pages = 0
+        self._db = self._opened()
         self._thread = threading.Thread(target=self._run, name="recollect-writer", daemon=True)
         self._thread.start()
 
     @property
     def connection(self) -> apsw.Connection:
-        """The connection that writes; for whoever examines it while the thread is idle."""
+        """The connection that writes; for whoever examines it while nothing is written."""
         return self._db
 
-    def submit(self, work: Work) -> asyncio.Future[Any]:
-        """A future of the running loop that is done when the work is durable."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._jobs.put(_Job(work, loop, future))
-        return future
+    async def submit(self, work: Work) -> Any:
+        """Do the work and return its result when it is durable."""
+        job, fresh = _Job(work), self._fresh()
+        fresh.append(job)
+        try:
+            # Not before everyone who is ready to write has come: they share a transaction.
+            await _one_round()
+        except BaseException:
+            if job.future is None:
+                fresh.remove(job)
+            raise
+        if job.future is None:
+            jobs = fresh[:]
+            fresh.clear()
+            if len(jobs) == 1 and (done := self._done_at_once(job)) is not None:
+                return _outcome(done)
+            self._hand_over(jobs)
+        return await cast("asyncio.Future[Any]", job.future)
 
     def submit_quietly(self, work: Work) -> None:
         """Do it some time, if nothing fails; from any thread."""
@@ -96,6 +126,41 @@ class WriterThread:
         self._jobs.put(None)
         self._thread.join()
         self._db.close()
+
+    def _hand_over(self, jobs: list[_Job]) -> None:
+        loop = asyncio.get_running_loop()
+        for job in jobs:
+            job.loop, job.future = loop, loop.create_future()
+            self._jobs.put(job)
+
+    def _fresh(self) -> list[_Job]:
+        """The jobs that came in this round of the running loop."""
+        fresh: list[_Job] | None = getattr(self._local, "fresh", None)
+        if fresh is None:
+            fresh = self._local.fresh = []
+        return fresh
+
+    def _done_at_once(self, job: _Job) -> _Done | None:
+        """Do a lone job here; None if that would keep the caller's loop waiting."""
+        if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
+            return None
+        self._inline = True
+        try:
+            (done,) = self._commit([job])
+        finally:
+            self._inline = False
+            self._turn.release()
+        return None if isinstance(done.error, apsw.BusyError) else done
+
+    def _opened(self) -> apsw.Connection:
+        db = self._open(lambda: not self._inline)
+        db.wal_autocheckpoint(0)
+        db.set_wal_hook(self._grown)
+        return db
+
+    def _grown(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -109,11 +174,22 @@ class WriterThread:
                     ending = True
                 else:
                     batch.append(following)
-            self._answer(self._commit(batch))
+            with self._turn:
+                done = self._commit(batch)
+                self._checkpoint()
+            self._answer(done)
             if ending:
                 return
 
+    def _checkpoint(self) -> None:
+        """Fold the log into the file when it has grown; on this thread, because it takes a while."""
+        if self._wal_pages >= WAL_PAGES:
+            self._wal_pages = 0
+            with contextlib.suppress(apsw.BusyError):
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
     def _commit(self, batch: list[_Job]) -> list[_Done]:
+        began = time.perf_counter()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             clock = Clock(self._db)
@@ -123,6 +199,9 @@ class WriterThread:
         except Exception as error:  # noqa: BLE001 - every waiting caller gets it
             self._recover(error)
             return [_Done(job, error=error) for job in batch]
+        self._seconds += (time.perf_counter() - began - self._seconds) / 8
+        if self._inline and self._wal_pages >= WAL_PAGES:
+            self.submit_quietly(_nothing)  # wakes the thread, which folds the log
         return done
 
     def _do(self, job: _Job, clock: Clock, *, alone: bool) -> _Done:
@@ -150,7 +229,7 @@ class WriterThread:
                 self._db.execute("ROLLBACK")
         if isinstance(error, apsw.IOError):
             with contextlib.suppress(Exception):
-                fresh = self._open()
+                fresh = self._opened()
                 self._db.close()
                 self._db = fresh
 
@@ -165,6 +244,16 @@ class WriterThread:
                 loop.call_soon_threadsafe(_settle, its)
 
 
+async def _nothing(_: apsw.Connection, __: Clock) -> None:
+    """A job that only makes the thread look."""
+
+
+def _outcome(done: _Done) -> Any:
+    if done.error is not None:
+        raise done.error
+    return done.result
+
+
 def _settle(done: list[_Done]) -> None:
     for job, result, error in done:
         if job.future is None or job.future.done():
@@ -173,3 +262,9 @@ def _settle(done: list[_Done]) -> None:
             job.future.set_result(result)
         else:
             job.future.set_exception(error)
+
+
+@types.coroutine
+def _one_round() -> Generator[None, None, None]:
+    """Let everyone else who is ready go on first."""
+    yield

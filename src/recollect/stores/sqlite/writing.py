@@ -106,12 +106,15 @@ DROP_RAW_BLOBS = "DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM r
 class Writing(Reading):
     """See `ports.Writer`."""
 
-    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now, clock: Clock) -> None:
-        super().__init__(db, index, now)
+    def __init__(
+        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], clock: Clock
+    ) -> None:
+        super().__init__(db, index, now, dict(owners))  # a copy: an owner made here may yet be rolled back
         self._clock = clock
 
     async def insert(self, record: Record) -> Record:
-        owner, change = self._known_owner(record.owner), self._clock.next()
+        owner = self._known_owner(record.owner)
+        change = self._clock.next()
         text = title_words(record.session)
         title = (self._clock.next(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
@@ -129,7 +132,8 @@ class Writing(Reading):
         return replace(record, change=change)
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
-        owner, change, s = self._known_owner(record.owner), self._clock.next(), record.session
+        owner, s = self._known_owner(record.owner), record.session
+        change = self._clock.next()
         entries = [
             (position(record.num, row.seq), owner, self._clock.next(), row.entry.id, *row.totals, row.payload)
             for row in rows
@@ -182,9 +186,10 @@ class Writing(Reading):
     async def bury(self, record: Record, at: int) -> None:
         self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
         self._db.execute(TO_GARBAGE, (record.num,))
+        owner = self._known_owner(record.owner)
         bound = {
             "num": record.num,
-            "owner": self._known_owner(record.owner),
+            "owner": owner,
             "id": record.session.id,
             "at": at,
             "change": self._clock.next(),
@@ -215,7 +220,8 @@ class Writing(Reading):
             self._db.execute(DROP_LIVE, (record.num,))
         else:
             self._db.execute(PUT_LIVE, (record.num, data))
-        self._db.execute(MARK_CHANGE, (self._clock.next(), "live", record.num))
+        change = self._clock.next()
+        self._db.execute(MARK_CHANGE, (change, "live", record.num))
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         num = self._known_owner(owner)

@@ -217,7 +217,7 @@ CREATE TABLE fact (
     text    text NOT NULL,
     kind    text NOT NULL,
     session text COLLATE "C",
-    entries text,
+    entries text NOT NULL,
     PRIMARY KEY (owner, id)
 );
 

@@ -1,0 +1,25 @@
+"""`recollect backup`."""
+
+from __future__ import annotations
+
+import click
+
+from recollect.cli.command import command
+from recollect.cli.files import absent, closed_to_others
+from recollect.cli.output import Output
+from recollect.cli.progress import progress
+from recollect.service import Sessions
+
+
+@command("recollect backup ~/backups/recollect.db")
+@click.argument("target")
+async def run(sessions: Sessions, out: Output, *, target: str) -> None:
+    """Copy the whole store to a new file while it is in use. The copy is a store itself: `--store TARGET`."""
+    path = absent(target)
+    with progress("Copying", None):
+        await sessions.backup(path)
+    size = closed_to_others(path)
+    if out.json:
+        out.document({"file": path, "bytes": size})
+    else:
+        out.line(f"Copied to {path}")

@@ -1,0 +1,36 @@
+"""`recollect completion`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from recollect.cli.command import json_option, shown_examples
+from recollect.cli.output import Output
+
+VARIABLE = "_RECOLLECT_COMPLETE"
+"""Under this name click's script asks the program for completions."""
+
+
+@click.command(
+    epilog=shown_examples(
+        (
+            "recollect completion bash >> ~/.bashrc",
+            "recollect completion zsh >> ~/.zshrc",
+            "recollect completion fish > ~/.config/fish/completions/recollect.fish",
+        )
+    )
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@json_option
+@click.pass_context
+def run(ctx: click.Context, shell: str, as_json: bool) -> None:
+    """Print the completion script of a shell: commands, options and session ids."""
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"there is no completion for {shell}")
+    script = kind(ctx.find_root().command, {}, "recollect", VARIABLE).source()
+    if as_json:
+        Output(as_json=True).document({"shell": shell, "script": script})
+    else:
+        click.echo(script)
