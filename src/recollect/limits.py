@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.errors import InvalidLimit, TooLarge
+from recollect.errors import InvalidInput, InvalidLimit, TooLarge
 
 ENTRY_BYTES = 16 * 1024 * 1024
 ENTRIES_PER_APPEND = 10_000
@@ -25,6 +25,7 @@ NAME_CHARS = 500
 META_BYTES = 1024 * 1024
 KEY_CHARS = 500
 LOG_ENTRIES = (1 << 24) - 1
+LARGEST_NUMBER = (1 << 53) - 1
 
 
 def checked_limit(value: int, most: int) -> int:
@@ -39,3 +40,10 @@ def checked_length(text: str, most: int, what: str) -> str:
     if len(text) > most:
         raise TooLarge(f"{what} may have at most {most} characters, this one has {len(text)}")
     return text
+
+
+def checked_number(value: int, what: str) -> int:
+    """`value` if it is a whole number that every store and every JSON reader can hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST_NUMBER:
+        raise InvalidInput(f"{what} must be a whole number of at most {LARGEST_NUMBER}, not {value!r:.40}")
+    return value

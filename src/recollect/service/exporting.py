@@ -73,37 +73,49 @@ class Exporting(Catalogue):
         """A session from the lines of its export, under its own id (`AlreadyExists` if it is there) or a new one."""
         owner = checked_owner(who)
         head, rest = _parsed(lines)
-        session = replace(head.session, id=self._new_id(), key=None) if new_id else head.session
+        rows = _rows(rest)
+        if len(rows) != head.entries:
+            raise InvalidInput(f"the export says {head.entries} entries but has {len(rows)}")
+        session = checked_session(head.session)
+        session = replace(session, id=self._new_id(), key=None) if new_id else session
 
         async def work(tx: Writer) -> Session:
             if not new_id and await tx.session(owner, session.id) is not None:
                 raise AlreadyExists(f"there is a session {session.id!r} already; import it under a new id")
             now = self._now()
             record = await add_session(tx, owner, session, order_at=min(session.updated_at, now))
-            rows = _rows(rest)
-            if len(rows) != head.entries:
-                raise InvalidInput(f"the export says {head.entries} entries but has {len(rows)}")
             if rows:
                 record = replace(record, head=len(rows), totals=rows[-1].totals)
                 record = await tx.extend(record, rows)
             await self._put_lists(tx, record, head, rest)
+            await self._put_facts(tx, record, rest, new_id=new_id)
             return record.session
 
         return await self._store.write(work)
 
     async def _put_lists(self, tx: Writer, record: Record, head: _Head, rest: Sequence[_Line]) -> None:
         num = record.num
-        spans = _spans(head.spans, num, record.head)
-        await tx.put_spans(record.owner, num, algebra.opened(spans, num, record.head))
+        known: set[str] = set()
         for line in rest:
             if line.checkpoint is not None:
-                inner = _spans(line.spans, num, record.head)
-                await tx.put_checkpoint(record.owner, num, line.checkpoint, inner)
+                inner = _spans(line.spans, num, record.head, known)
+                await tx.put_checkpoint(record.owner, num, checked_checkpoint(line.checkpoint, known), inner)
+                known.add(line.checkpoint.id)
             elif line.raw is not None:
-                copy = RawCopy(line.raw, base64.b64decode(line.data or ""))
+                copy = RawCopy(checked_required(line.raw, "a name"), _unpacked(line.data or ""))
                 await tx.put_raw_copy(record.owner, num, copy)
+        spans = _spans(head.spans, num, record.head, known)
+        await tx.put_spans(record.owner, num, algebra.opened(spans, num, record.head))
+        stretches = algebra.context(spans, num, record.head)
+        sums = await measure(tx, record.owner, stretches)
+        if counted(record.session, algebra.size(stretches), sums) != record.session:
+            raise InvalidInput("the export's counts are not those of its entries")
+
+    async def _put_facts(self, tx: Writer, record: Record, rest: Sequence[_Line], *, new_id: bool) -> None:
         facts = [replace(line.fact, session=record.session.id) for line in rest if line.fact is not None]
-        await tx.put_facts(record.owner, facts)
+        if new_id:  # the original keeps its own
+            facts = [replace(fact, id=self._new_id()) for fact in facts]
+        await tx.put_facts(record.owner, [checked_fact(fact) for fact in facts])
 
 
 async def _outline(
@@ -206,13 +218,32 @@ def _rows(lines: Sequence[_Line]) -> list[Row]:
             continue
         if len(payload) > ENTRY_BYTES:
             raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
-        entry = decode_entry(payload)
+        entry = _entry(payload)
         sums = sums.plus(totals_of(entry, payload))
         rows.append(Row(entry=entry, payload=payload, seq=len(rows) + 1, totals=sums))
     return rows
 
 
-def _spans(ranges: Sequence[_Range], num: int, head: int) -> Spans:
+def _entry(payload: bytes) -> Entry:
+    try:
+        entry = decode_entry(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the export has a line that is no entry: {error}") from None
+    checked_required(entry.id, "an entry id")
+    return checked_entry(entry)
+
+
+def _unpacked(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        raise InvalidInput("the export has a raw copy that is not base64") from None
+
+
+def _spans(ranges: Sequence[_Range], num: int, head: int, known: Container[str]) -> Spans:
+    """Spans over the session's log; a summary stands for a checkpoint that was made before."""
     if any(not 1 <= first <= last <= head for first, last, _, _ in ranges):
         raise InvalidInput("the export's spans name entries that it does not have")
+    if any(expands is not None and expands not in known for _, _, _, expands in ranges):
+        raise InvalidInput("the export's summaries stand for checkpoints that it does not have")
     return tuple(Span(num, first, last, kind, expands) for first, last, kind, expands in ranges)

@@ -10,11 +10,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from recollect import words
-from recollect.filters import title_text
 from recollect.model import decode_entry, search_text
 from recollect.ports import Health, Record
 from recollect.stores.postgres import lexemes
-from recollect.stores.postgres.holding import DROP_TAGS, DROP_TITLE, PUT_TAG, PUT_TITLE, tag_values, title_values
+from recollect.stores.postgres.holding import (
+    DROP_TAGS,
+    DROP_TITLE,
+    PUT_TAG,
+    PUT_TITLE,
+    tag_values,
+    title_values,
+)
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
 from recollect.stores.postgres.transactions import READ, WRITE, Statements, Transactions
 
@@ -70,17 +76,21 @@ WHERE (s.message_count, coalesce(s.token_count, 0), s.error_count, round(coalesc
                       coalesce(c.bytes, 0))
 LIMIT %(most)s
 """
-ORPHANS = """
+_ORPHANS = """
 SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry) e
 WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = e.owner AND s.num = e.log)
   AND NOT EXISTS (SELECT FROM span p WHERE p.owner = e.owner AND p.log = e.log)
   AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.log = e.log)
 """
-QUEUE_ORPHANS = f"INSERT INTO garbage (owner, log) {ORPHANS} ON CONFLICT DO NOTHING"
+ORPHANS = f"SELECT count(*) FROM ({_ORPHANS}) o"
+QUEUE_ORPHANS = f"""
+WITH queued AS (INSERT INTO garbage (owner, log) {_ORPHANS} ON CONFLICT DO NOTHING RETURNING 1)
+SELECT count(*) FROM queued
+"""
 
 SESSIONS = f"""
 SELECT {COLUMNS} FROM session WHERE (owner, num) > (%(owner)s, %(num)s) ORDER BY owner, num LIMIT %(batch)s
-"""  # noqa: S608 - made of constants
+"""
 LOCKED_SESSIONS = f"{SESSIONS} FOR UPDATE"
 TAGS = """
 SELECT t.owner, t.id, t.tag, t.archived, t.order_at
@@ -91,8 +101,19 @@ SELECT t.owner, t.num, t.text, t.words = document_words(t.number, s.mark, s.word
 FROM unnest(%(owners)s::text[], %(nums)s::bigint[], %(marks)s::text[], %(words)s::text[]) s (owner, num, mark, words)
 JOIN title t ON t.owner = s.owner AND t.num = s.num
 """
-STRAY_TAGS = "SELECT FROM tag t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id)"
-STRAY_TITLES = "SELECT FROM title t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num)"
+STRAYS = """
+SELECT (SELECT count(*) FROM tag t WHERE NOT EXISTS (
+            SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id))
+     + (SELECT count(*) FROM title t WHERE NOT EXISTS (
+            SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num))
+"""
+DROP_STRAYS = """
+WITH tags AS (
+    DELETE FROM tag t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id) RETURNING 1
+), titles AS (
+    DELETE FROM title t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num) RETURNING 1
+) SELECT (SELECT count(*) FROM tags) + (SELECT count(*) FROM titles)
+"""
 
 ENTRIES = """
 SELECT owner, log, seq, role, payload FROM entry
@@ -108,4 +129,150 @@ MEND_WORDS = f"""
 WITH mended AS (
     UPDATE entry e SET words = document_words(e.number, g.mark, g.words) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
 ) SELECT count(*) FROM mended
-"""  # noqa: S608 - made of constants
+"""
+
+# What only a person can judge: the statement, and what its rows say of a session.
+DAMAGE = (
+    (HOLES, "spans reach entries that are not there"),
+    (HEADS, "its log does not end where it should"),
+    (COUNTERS, "its counters differ from its entries"),
+)
+# What can be mended in one statement: how to count it, how to mend it, and what it is.
+LEFTOVERS = (
+    (ORPHANS, QUEUE_ORPHANS, "logs that nothing reaches were not waiting for removal"),
+    (STRAYS, DROP_STRAYS, "tags and titles belonged to no session"),
+)
+CHECKED = (
+    "every span reaches entries that exist",
+    "every log ends where its session says",
+    "every session's counters equal what its entries say",
+    "nothing unreachable is forgotten",
+    "lists by tag hold every session",
+    "the search holds every title and every entry",
+)
+
+
+async def check(transactions: Transactions, *, repair: bool) -> Health:
+    """Everything that can be wrong with the tables."""
+    problems = [told for statement, what in DAMAGE for told in await _damage(transactions, statement, what)]
+    counts = {
+        what: await _count(transactions, repair, mending if repair else counting)
+        for counting, mending, what in LEFTOVERS
+    }
+    counts["sessions were listed under wrong tags or not at all"] = await _sessions(
+        transactions, repair, _mend_tags
+    )
+    counts["titles were not found by their words"] = await _sessions(transactions, repair, _mend_titles)
+    counts["entries were not found by their words"] = await _entries(transactions, repair)
+    derived = [f"{count} {what}" for what, count in counts.items() if count]
+    return Health(
+        checked=CHECKED,
+        problems=tuple(problems if repair else problems + derived),
+        repaired=tuple(derived if repair else ()),
+    )
+
+
+async def _damage(transactions: Transactions, statement: str, what: str) -> list[str]:
+    async def work(tx: Statements) -> list[Row]:
+        await tx.queue(UNHURRIED)
+        return await tx.rows(statement, {"most": MOST_TOLD})
+
+    rows = await transactions.run(READ, work)
+    return [f"owner {row[0]!r}, session {row[1]!r}: {what}" for row in rows]
+
+
+async def _count(transactions: Transactions, repair: bool, statement: str) -> int:
+    async def work(tx: Statements) -> int:
+        await tx.queue(UNHURRIED)
+        return int((await tx.rows(statement))[0][0])
+
+    return await transactions.run(WRITE if repair else READ, work)
+
+
+Mend = Callable[[Statements, Sequence[Record], bool], Awaitable[int]]
+
+
+async def _sessions(transactions: Transactions, repair: bool, mend: Mend) -> int:
+    """How many sessions were not as they should be, batch by batch."""
+    found, last = 0, ("", 0)
+    while True:
+
+        async def work(tx: Statements, after: tuple[str, int] = last) -> tuple[int, tuple[str, int] | None]:
+            params = {"owner": after[0], "num": after[1], "batch": BATCH}
+            records = [
+                record_of(row) for row in await tx.rows(LOCKED_SESSIONS if repair else SESSIONS, params)
+            ]
+            if not records:
+                return 0, None
+            return await mend(tx, records, repair), (records[-1].owner, records[-1].num)
+
+        count, reached = await transactions.run(WRITE if repair else READ, work)
+        found += count
+        if reached is None:
+            return found
+        last = reached
+
+
+async def _mend_tags(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    owners, ids = [each.owner for each in records], [each.session.id for each in records]
+    known = defaultdict(set)
+    for owner, session_id, *rest in await tx.rows(TAGS, {"owners": owners, "ids": ids}):
+        known[owner, session_id].add(tuple(rest))
+    wrong = [
+        each for each in records if known[each.owner, each.session.id] != set(map(_listed, tag_values(each)))
+    ]
+    for record in wrong if repair else ():
+        await tx.queue(DROP_TAGS, (record.owner, record.session.id, list(record.session.tags)))
+        await tx.queue_many(PUT_TAG, tag_values(record))
+    return len(wrong)
+
+
+def _listed(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values[2:]
+
+
+async def _mend_titles(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    values = [title_values(each) for each in records]
+    params = {
+        "owners": [each["owner"] for each in values],
+        "nums": [each["num"] for each in values],
+        "marks": [each["mark"] for each in values],
+        "words": [each["words"] for each in values],
+    }
+    known = {(owner, num): text for owner, num, text, fresh in await tx.rows(TITLES, params) if fresh}
+    wrong = [each for each in values if known.get((each["owner"], each["num"]), "") != each["text"]]
+    for each in wrong if repair else ():
+        await tx.queue(DROP_TITLE, (each["owner"], each["num"]))
+        if each["text"]:
+            await tx.queue(PUT_TITLE, each)
+    return len(wrong)
+
+
+async def _entries(transactions: Transactions, repair: bool) -> int:
+    """How many entries had other words than they should, batch by batch."""
+    found, last = 0, ("", 0, 0)
+    while True:
+
+        async def work(
+            tx: Statements, after: tuple[str, int, int] = last
+        ) -> tuple[int, tuple[str, int, int] | None]:
+            params = {"owner": after[0], "log": after[1], "seq": after[2], "batch": BATCH}
+            rows = await tx.rows(ENTRIES, params)
+            if not rows:
+                return 0, None
+            count = await tx.rows(MEND_WORDS if repair else STALE_WORDS, _entry_words(rows))
+            return int(count[0][0]), tuple(rows[-1][:3])
+
+        count, reached = await transactions.run(WRITE if repair else READ, work)
+        found += count
+        if reached is None:
+            return found
+        last = reached
+
+
+def _entry_words(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    owners, logs, seqs, roles, payloads = map(list, zip(*rows, strict=True))
+    texts = (words.searchable(search_text(decode_entry(payload))) for payload in payloads)
+    vectors = [lexemes.vector(*each) for each in zip(owners, roles, texts, strict=True)]
+    marks = [lexemes.mark(owner) for owner in owners]
+    return {"owners": owners, "logs": logs, "seqs": seqs, "marks": marks, "words": vectors}

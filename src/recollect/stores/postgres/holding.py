@@ -8,7 +8,7 @@ numbers become visible in their order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,18 +33,18 @@ _UPDATED = tuple(name for name in _INSERTED if name not in ("owner", "num", *_LE
 INSERT = f"""
 INSERT INTO session ({", ".join(_INSERTED)}, change_kind, change)
 VALUES ({", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, {CHANGE})
-"""  # noqa: S608 - made of constants
+"""
 UPDATE = f"""
 UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, change_kind = %(kind)s, change = {CHANGE}
 WHERE owner = %(owner)s AND num = %(num)s
-"""  # noqa: S608 - made of constants
+"""
 TOUCH = f"""
 UPDATE session SET change_kind = %(kind)s, change = {CHANGE} WHERE owner = %(owner)s AND num = %(num)s
-"""  # noqa: S608 - made of constants
+"""
 PUT_TOMBSTONE = f"""
 INSERT INTO tombstone (owner, id, num, at, change) VALUES (%(owner)s, %(id)s, %(num)s, %(at)s, {CHANGE})
 ON CONFLICT (owner, id) DO UPDATE SET num = excluded.num, at = excluded.at, change = excluded.change
-"""  # noqa: S608 - made of constants
+"""
 DROP_TOMBSTONE = "DELETE FROM tombstone WHERE owner = %s AND id = %s"
 
 DROP_TAGS = "DELETE FROM tag WHERE owner = %s AND id = %s AND tag <> ALL(%s)"
@@ -157,7 +157,13 @@ class Backlog:
                 values = {"owner": record.owner, "num": record.num, "kind": kind, "back": back}
                 await self._statements.queue(TOUCH, values)
             case Buried(record, at):
-                values = {"owner": record.owner, "id": record.session.id, "num": record.num, "at": at, "back": back}
+                values = {
+                    "owner": record.owner,
+                    "id": record.session.id,
+                    "num": record.num,
+                    "at": at,
+                    "back": back,
+                }
                 await self._statements.queue(PUT_TOMBSTONE, values)
 
     async def _write_session(self, change: Stored, back: int) -> None:
@@ -174,26 +180,34 @@ class Backlog:
         session, old = record.session, self._stored.get(_key(record))
         if old is None or set(old.tags) - set(session.tags):
             await self._statements.queue(DROP_TAGS, (record.owner, session.id, list(session.tags)))
-        place = (session.archived, record.order_at)
-        await self._statements.queue_many(
-            PUT_TAG, [(record.owner, session.id, tag, *place) for tag in session.tags]
-        )
+        await self._statements.queue_many(PUT_TAG, tag_values(record))
 
     async def _write_title(self, record: Record) -> None:
         text, old = title_text(record.session), self._stored.get(_key(record))
         if old is not None and title_text(old) == text:
             return
-        if not text:
+        if text:
+            await self._statements.queue(PUT_TITLE, title_values(record))
+        else:
             await self._statements.queue(DROP_TITLE, (record.owner, record.num))
-            return
-        values = {
-            "owner": record.owner,
-            "num": record.num,
-            "text": text,
-            "mark": lexemes.mark(record.owner),
-            "words": lexemes.vector(record.owner, "title", words.searchable(text)),
-        }
-        await self._statements.queue(PUT_TITLE, values)
+
+
+def tag_values(record: Record) -> list[tuple[Any, ...]]:
+    """The rows under which a session is listed by its tags."""
+    session = record.session
+    return [(record.owner, session.id, tag, session.archived, record.order_at) for tag in session.tags]
+
+
+def title_values(record: Record) -> dict[str, Any]:
+    """The document of a session's titles."""
+    text = title_text(record.session)
+    return {
+        "owner": record.owner,
+        "num": record.num,
+        "text": text,
+        "mark": lexemes.mark(record.owner),
+        "words": lexemes.vector(record.owner, "title", words.searchable(text)),
+    }
 
 
 def _key(record: Record) -> Key:

@@ -24,6 +24,7 @@ POSITIONS = 255
 
 LOOSE = "' loose'"
 """The mark of a document that has lost positions: a phrase in it must be looked for in its text."""
+IS_LOOSE = f"words @@ $${LOOSE}$$::tsquery"
 
 NO_END = (1 << 63) - 1
 

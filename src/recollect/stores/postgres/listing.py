@@ -78,7 +78,7 @@ SELECT count(*) FROM session s WHERE s.owner = %(owner)s AND {conditions}
 """
 LOOSE_TITLES = f"""
 SELECT t.text FROM session s JOIN title t ON t.owner = s.owner AND t.num = s.num
-WHERE s.owner = %(owner)s AND {{conditions}} AND t.words @@ {lexemes.LOOSE!r}::tsquery
+WHERE s.owner = %(owner)s AND {{conditions}} AND t.{lexemes.IS_LOOSE}
 """
 LISTED = ("s.order_at", "s.order_at DESC, s.id DESC")
 CHANGED = ("s.change", "s.change")
@@ -115,7 +115,7 @@ def changed(owner: str, given: Filter, after: int, limit: int, examine: int) -> 
 class Counted(NamedTuple):
     """The statement that counts what passes, the one for the titles among it that must be looked at themselves."""
 
-    count: str
+    all: str
     loose_titles: str
     params: dict[str, Any]
 

@@ -20,7 +20,7 @@ from recollect.words import Term
 MICROS = 1_000_000
 
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"  # noqa: S608 - made of constants
+SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"
 BY_ID = f"{SESSION} AND id = %s"
 BY_NUM = f"{SESSION} AND num = %s"
 BY_KEY = f"{SESSION} AND key = %s"
@@ -36,7 +36,7 @@ TITLED = f"""
 WITH found AS MATERIALIZED (SELECT num AS found FROM title WHERE owner = %(owner)s AND words @@ %(query)s::tsquery)
 SELECT {COLUMNS} FROM (SELECT found FROM found LIMIT %(limit)s) f
 CROSS JOIN LATERAL (SELECT * FROM session WHERE owner = %(owner)s AND num = f.found OFFSET 0) s
-"""  # noqa: S608 - made of constants
+"""
 
 SPANS = """
 SELECT log, first_seq, last_seq, kind, expands FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
@@ -255,7 +255,9 @@ class PostgresReader:
 
     async def stats(self, owner: str) -> Json:
         await self._settle()
-        numbers = dict(zip(STAT_NAMES, (await self._statements.rows(STATS, {"owner": owner}))[0], strict=True))
+        numbers = dict(
+            zip(STAT_NAMES, (await self._statements.rows(STATS, {"owner": owner}))[0], strict=True)
+        )
         cost = numbers["cost"]
         return {
             **numbers,
@@ -268,4 +270,6 @@ class PostgresReader:
 def fact_of(row: Row) -> Fact:
     """The fact in a row."""
     fact_id, at, text, kind, session, entries = row
-    return Fact(id=fact_id, at=at, text=text, kind=kind, session=session, entries=tuple(decode_json(entries.encode())))
+    return Fact(
+        id=fact_id, at=at, text=text, kind=kind, session=session, entries=tuple(decode_json(entries.encode()))
+    )

@@ -67,7 +67,8 @@ async def collect(statements: Statements, batch: int) -> int:
     """Remove up to `batch` entries that nothing reaches; returns how many, 0 when there is nothing left."""
     removed = 0
     while removed < batch and (found := await statements.row(NEXT_GARBAGE)) is not None:
-        removed += await _collect_log(statements, *found, batch - removed)
+        owner, log = found
+        removed += await _collect_log(statements, owner, log, batch - removed)
     return removed
 
 

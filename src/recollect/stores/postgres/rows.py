@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from recollect.model import Identity, Lease, Session, decode_json, encode
 from recollect.ports import Record, Totals
 
-Row = Sequence[Any]
+Row = tuple[Any, ...]
 
 FIELDS = Session.__struct_fields__
 """One column for each field of a session, of the same name."""
@@ -31,7 +31,13 @@ _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
     "identity": lambda found: msgspec.convert(found, Identity),
     "meta": dict,
 }
-_DEFAULTS = {"additional_directories": (), "earlier_titles": (), "tags": (), "identity": None, "meta": {}}
+_DEFAULTS: Mapping[str, Any] = {
+    "additional_directories": (),
+    "earlier_titles": (),
+    "tags": (),
+    "identity": None,
+    "meta": {},
+}
 
 
 def record_of(row: Row) -> Record:

@@ -8,6 +8,7 @@ than a few times what it needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from recollect import words
 from recollect.model import decode_entry, search_text
@@ -33,13 +34,13 @@ SELECT max(number) FROM ({documents}) d
 """
 # The fence (OFFSET 0, above) makes PostgreSQL walk the documents in order, and not ask the index of words.
 WALK = f"""
-SELECT number, num, seq, words @@ {lexemes.LOOSE!r}::tsquery FROM ({{documents}}) d
+SELECT number, num, seq, {lexemes.IS_LOOSE} FROM ({{documents}}) d
 WHERE words @@ %(query)s::tsquery ORDER BY number DESC LIMIT %(limit)s
 """
 # Without the fence of MATERIALIZED it would walk all documents backwards for a rare word.
 ASK = f"""
 WITH d AS MATERIALIZED ({{documents}})
-SELECT number, num, seq, words @@ {lexemes.LOOSE!r}::tsquery FROM d
+SELECT number, num, seq, {lexemes.IS_LOOSE} FROM d
 WHERE number >= %(low)s AND number < %(high)s ORDER BY number DESC LIMIT %(limit)s
 """
 ENTRY_TEXT = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND seq = %s"

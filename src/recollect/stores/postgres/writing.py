@@ -28,7 +28,9 @@ SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(tokens)s, %(errors)s,
        %(payload)b, document_words(n, %(mark)s, %(words)s)
 FROM nextval('document_number') n
 """
-ERASE = "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
+ERASE = (
+    "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
+)
 
 PUT_LEASE = """
 UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, lease_expires_at = %s

@@ -17,6 +17,7 @@ import apsw
 from recollect import words
 from recollect.model import ROLES, decode_entry, search_text
 from recollect.stores.sqlite.connection import fetch, open_file
+from recollect.stores.sqlite.writer import NEWEST_DOCUMENT
 from recollect.words import Term
 
 SCHEMA = """
@@ -33,7 +34,6 @@ DROP = "DELETE FROM doc WHERE rowid = ?"
 FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
 EMPTY = "DELETE FROM doc"
 
-TICK = "SELECT tick FROM clock"
 ENTRIES = "SELECT number, owner, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
 TITLES = """
 SELECT title_number, owner, title_words FROM session WHERE title_number > ? AND title_number <= ?
@@ -175,11 +175,11 @@ class SearchIndex:
 
     def _behind(self, index: apsw.Connection, main: apsw.Connection) -> bool:
         fed = fetch(index, FED)[0][0]
-        return bool(fetch(main, TICK)[0][0] > fed or fetch(main, REMOVED, (1,)))
+        return bool(fetch(main, NEWEST_DOCUMENT)[0][0] > fed or fetch(main, REMOVED, (1,)))
 
     def _transfer(self, index: apsw.Connection, main: apsw.Connection) -> tuple[list[int], bool]:
         fed = fetch(index, FED)[0][0]
-        upto = fetch(main, TICK)[0][0]
+        upto = fetch(main, NEWEST_DOCUMENT)[0][0]
         entries = fetch(main, ENTRIES, (fed, upto, BATCH))
         more = len(entries) == BATCH
         bound = entries[-1][0] if more else upto

@@ -22,7 +22,7 @@ from recollect.stores.sqlite.connection import fetch, in_our_words, make_private
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.migrate import migrate, shipped
 from recollect.stores.sqlite.reading import Reading
-from recollect.stores.sqlite.writer import Clock, WriterThread, drive
+from recollect.stores.sqlite.writer import Numbers, WriterThread, drive
 from recollect.stores.sqlite.writing import Writing
 
 T = TypeVar("T")
@@ -81,8 +81,8 @@ class SqliteStore:
                 db.execute("COMMIT")
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
-        def job(db: apsw.Connection, clock: Clock) -> Awaitable[T]:
-            return work(Writing(db, self._index, self._now, self._owners, clock))
+        def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
+            return work(Writing(db, self._index, self._now, self._owners, numbers))
 
         with in_our_words(self._path):
             result: T = await self._writer.submit(job)

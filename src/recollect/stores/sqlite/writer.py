@@ -27,27 +27,30 @@ QUICK_SECONDS = 0.001
 WAL_PAGES = 4_000
 
 
-class Clock:
-    """The store's running number within one transaction; written back once, before the COMMIT."""
+NEWEST_DOCUMENT = """
+SELECT max(
+    (SELECT number FROM newest_gone),
+    coalesce((SELECT max(number) FROM entry WHERE number IS NOT NULL), 0),
+    coalesce((SELECT max(title_number) FROM session WHERE title_number IS NOT NULL), 0))
+"""
+
+
+class Numbers:
+    """The numbers that one transaction gives to documents of the search index."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
-        self._tick: int | None = None
+        self._newest: int | None = None
 
     def next(self) -> int:
-        """A number that was never given before, neither to a change nor to a document."""
-        if self._tick is None:
-            self._tick = int(fetch(self._db, "SELECT tick FROM clock")[0][0])
-        self._tick += 1
-        return self._tick
-
-    def keep(self) -> None:
-        """Store how far it has come."""
-        if self._tick is not None:
-            self._db.execute("UPDATE clock SET tick = ?", (self._tick,))
+        """A number that no document ever had, above all others."""
+        if self._newest is None:
+            self._newest = int(fetch(self._db, NEWEST_DOCUMENT)[0][0])
+        self._newest += 1
+        return self._newest
 
 
-Work = Callable[[apsw.Connection, Clock], Awaitable[Any]]
+Work = Callable[[apsw.Connection, Numbers], Awaitable[Any]]
 
 
 class _Job:
@@ -192,9 +195,8 @@ class WriterThread:
         began = time.perf_counter()
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            clock = Clock(self._db)
-            done = [self._do(job, clock, alone=len(batch) == 1) for job in batch]
-            clock.keep()
+            numbers = Numbers(self._db)
+            done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - every waiting caller gets it
             self._recover(error)
@@ -204,13 +206,13 @@ class WriterThread:
             self.submit_quietly(_nothing)  # wakes the thread, which folds the log
         return done
 
-    def _do(self, job: _Job, clock: Clock, *, alone: bool) -> _Done:
+    def _do(self, job: _Job, numbers: Numbers, *, alone: bool) -> _Done:
         """One job; its failure undoes it and nothing else."""
         if alone:
-            return _Done(job, drive(job.work(self._db, clock)))
+            return _Done(job, drive(job.work(self._db, numbers)))
         self._db.execute("SAVEPOINT job")
         try:
-            result = drive(job.work(self._db, clock))
+            result = drive(job.work(self._db, numbers))
         except Exception as error:
             if not self._db.in_transaction:
                 raise
@@ -244,7 +246,7 @@ class WriterThread:
                 loop.call_soon_threadsafe(_settle, its)
 
 
-async def _nothing(_: apsw.Connection, __: Clock) -> None:
+async def _nothing(_: apsw.Connection, __: Numbers) -> None:
     """A job that only makes the thread look."""
 
 

@@ -15,9 +15,9 @@ from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
-from recollect.stores.sqlite.reading import Reading, position
+from recollect.stores.sqlite.reading import NEWEST, Reading, position
 from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
-from recollect.stores.sqlite.writer import Clock
+from recollect.stores.sqlite.writer import Numbers
 
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
@@ -53,6 +53,7 @@ INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload)
 NUMBER = "SELECT number FROM entry WHERE pos = ?"
 ERASE = "UPDATE entry SET payload = ?, number = NULL WHERE pos = ?"
 UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
+REMEMBER_GONE = "UPDATE newest_gone SET number = max(number, ?)"
 
 ADD_SPAN = """
 INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -107,16 +108,16 @@ class Writing(Reading):
     """See `ports.Writer`."""
 
     def __init__(
-        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], clock: Clock
+        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], numbers: Numbers
     ) -> None:
         super().__init__(db, index, now, dict(owners))  # a copy: an owner made here may yet be rolled back
-        self._clock = clock
+        self._numbers = numbers
 
     async def insert(self, record: Record) -> Record:
         owner = self._known_owner(record.owner)
-        change = self._clock.next()
+        change = self._next_change(owner)
         text = title_words(record.session)
-        title = (self._clock.next(), text) if text is not None else (None, None)
+        title = (self._numbers.next(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
         self._db.execute(INSERT, (owner, change, "create", *title, *columns_of(record)))
         made = replace(record, num=self._db.last_insert_rowid(), change=change)
@@ -124,18 +125,26 @@ class Writing(Reading):
         return made
 
     async def rewrite(self, record: Record, kind: str) -> Record:
-        change = self._clock.next()
+        owner = self._known_owner(record.owner)
+        change = self._next_change(owner)
         self._db.execute(REWRITE, (change, kind, *columns_of(record), record.num))
         self._db.execute(DROP_TAGS, (record.num,))
-        self._put_tags(self._known_owner(record.owner), record)
+        self._put_tags(owner, record)
         self._put_title(record)
         return replace(record, change=change)
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
-        change = self._clock.next()
+        change = self._next_change(owner)
         entries = [
-            (position(record.num, row.seq), owner, self._clock.next(), row.entry.id, *row.totals, row.payload)
+            (
+                position(record.num, row.seq),
+                owner,
+                self._numbers.next(),
+                row.entry.id,
+                *row.totals,
+                row.payload,
+            )
             for row in rows
         ]
         try:
@@ -192,7 +201,7 @@ class Writing(Reading):
             "owner": owner,
             "id": record.session.id,
             "at": at,
-            "change": self._clock.next(),
+            "change": self._next_change(owner),
         }
         self._db.execute(BURY, bound)
 
@@ -220,7 +229,7 @@ class Writing(Reading):
             self._db.execute(DROP_LIVE, (record.num,))
         else:
             self._db.execute(PUT_LIVE, (record.num, data))
-        change = self._clock.next()
+        change = self._next_change(self._known_owner(record.owner))
         self._db.execute(MARK_CHANGE, (change, "live", record.num))
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
@@ -242,6 +251,10 @@ class Writing(Reading):
         self._db.execute(DROP_RAW_COPIES, (num,))
         self._db.execute(DROP_RAW_BLOBS)
 
+    def _next_change(self, owner: int) -> int:
+        """Above all of the owner's: sessions keep their newest change, and deleted ones leave theirs behind."""
+        return int(fetch(self._db, NEWEST, {"owner": owner})[0][0]) + 1
+
     def _known_owner(self, owner: str) -> int:
         if not self._owner(owner):
             self._db.execute(NEW_OWNER, (owner,))
@@ -258,7 +271,10 @@ class Writing(Reading):
         text = title_words(record.session)
         if text != old:
             self._unindex([number])
-            self._db.execute(NEW_TITLE, (None if text is None else self._clock.next(), text, record.num))
+            self._db.execute(NEW_TITLE, (None if text is None else self._numbers.next(), text, record.num))
 
     def _unindex(self, numbers: Sequence[int | None]) -> None:
-        self._db.executemany(UNINDEX, [(number,) for number in numbers if number is not None])
+        gone = [(number,) for number in numbers if number is not None]
+        if gone:
+            self._db.executemany(UNINDEX, gone)
+            self._db.execute(REMEMBER_GONE, max(gone))

@@ -5,12 +5,12 @@ CREATE TABLE store_meta (
     value BLOB NOT NULL
 ) WITHOUT ROWID;
 
--- One row: the last number given to a change or to a document of the search index. Numbers are never given twice.
-CREATE TABLE clock (
-    one  INTEGER PRIMARY KEY CHECK (one = 1),
-    tick INTEGER NOT NULL
+-- One row: the highest number of a document that is gone, so that no number is ever given twice.
+CREATE TABLE newest_gone (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL
 );
-INSERT INTO clock VALUES (1, 0);
+INSERT INTO newest_gone VALUES (1, 0);
 
 CREATE TABLE owner (
     num  INTEGER PRIMARY KEY,
