@@ -56,7 +56,7 @@ def main(words: list[str]) -> int:
     if out is not None:
         report.write(out, text, (chart for part in parts for chart in part.charts))
         console.print(f"wrote {out}")
-    return 0 if all(bar.met for part in parts for bar in part.bars) else 1
+    return 0 if all(bar.met is not False for part in parts for bar in part.bars) else 1
 
 
 if __name__ == "__main__":

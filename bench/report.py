@@ -20,6 +20,7 @@ the median of its slices. So all of them met the same moods of the same machine 
 times belong to one small, noisy machine and will differ on yours. CPU is that of the contender's process, all
 threads together.
 """
+VERDICTS = {True: "met", False: "**missed**", None: "no limit set"}
 TRIAL = "\n> This was a trial with small sizes: it shows that everything runs, and nothing else.\n"
 REPEAT = """\
 ## How to repeat
@@ -71,7 +72,7 @@ def _part(part: Part) -> str:
 
 
 def _bars(bars: Iterable[Bar]) -> str:
-    rows = [[bar.promise, bar.figure, "met" if bar.met else "**missed**"] for bar in bars]
+    rows = [[bar.promise, bar.figure, VERDICTS[bar.met]] for bar in bars]
     return _table(Table("", ("promise", "measured", ""), rows))
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One promise, the figure that was measured for it, and whether the promise was kept."""
+    """One promise, the figure that was measured for it, and whether it was kept (None: only to be shown)."""
 
     promise: str
     figure: str
-    met: bool
+    met: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from recollect.model import Principal
 from recollect.ports import Store
 from recollect.service import Sessions
 from recollect.stores import connector
-from tests.homes import TEMPLATE, Clock, Home, MemoryHome, PostgresHome, SqliteHome, counting
+from tests.homes import CARELESS, TEMPLATE, Clock, Home, MemoryHome, PostgresHome, SqliteHome, counting
 from tests.postgres_server import PostgresServer
 
 SHARED = ("sqlite", "postgres")
@@ -31,7 +31,7 @@ def anyio_backend() -> str:
 def postgres_server() -> Iterator[PostgresServer]:
     """One server for all tests, with a database to clone: the schema as the store itself makes it."""
     with PostgresServer(fast=True) as server:
-        url = server.create_database(TEMPLATE)
+        url = server.create_database(TEMPLATE) + CARELESS
 
         async def migrate() -> None:
             async with recollect.open(url):

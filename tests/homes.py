@@ -15,6 +15,8 @@ from recollect.stores.memory import store as memory
 from tests.postgres_server import PostgresServer
 
 TEMPLATE = "recollect_template"
+CARELESS = "&options=-c%20synchronous_commit%3Doff"
+"""What an address must say, or the store refuses a server that gives up durability for speed."""
 
 
 class Home(Protocol):
@@ -77,7 +79,7 @@ class PostgresHome:
     """A database that a test finds empty: cloned once from a template, then only emptied, which takes milliseconds."""
 
     def __init__(self, server: PostgresServer, name: str) -> None:
-        self.url = server.create_database(name, template=TEMPLATE)
+        self.url = server.create_database(name, template=TEMPLATE) + CARELESS
         with psycopg.connect(self.url) as connection:
             self._tables = [name for (name,) in connection.execute(_PLAIN_TABLES)]
             # What the migrations themselves put there, such as the schema's version and the key of cursors, stays.

@@ -6,7 +6,7 @@ import posixpath
 
 from recollect import words
 from recollect.errors import InvalidCwd, InvalidInput
-from recollect.limits import CWD_CHARS, checked_length
+from recollect.limits import CWD_CHARS, checked_length, checked_number
 from recollect.model import STATUSES, Filter, Session
 from recollect.words import Term
 
@@ -28,6 +28,9 @@ def normal_filter(given: Filter) -> Filter:
         raise InvalidInput(f"archived is exclude, include or only, not {given.archived!r}")
     if given.status is not None and given.status not in STATUSES:
         raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {given.status!r}")
+    for at in (given.created_after, given.created_before, given.updated_after, given.updated_before):
+        if at is not None:
+            checked_number(at, "a bound in time")
     cwd = None if given.cwd is None else normal_cwd(given.cwd)
     return Filter(
         cwd=cwd,

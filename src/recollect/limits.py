@@ -26,6 +26,8 @@ META_BYTES = 1024 * 1024
 KEY_CHARS = 500
 LOG_ENTRIES = (1 << 24) - 1
 LARGEST_NUMBER = (1 << 53) - 1
+ENTRY_SUM = 100_000_000_000
+"""The most tokens, and the most millionths of a dollar, of one entry: a full log's sum still fits 64 bits."""
 
 
 def checked_limit(value: int, most: int) -> int:

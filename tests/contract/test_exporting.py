@@ -70,8 +70,8 @@ async def test_the_export_of_an_import_is_the_same_bytes(
     assert await reader.get(bob, session.id) == session
     assert await exported(reader, bob, session.id) == lines
     for view in ("context", "conversation"):
-        theirs = await reader.history(bob, session.id, view=view, limit=1_000)  # type: ignore[arg-type]
-        ours = await reader.history(ann, session.id, view=view, limit=1_000)  # type: ignore[arg-type]
+        theirs = await reader.history(bob, session.id, view=view, limit=1_000)
+        ours = await reader.history(ann, session.id, view=view, limit=1_000)
         assert (theirs.raw, theirs.marks) == (ours.raw, ours.marks)
     assert await reader.checkpoints(bob, session.id) == await reader.checkpoints(ann, session.id)
     assert await reader.facts(bob) == await reader.facts(ann)

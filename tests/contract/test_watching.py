@@ -70,7 +70,7 @@ async def test_every_change_has_its_kind(
         lambda: sessions.erase(ann, session.id, ids[0]),
         lambda: sessions.delete(ann, session.id),
     ):
-        await work()  # type: ignore[no-untyped-call]
+        await work()
         (change,) = await reader.changes(ann, after=position)
         assert change.session == session.id
         position = change.number

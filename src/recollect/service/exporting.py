@@ -8,7 +8,7 @@ by itself and no number of the store is in it.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,17 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import AlreadyExists, InvalidInput, TooLarge
 from recollect.limits import ENTRY_BYTES, HISTORY_PAGE
-from recollect.model import Checkpoint, Fact, Principal, Session, Value, decode_entry, decode_json, encode
+from recollect.model import Checkpoint, Entry, Fact, Principal, Session, Value, decode_entry, decode_json, encode
 from recollect.ports import CURRENT, RawCopy, Reader, Record, Row, Totals, Writer
 from recollect.service.catalogue import Catalogue, add_session
-from recollect.service.core import checked_owner, required, totals_of
+from recollect.service.checks import (
+    checked_checkpoint,
+    checked_entry,
+    checked_fact,
+    checked_required,
+    checked_session,
+)
+from recollect.service.core import checked_owner, counted, measure, required, totals_of
 from recollect.spans import Kind, Span, Spans, Stretch
 
 FORMAT = "recollect-session"

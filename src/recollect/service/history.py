@@ -24,6 +24,7 @@ from recollect.model import (
 )
 from recollect.ports import Reader, Record, Row, Totals, Writer
 from recollect.service.catalogue import expect_revision, once, titled
+from recollect.service.checks import checked_entry
 from recollect.service.core import (
     MICROS,
     Core,
@@ -152,7 +153,7 @@ class History(Core):
         await self._store.write(work)
 
     def _complete(self, draft: Draft, now: int) -> Entry:
-        return Entry(
+        entry = Entry(
             id=checked_name(draft.id, "an entry id") or self._new_id(),
             at=now if draft.at is None else draft.at,
             role=draft.role,
@@ -162,6 +163,7 @@ class History(Core):
             tokens=draft.tokens,
             meta=draft.meta,
         )
+        return checked_entry(entry)
 
     async def _title_from(self, tx: Writer, record: Record, entries: Sequence[Entry]) -> None:
         """Give a session without a title one from the first meaningful prompt; part of the same change."""
@@ -252,8 +254,6 @@ def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
     for draft in drafts:
         if not isinstance(draft, Draft) or draft.role not in ROLES:
             raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
-        if draft.tokens is not None and draft.tokens < 0:
-            raise InvalidInput("tokens cannot be negative")
         if "erased" in draft.meta:
             raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
     return drafts

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from recollect.model import Fact, Json, Principal
 from recollect.ports import Health, RawCopy, Reader, Writer
 from recollect.service.catalogue import Catalogue
-from recollect.service.core import checked_name, checked_owner, required
+from recollect.service.checks import checked_fact, checked_required
+from recollect.service.core import checked_owner, required
 
 MEMOS_KEPT_MS = 7 * 86_400_000
 
@@ -43,7 +44,7 @@ class Upkeep(Catalogue):
         async def work(tx: Writer) -> None:
             for session_id in {fact.session for fact in facts if fact.session is not None}:
                 await required(tx, who, session_id)
-            await tx.put_facts(owner, facts)
+            await tx.put_facts(owner, [checked_fact(fact) for fact in facts])
 
         await self._store.write(work)
 
@@ -62,7 +63,7 @@ class Upkeep(Catalogue):
 
         async def work(tx: Writer) -> None:
             record = await required(tx, who, session_id)
-            checked_name(name, "a name")
+            checked_required(name, "a name")
             await tx.put_raw_copy(record.owner, record.num, RawCopy(name, data))
 
         await self._store.write(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from recollect.limits import CHANGES_PAGE, checked_limit
+from recollect.limits import CHANGES_PAGE, checked_limit, checked_number
 from recollect.model import Change, Principal
 from recollect.ports import Reader, Writer
 from recollect.service.core import Core, checked_owner, required, writable
@@ -19,6 +19,7 @@ class Watching(Core):
         """The newest change of each session changed after that number, deletions included, oldest first."""
         owner = checked_owner(who)
         checked_limit(limit, CHANGES_PAGE)
+        checked_number(after, "a change number")
         return await self._store.read(lambda tx: tx.changes(owner, after, limit))
 
     async def newest_change(self, who: Principal) -> int:

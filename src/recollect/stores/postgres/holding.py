@@ -20,29 +20,28 @@ from recollect.stores.postgres import lexemes
 from recollect.stores.postgres.rows import FIELDS, OWN, values_of
 from recollect.stores.postgres.transactions import Statements
 
-COUNT_CHANGES = """
-INSERT INTO owner AS o (owner, change) VALUES (%(owner)s, %(count)s)
-ON CONFLICT (owner) DO UPDATE SET change = o.change + excluded.change
-"""
-# The number of a change that `back` others of this transaction follow.
-CHANGE = "(SELECT change - %(back)s FROM owner WHERE owner = %(owner)s)"
-
+# The next number of the owner's changes.
+_NUMBERED = """
+WITH numbered AS (
+    INSERT INTO owner AS o (owner, change) VALUES (%(owner)s, 1)
+    ON CONFLICT (owner) DO UPDATE SET change = o.change + 1 RETURNING o.change AS number
+)"""
 _INSERTED = tuple(name for name in (*OWN, *FIELDS) if name != "change")
 _LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at")
 _UPDATED = tuple(name for name in _INSERTED if name not in ("owner", "num", *_LEASE))
-INSERT = f"""
+INSERT = f"""{_NUMBERED}
 INSERT INTO session ({", ".join(_INSERTED)}, change_kind, change)
-VALUES ({", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, {CHANGE})
+SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, number FROM numbered
 """
-UPDATE = f"""
-UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, change_kind = %(kind)s, change = {CHANGE}
-WHERE owner = %(owner)s AND num = %(num)s
+UPDATE = f"""{_NUMBERED}
+UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, change_kind = %(kind)s, change = number
+FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
-TOUCH = f"""
-UPDATE session SET change_kind = %(kind)s, change = {CHANGE} WHERE owner = %(owner)s AND num = %(num)s
+TOUCH = f"""{_NUMBERED}
+UPDATE session SET change_kind = %(kind)s, change = number FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
-PUT_TOMBSTONE = f"""
-INSERT INTO tombstone (owner, id, num, at, change) VALUES (%(owner)s, %(id)s, %(num)s, %(at)s, {CHANGE})
+PUT_TOMBSTONE = f"""{_NUMBERED}
+INSERT INTO tombstone (owner, id, num, at, change) SELECT %(owner)s, %(id)s, %(num)s, %(at)s, number FROM numbered
 ON CONFLICT (owner, id) DO UPDATE SET num = excluded.num, at = excluded.at, change = excluded.change
 """
 DROP_TOMBSTONE = "DELETE FROM tombstone WHERE owner = %s AND id = %s"
@@ -142,35 +141,26 @@ class Backlog:
     async def write(self) -> None:
         """Write everything that is held back, each change with the next number of its owner."""
         held, self._held = self._held, {}
-        for owner in sorted({owner for owner, _ in held}):
-            changes = [change for key, change in held.items() if key[0] == owner]
+        for (owner, _), change in held.items():
             self.owners.add(owner)
-            await self._statements.queue(COUNT_CHANGES, {"owner": owner, "count": len(changes)})
-            for back, change in zip(reversed(range(len(changes))), changes, strict=True):
-                await self._write(change, back)
+            await self._write(change)
 
-    async def _write(self, change: Held, back: int) -> None:
+    async def _write(self, change: Held) -> None:
         match change:
             case Stored():
-                await self._write_session(change, back)
+                await self._write_session(change)
             case Touched(record, kind):
-                values = {"owner": record.owner, "num": record.num, "kind": kind, "back": back}
+                values = {"owner": record.owner, "num": record.num, "kind": kind}
                 await self._statements.queue(TOUCH, values)
             case Buried(record, at):
-                values = {
-                    "owner": record.owner,
-                    "id": record.session.id,
-                    "num": record.num,
-                    "at": at,
-                    "back": back,
-                }
+                values = {"owner": record.owner, "id": record.session.id, "num": record.num, "at": at}
                 await self._statements.queue(PUT_TOMBSTONE, values)
 
-    async def _write_session(self, change: Stored, back: int) -> None:
+    async def _write_session(self, change: Stored) -> None:
         record = change.record
-        values = values_of(record) | {"kind": change.kind, "back": back}
         if change.is_new:
             await self._statements.queue(DROP_TOMBSTONE, (record.owner, record.session.id))
+        values = values_of(record) | {"kind": change.kind}
         await self._statements.queue(INSERT if change.is_new else UPDATE, values)
         await self._write_tags(record)
         await self._write_title(record)

@@ -12,7 +12,7 @@ from recollect.filters import text_terms
 from recollect.model import Filter
 from recollect.ports import ListKey
 from recollect.stores.postgres import lexemes
-from recollect.stores.postgres.rows import COLUMNS
+from recollect.stores.postgres.rows import COLUMNS, FIELDS, OWN
 
 START = ListKey(lexemes.NO_END, "")
 """Above every session of a list."""
@@ -47,24 +47,25 @@ LEADERS = {
     "agent_id": f"{CONDITIONS['agent_id']} AND s.agent_id IS NOT NULL",
 }
 
-LED_BY_SESSIONS = """
-SELECT s.* FROM session s
-WHERE s.owner = %(owner)s AND {archived} AND {leader} AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+LED_BY_SESSIONS = f"""
+SELECT {COLUMNS} FROM session s
+WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
 ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
-LED_BY_TAG = """
-SELECT s.* FROM (
-    SELECT t.id FROM tag t
-    WHERE t.owner = %(owner)s AND {archived} AND t.tag = %(tag)s AND (t.order_at, t.id) < (%(below_at)s, %(below_id)s)
+# Ordered by the tag's own columns, in which PostgreSQL sees the order of the index.
+LED_BY_TAG = f"""
+SELECT {", ".join(f"t.{name}" if name in ("order_at", "id") else f"s.{name}" for name in (*OWN, *FIELDS))} FROM (
+    SELECT t.order_at, t.id FROM tag t
+    WHERE t.owner = %(owner)s AND {{archived}} AND t.tag = %(tag)s AND (t.order_at, t.id) < (%(below_at)s, %(below_id)s)
     ORDER BY t.order_at DESC, t.id DESC LIMIT %(examine)s
 ) t CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.id = t.id OFFSET 0) s
-ORDER BY s.order_at DESC, s.id DESC
+ORDER BY t.order_at DESC, t.id DESC
 """
 BOTH = """
 SELECT s.* FROM (({first}) UNION ALL ({second})) s ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
-LED_BY_CHANGE = """
-SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.change > %(after)s ORDER BY s.change LIMIT %(examine)s
+LED_BY_CHANGE = f"""
+SELECT {COLUMNS} FROM session s WHERE s.owner = %(owner)s AND s.change > %(after)s ORDER BY s.change LIMIT %(examine)s
 """
 
 PAGE = """

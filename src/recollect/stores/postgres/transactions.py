@@ -12,18 +12,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncPipeline
 from psycopg.abc import Params
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from recollect.errors import StoreUnavailable
 from recollect.stores.postgres import texts
+from recollect.stores.postgres.eager import EagerConnection
 from recollect.stores.postgres.failures import is_conflict, is_lost, translated, unknown_outcome
 from recollect.stores.postgres.rows import Row
 
 T = TypeVar("T")
-Connection = AsyncConnection[Row]
+Connection = EagerConnection
 Pool = AsyncConnectionPool[Connection]
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -73,7 +73,7 @@ class Statements:
 async def opened(url: str) -> Connection:
     """A connection of its own, not from the pool. Raises `StoreUnavailable`."""
     try:
-        connection: Connection = await AsyncConnection.connect(url, **SETTINGS)
+        connection: Connection = await EagerConnection.connect(url, **SETTINGS)
         await configured(connection)
     except psycopg.Error as error:
         raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
@@ -97,6 +97,7 @@ def pool(url: str) -> Pool:
     """The connections that transactions share, not open yet."""
     return AsyncConnectionPool(
         url,
+        connection_class=EagerConnection,
         kwargs=SETTINGS,
         configure=configured,
         min_size=1,
@@ -148,42 +149,42 @@ class Transactions:
 
 
 async def _transaction(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+    try:
+        return await _piped(connection, begin, work)
+    except BaseException:
+        await _clean_up(connection)
+        raise
+
+
+async def _piped(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+    """Leaving the pipeline sends what is queued, and waits for all answers: for that of COMMIT, if it came so far."""
     failure: BaseException | None = None
-    result: T
+    committing = False
     try:
         async with connection.pipeline() as pipeline:
             try:
                 await connection.execute(begin)
                 result = await work(Statements(connection))
-                await _commit(connection, pipeline)
-            except BaseException as error:  # noqa: BLE001 - raised again below, when the connection is usable or closed
+                committing = True
+                await connection.execute("COMMIT")
+            except BaseException as error:  # noqa: BLE001 - raised again below, out of the pipeline
                 failure = error
-                await _abandon(connection, pipeline)
+                # After an error the server skips what follows; psycopg would warn of each such statement.
+                with contextlib.suppress(psycopg.Error):
+                    await pipeline.sync()
     except psycopg.Error as error:
-        # Leaving the pipeline of a closed connection says so; what matters is why it was closed.
         failure = failure or error
-    if failure is not None:
-        raise failure
-    return result
+    if failure is None:
+        return result
+    if committing and isinstance(failure, psycopg.Error) and is_lost(failure):
+        raise unknown_outcome(failure) from failure
+    raise failure
 
 
-async def _commit(connection: Connection, pipeline: AsyncPipeline) -> None:
-    try:
-        await connection.execute("COMMIT")
-        await pipeline.sync()
-    except psycopg.Error as error:
-        if is_lost(error):
-            raise unknown_outcome(error) from error
-        raise
-
-
-async def _abandon(connection: Connection, pipeline: AsyncPipeline) -> None:
+async def _clean_up(connection: Connection) -> None:
     """Leave nothing of a failed transaction behind; a connection in doubt is closed, and the pool opens another."""
     try:
         async with asyncio.timeout(SECONDS_TO_CLEAN_UP):
-            with contextlib.suppress(psycopg.Error):
-                await pipeline.sync()
             await connection.execute("ROLLBACK")
-            await pipeline.sync()
     except (psycopg.Error, TimeoutError):
         await connection.close()

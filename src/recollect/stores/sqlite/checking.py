@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import apsw
 
+from recollect.errors import StoreDamaged
 from recollect.ports import Health
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
@@ -95,10 +95,9 @@ def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *
     if not repair:
         problems.append("search index: not whole; run doctor with repair")
         return
-    mend: Callable[[], object] = index.rebuild
     try:
-        mend()
-    except apsw.Error:
+        index.rebuild()
+    except (apsw.Error, StoreDamaged):
         index.replace()
     repaired.append("search index: rebuilt")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from recollect import words
+from recollect.errors import StoreDamaged, StoreError
 from recollect.model import ROLES, decode_entry, search_text
 from recollect.stores.sqlite.connection import fetch, open_file
 from recollect.stores.sqlite.writer import NEWEST_DOCUMENT
@@ -120,7 +121,7 @@ class SearchIndex:
                 index.execute("INSERT INTO doc (doc) VALUES ('integrity-check')")
                 have = {row[0] for row in fetch(index, "SELECT rowid FROM doc")}
                 return have == self._numbers()
-        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError):
+        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, StoreDamaged):
             return False
 
     def replace(self) -> None:
@@ -144,7 +145,7 @@ class SearchIndex:
             self._closing.wait(QUIET_SECONDS)
             self._wake.clear()
             # Errors here are met again, and reported, by whoever searches.
-            with contextlib.suppress(apsw.Error):
+            with contextlib.suppress(apsw.Error, StoreError):
                 while not self._closing.is_set() and self._step():
                     pass
 

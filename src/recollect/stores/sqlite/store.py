@@ -44,9 +44,9 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore
 
 
 def file_of(url: str) -> Path:
-    """The file that a URL names."""
+    """The file that a URL names: `sqlite:///absolute` (more slashes do no harm) or `sqlite:relative`."""
     path = url.removeprefix("sqlite:")
-    path = path[2:] if path.startswith("//") else path
+    path = "/" + path.lstrip("/") if path.startswith("/") else path
     if not path or path.endswith("/"):
         raise InvalidInput(f"{url!r} names no file: use sqlite:///path/to/file.db")
     return Path(path).expanduser().absolute()

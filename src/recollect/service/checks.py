@@ -1,0 +1,93 @@
+"""What a value must be like before it is kept, whoever brings it: a caller, an export, another program."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from msgspec.structs import replace
+
+from recollect.errors import InvalidInput
+from recollect.filters import normal_cwd
+from recollect.limits import ENTRY_SUM, checked_number
+from recollect.model import Checkpoint, Entry, Fact, Identity, Session
+from recollect.service.catalogue import checked_directories, checked_meta, checked_tags, checked_title
+from recollect.service.core import MICROS, checked_name
+
+
+def checked_required(text: str, what: str) -> str:
+    """A short text that must be there."""
+    return checked_name(text, what) or ""
+
+
+def checked_entry(entry: Entry) -> Entry:
+    """The entry, if its numbers are ones that every store can hold and add up."""
+    checked_number(entry.at, "the time of an entry")
+    if not 0 <= checked_number(entry.tokens or 0, "tokens") <= ENTRY_SUM:
+        raise InvalidInput(f"an entry has 0 to {ENTRY_SUM} tokens, not {entry.tokens}")
+    cost = entry.usage.cost if entry.usage else None
+    # Written so that it refuses what is not a number.
+    if cost is not None and not 0 <= cost * MICROS <= ENTRY_SUM:
+        raise InvalidInput(f"an entry costs 0 to {ENTRY_SUM // MICROS} dollars, not {cost}")
+    return entry
+
+
+def checked_session(session: Session) -> Session:
+    """A session that comes from outside, with its values spelled as `create` spells them."""
+    if checked_number(session.revision, "a revision") < 1:
+        raise InvalidInput("a session's revision is at least 1")
+    for at in (session.created_at, session.updated_at, session.last_compaction or 0):
+        checked_number(at, "a time")
+    names = {
+        name: checked_name(getattr(session, name), what)
+        for name, what in (
+            ("key", "a session key"),
+            ("agent_id", "an agent id"),
+            ("channel", "a channel"),
+            ("source", "a source"),
+            ("parent", "a session id"),
+            ("parent_entry", "an entry id"),
+        )
+    }
+    earlier = (checked_title(title) for title in session.earlier_titles)
+    return replace(
+        session,
+        id=checked_required(session.id, "a session id"),
+        cwd=None if session.cwd is None else normal_cwd(session.cwd),
+        additional_directories=checked_directories(session.additional_directories),
+        title=checked_title(session.title),
+        earlier_titles=tuple(filter(None, earlier)),
+        tags=checked_tags(session.tags),
+        identity=checked_identity(session.identity),
+        meta=checked_meta(session.meta),
+        read_at=None,
+        **names,
+    )
+
+
+def checked_identity(identity: Identity | None) -> Identity | None:
+    """The identity, if its names are ones that every store can keep."""
+    if identity is not None:
+        for name in (identity.role, identity.identity_id, identity.source_channel):
+            checked_name(name, "an identity's name")
+    return identity
+
+
+def checked_checkpoint(checkpoint: Checkpoint, known: Container[str]) -> Checkpoint:
+    """The checkpoint, if its id is free."""
+    checked_required(checkpoint.id, "a checkpoint id")
+    checked_required(checkpoint.reason, "a reason")
+    for number in (checkpoint.at, checkpoint.message_count, checkpoint.token_count or 0):
+        checked_number(number, "a number of a checkpoint")
+    if checkpoint.id in known:
+        raise InvalidInput(f"there are two checkpoints {checkpoint.id!r}")
+    return checkpoint
+
+
+def checked_fact(fact: Fact) -> Fact:
+    """The fact, if its names and its time are ones that every store can keep."""
+    checked_required(fact.id, "a fact's id")
+    checked_required(fact.kind, "a fact's kind")
+    checked_number(fact.at, "the time of a fact")
+    for entry_id in fact.entries:
+        checked_required(entry_id, "an entry id")
+    return fact
