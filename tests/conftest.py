@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -64,6 +66,26 @@ def home(request: pytest.FixtureRequest) -> Home:
     return _make_home(request)
 
 
+@pytest.fixture(params=STORES)
+def homes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Home]]:
+    """Makes as many places for stores of one kind, apart from each other, as a test asks for."""
+    numbers = itertools.count(1)
+    with contextlib.ExitStack() as undo:
+
+        def make() -> Home:
+            name = f"apart_{next(numbers)}"
+            if request.param == "memory":
+                return MemoryHome()
+            if request.param == "sqlite":
+                (tmp_path / name).mkdir()
+                return SqliteHome(tmp_path / name)
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            undo.callback(server.drop_database, name)
+            return PostgresHome(server, name)
+
+        yield make
+
+
 @pytest.fixture(params=SHARED)
 def shared_home(request: pytest.FixtureRequest) -> Home:
     """The same, for stores that several processes can open."""
@@ -93,9 +115,7 @@ async def sessions(store: Store, clock: Clock, new_id: Callable[[], str]) -> Ses
 
 
 @pytest.fixture
-async def other(
-    home: Home, store: Store, clock: Clock, new_id: Callable[[], str]
-) -> AsyncIterator[Sessions]:
+async def other(home: Home, store: Store, clock: Clock, new_id: Callable[[], str]) -> AsyncIterator[Sessions]:
     """A second connection to the data of `sessions`, as another process would have."""
     async with connector(home.url)(home.url, clock) as opened:
         assert opened is not store

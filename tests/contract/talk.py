@@ -40,7 +40,9 @@ async def talk(sessions: Sessions, who: Principal, session_id: str, *texts: str)
     return ids
 
 
-async def started(sessions: Sessions, who: Principal, *texts: str, **fields: Any) -> tuple[Session, list[str]]:
+async def started(
+    sessions: Sessions, who: Principal, *texts: str, **fields: Any
+) -> tuple[Session, list[str]]:
     """A new session in which these texts were said, and the ids of the entries."""
     session = await sessions.create(who, **fields)
     ids = await talk(sessions, who, session.id, *texts)

@@ -216,7 +216,10 @@ async def bad_exports(sessions: Sessions, who: Principal) -> dict[str, list[byte
         "an entry cut off": [*good[:-1], good[-1][:-5]],
         "an entry that is none": [*good[:-1], b'{"entry":{"role":"user"}}'],
         "an entry of no known role": [*good[:-1], good[-1].replace(b'"system"', b'"robot"')],
-        "an entry with an odd id": [*good[:-1], good[-1].replace(b'"entry":{"id":"', b'"entry":{"id":"\\u0000')],
+        "an entry with an odd id": [
+            *good[:-1],
+            good[-1].replace(b'"entry":{"id":"', b'"entry":{"id":"\\u0000'),
+        ],
         "spans over nothing": changed_head(good, head={"spans": [[1, 99, "plain", None]]}),
         "spans backwards": changed_head(good, head={"spans": [[3, 1, "plain", None]]}),
         "a summary of nothing": changed_head(good, head={"spans": [[1, 1, "summary", "no such checkpoint"]]}),

@@ -132,9 +132,7 @@ async def test_many_messages_are_appended_all_or_none(
     assert (await reader.get(ann, session.id)).revision == done.revision == session.revision + 1
 
 
-async def test_an_entry_id_is_used_once_in_a_log(
-    sessions: Sessions, other: Sessions, ann: Principal
-) -> None:
+async def test_an_entry_id_is_used_once_in_a_log(sessions: Sessions, other: Sessions, ann: Principal) -> None:
     session = await sessions.create(ann)
     await sessions.append(ann, session.id, say("One", id="e"))
     with pytest.raises(AlreadyExists):
@@ -237,7 +235,11 @@ async def test_history_shows_what_stands_around_an_entry(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session, ids = await started(sessions, ann, *"abcdefg")
-    assert ends(await reader.history(ann, session.id, around=ids[3], limit=3)) == (list("cde"), ids[2], ids[4])
+    assert ends(await reader.history(ann, session.id, around=ids[3], limit=3)) == (
+        list("cde"),
+        ids[2],
+        ids[4],
+    )
     assert said(await reader.history(ann, session.id, around=ids[3], limit=1)) == ["d"]
     assert "a" in said(await reader.history(ann, session.id, around=ids[0], limit=3))
     assert "g" in said(await reader.history(ann, session.id, around=ids[6], limit=3))
@@ -402,7 +404,10 @@ async def test_a_message_cannot_claim_to_be_erased(
 ) -> None:
     session, _ = await started(sessions, ann, "a")
     before = await everything(reader, ann)
-    for forged in (say("Still here", meta={"erased": True}), Draft(role="user", meta={"erased": True, "bytes": 9})):
+    for forged in (
+        say("Still here", meta={"erased": True}),
+        Draft(role="user", meta={"erased": True, "bytes": 9}),
+    ):
         with pytest.raises(InvalidInput):
             await sessions.append(ann, session.id, forged)
         with pytest.raises(InvalidInput):
@@ -425,7 +430,11 @@ async def test_an_erased_entry_still_counts_as_it_did(
 ) -> None:
     session = await sessions.create(ann)
     failed = ToolResult(id="c", is_error=True)
-    drafts = [say("a", tokens=1), Draft(role="tool", parts=(failed,), tokens=7, usage=Usage(cost=1)), say("b")]
+    drafts = [
+        say("a", tokens=1),
+        Draft(role="tool", parts=(failed,), tokens=7, usage=Usage(cost=1)),
+        say("b"),
+    ]
     ids = (await sessions.append(ann, session.id, drafts)).entries
     before = await reader.get(ann, session.id)
     await sessions.erase(ann, session.id, ids[1])

@@ -46,9 +46,7 @@ async def test_while_a_lease_is_held_others_cannot_write(
     assert await everything(other, ann) == before
 
 
-async def test_the_holder_writes_with_its_fence(
-    sessions: Sessions, reader: Sessions, ann: Principal
-) -> None:
+async def test_the_holder_writes_with_its_fence(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     session = await sessions.create(ann)
     lease = await sessions.lease(ann, session.id, "first")
     fence = lease.fence

@@ -22,7 +22,9 @@ async def aged(sessions: Sessions, who: Principal, clock: Clock, count: int) -> 
     return ids
 
 
-async def doomed(sessions: Sessions, who: Principal, policy: Policy, *, dry_run: bool = True) -> dict[str, str]:
+async def doomed(
+    sessions: Sessions, who: Principal, policy: Policy, *, dry_run: bool = True
+) -> dict[str, str]:
     found = await sessions.prune(who, policy, dry_run=dry_run)
     return {each.session.id: each.reason for each in found}
 

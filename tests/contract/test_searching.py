@@ -216,7 +216,7 @@ async def test_each_operator_narrows(
         "agent:x",
         "before:2025-06-16",
         "water",
-        "tag:green tag:\"two words\" needle",
+        'tag:green tag:"two words" needle',
     ):
         assert await finds(reader, ann, query) == [one.id], query
     for query in ("needle after:2025-06-16", "role:assistant", "after:2025-06-16", "needle role:assistant"):
@@ -314,7 +314,9 @@ async def test_hostile_texts_are_found_by_their_words(
 ) -> None:
     texts = ["nul\0nul middle", "lone \ud800 surrogate", "it's a \\ back'slash", "a:*b &|! <-> c", "x" * 300]
     made = [(await started(sessions, ann, text, title="Other"))[0].id for text in texts]
-    for query, session_id in zip(["middle", "surrogate", "back'slash", '"a b c"', "x" * 300], made, strict=True):
+    for query, session_id in zip(
+        ["middle", "surrogate", "back'slash", '"a b c"', "x" * 300], made, strict=True
+    ):
         assert await finds(reader, ann, query) == [session_id], query
 
 

@@ -42,7 +42,10 @@ async def test_facts_of_no_session_of_the_caller_are_refused(
     foreign = await sessions.create(bob)
     mine = await sessions.create(ann)
     for session_id in (foreign.id, "nowhere"):
-        facts = [Fact(id="a", at=1, text="x", session=mine.id), Fact(id="b", at=1, text="y", session=session_id)]
+        facts = [
+            Fact(id="a", at=1, text="x", session=mine.id),
+            Fact(id="b", at=1, text="y", session=session_id),
+        ]
         with pytest.raises(SessionNotFound) as caught:
             await sessions.add_facts(ann, facts)
         assert caught.value.message == f"no session {session_id!r}"

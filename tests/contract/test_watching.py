@@ -48,9 +48,7 @@ async def test_the_feed_has_the_newest_change_of_each_session_oldest_first(
     assert await reader.newest_change(ann) == numbers[-1]
 
 
-async def test_every_change_has_its_kind(
-    sessions: Sessions, reader: Sessions, ann: Principal
-) -> None:
+async def test_every_change_has_its_kind(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     session, ids = await started(sessions, ann, "a", "b")
     seen = []
     position = await reader.newest_change(ann)

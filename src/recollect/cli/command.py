@@ -25,9 +25,9 @@ Work = Callable[..., Awaitable[int | None]]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-_store_option = click.option(
-    "--store", metavar="URL", help=f"The store: a URL, or the path of an SQLite file.  [env: {STORE}]"
+JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
+STORE_OPTION = click.Option(
+    ["--store"], metavar="URL", help=f"The store: a URL, or the path of an SQLite file.  [env: {STORE}]"
 )
 
 
@@ -41,7 +41,9 @@ def command(*examples: str) -> Callable[[Work], click.Command]:
                 _with_sessions(store, lambda sessions: work(sessions, Output(as_json=as_json), **given))
             )
 
-        return click.command(epilog=shown_examples(examples))(json_option(_store_option(run)))
+        made = click.command(epilog=shown_examples(examples))(run)
+        made.params += [JSON_OPTION, STORE_OPTION]
+        return made
 
     return decorate
 

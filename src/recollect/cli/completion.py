@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from recollect.cli.command import json_option, shown_examples
+from recollect.cli.command import JSON_OPTION, shown_examples
 from recollect.cli.output import Output
 
 VARIABLE = "_RECOLLECT_COMPLETE"
@@ -13,16 +13,16 @@ VARIABLE = "_RECOLLECT_COMPLETE"
 
 
 @click.command(
+    params=[JSON_OPTION],
     epilog=shown_examples(
         (
             "recollect completion bash >> ~/.bashrc",
             "recollect completion zsh >> ~/.zshrc",
             "recollect completion fish > ~/.config/fish/completions/recollect.fish",
         )
-    )
+    ),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@json_option
 @click.pass_context
 def run(ctx: click.Context, shell: str, as_json: bool) -> None:
     """Print the completion script of a shell: commands, options and session ids."""

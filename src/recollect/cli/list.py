@@ -27,12 +27,8 @@ from recollect.service import Sessions
     "--text", metavar="WORDS", help="Only sessions with these words in a title, present or earlier."
 )
 @click.option("--pinned", is_flag=True, help="Only pinned sessions.")
-@click.option(
-    "--since", metavar="WHEN", callback=moment, help="Only sessions active since: 7d, 2h or a date."
-)
-@click.option(
-    "--until", metavar="WHEN", callback=moment, help="Only sessions not active since: 7d, 2h or a date."
-)
+@click.option("--since", metavar="WHEN", callback=moment, help="Last active at or after: 7d, 2h or a date.")
+@click.option("--until", metavar="WHEN", callback=moment, help="Last active before: 7d, 2h or a date.")
 @click.option("--limit", type=int, default=50, show_default=True, help=f"How many, at most {LIST_PAGE}.")
 @click.option("--cursor", help="Go on where an earlier list ended.")
 @click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")

@@ -29,9 +29,8 @@ _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 _UNSEEN = (
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-_REMOVED = re.compile(f"[{_CONTROLS}{_UNSEEN}]")
+_UNSAFE = re.compile(f"[{_CONTROLS}{_UNSEEN}]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_ESCAPED = re.compile(f"[{_CONTROLS}{_UNSEEN}]")
 _SPACES = re.compile("[\t\n]+")
 
 
@@ -43,12 +42,12 @@ def clean(text: str) -> str:
 def clean_lines(text: str) -> str:
     """The same for a text of several lines; newlines and tabs stay."""
     text = _BREAKS.sub("\n", _SEQUENCES.sub("", text))
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _REMOVED.sub("", text))
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _UNSAFE.sub("", text))
 
 
 def clean_json(line: bytes) -> str:
     """A line of JSON in which the same characters are escapes; it means what it meant."""
-    return _ESCAPED.sub(_escape, line.decode("utf-8", "replace"))
+    return _UNSAFE.sub(_escape, line.decode("utf-8", "replace"))
 
 
 def json_text(value: Any) -> str:

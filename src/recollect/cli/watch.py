@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
 from recollect.cli import wording
@@ -24,13 +31,18 @@ async def run(sessions: Sessions, out: Output, *, session: str | None, after: in
     session may arrive as one, the newest.
     """
     session_id = None if session is None else await sessions.resolve(LOCAL, session)
-    async for change in sessions.watch(LOCAL, session_id=session_id, after=after):
-        if out.json:
-            out.document(change)
-        elif out.terminal:
-            await _draw(sessions, out, change)
-        else:
-            out.row(change.number, change.kind, change.session, change.revision)
+    with _as_long_as_somebody_reads():
+        async for change in sessions.watch(LOCAL, session_id=session_id, after=after):
+            await _tell(sessions, out, change)
+
+
+async def _tell(sessions: Sessions, out: Output, change: Change) -> None:
+    if out.json:
+        out.document(change)
+    elif out.terminal:
+        await _draw(sessions, out, change)
+    else:
+        out.row(change.number, change.kind, change.session, change.revision)
 
 
 async def _draw(sessions: Sessions, out: Output, change: Change) -> None:
@@ -45,3 +57,37 @@ async def _draw(sessions: Sessions, out: Output, change: Change) -> None:
             (f"{clean(change.kind):<9}", "cyan"), f" {clean(change.session)}  ", (clean(title), "bold")
         )
     )
+
+
+@contextmanager
+def _as_long_as_somebody_reads() -> Iterator[None]:
+    """End with `BrokenPipeError` when the reader of a pipe leaves; writing alone would notice at the next change."""
+    if not _is_pipe():
+        yield
+        return
+    loop, task, left = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+
+    def leave() -> None:
+        loop.remove_reader(sys.stdout)
+        left.set()
+        if task is not None:
+            task.cancel()
+
+    loop.add_reader(
+        sys.stdout, leave
+    )  # nothing can be read from this end: it wakes only when the other is closed
+    try:
+        yield
+    except asyncio.CancelledError:
+        if left.is_set():
+            raise BrokenPipeError from None
+        raise
+    finally:
+        loop.remove_reader(sys.stdout)
+
+
+def _is_pipe() -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except OSError:
+        return False

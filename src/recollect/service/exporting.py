@@ -18,7 +18,17 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import AlreadyExists, InvalidInput, TooLarge
 from recollect.limits import ENTRY_BYTES, HISTORY_PAGE
-from recollect.model import Checkpoint, Entry, Fact, Principal, Session, Value, decode_entry, decode_json, encode
+from recollect.model import (
+    Checkpoint,
+    Entry,
+    Fact,
+    Principal,
+    Session,
+    Value,
+    decode_entry,
+    decode_json,
+    encode,
+)
 from recollect.ports import CURRENT, RawCopy, Reader, Record, Row, Totals, Writer
 from recollect.service.catalogue import Catalogue, add_session
 from recollect.service.checks import (

@@ -20,7 +20,7 @@ from recollect.service.core import checked_owner, load_lists
 from recollect.spans import Place, Stretch
 from recollect.words import Query
 
-FIRST_BATCH = 50
+FIRST_BATCH = 200
 LARGEST_BATCH = 1_000
 
 
@@ -98,6 +98,7 @@ class _Search:
         self.before = None if walk is None else walk.before
         self.shown = set() if walk is None else set(walk.shown)
         self.found: dict[str, Hit] = {}
+        self.more: dict[str, int] = {}
         self.sessions: dict[int, tuple[Session, list[Stretch]] | None] = {}
         self.holders: dict[int, list[int]] = {}
 
@@ -115,32 +116,43 @@ class _Search:
             examined += len(matches)
             if len(matches) < batch:
                 return self._answer(ended=True)
-            batch = min(batch * 2, LARGEST_BATCH)
+            batch = LARGEST_BATCH
         return self._answer(ended=False)
 
     def _answer(self, *, ended: bool) -> tuple[list[Hit], _Walk | None]:
         shown = (*self.shown, *map(_short, self.found))
         done = ended or self.before is None or len(shown) >= SEARCH_WALK
-        return list(self.found.values()), None if done else _Walk(self.before or 0, tuple(sorted(shown)))
+        hits = [
+            msgspec.structs.replace(hit, more=min(self.more[name], MORE_CAP))
+            for name, hit in self.found.items()
+        ]
+        return hits, None if done else _Walk(self.before or 0, tuple(sorted(shown)))
 
     async def _take(self, match: Match) -> bool:
         """Count the match for every session it stands in; False when the page has no room for a new one."""
         entry: Entry | None = None
         for session in await self._standing_in(match):
+            if not self._timed and session.id in self.found:
+                self.more[session.id] += 1
+                continue
             if match.place is not None and entry is None:
                 stretch = Stretch(match.place.log, match.place.seq, match.place.seq)
                 entry = decode_entry((await self.tx.payloads(self.owner, [stretch]))[0])
             at = session.updated_at if entry is None else entry.at
-            if not self._in_time(at) or _short(session.id) in self.shown:
+            if not self._in_time(at):
                 continue
-            hit = self.found.get(session.id)
-            if hit is not None:
-                self.found[session.id] = msgspec.structs.replace(hit, more=min(hit.more + 1, MORE_CAP))
+            if session.id in self.found:
+                self.more[session.id] += 1
             elif len(self.found) == self.limit:
                 return False
             else:
                 self.found[session.id] = self._hit(session, entry, at)
+                self.more[session.id] = 0
         return True
+
+    @property
+    def _timed(self) -> bool:
+        return self.query.after is not None or self.query.before is not None
 
     def _in_time(self, at: int) -> bool:
         after, before = self.query.after, self.query.before
@@ -179,8 +191,11 @@ class _Search:
         return record.session, (await load_lists(self.tx, record)).conversation()
 
     def _passes(self, record: Record) -> bool:
-        return passes(record.session, self.wanted) and (
-            not self.query.title or words.matches(self.query.title, title_tokens(record.session))
+        fresh = _short(record.session.id) not in self.shown
+        return (
+            fresh
+            and passes(record.session, self.wanted)
+            and (not self.query.title or words.matches(self.query.title, title_tokens(record.session)))
         )
 
 

@@ -94,10 +94,13 @@ REACHING = """
 SELECT DISTINCT p.session FROM span AS p JOIN session AS s ON s.num = p.session
 WHERE p.log = ? AND s.owner = ?
 """
-DOCUMENT = """
-SELECT pos >> 24, pos FROM entry WHERE number = :number AND owner = :owner
+DOCUMENTS = """
+SELECT e.number, e.pos >> 24, e.pos FROM json_each(:numbers) AS j CROSS JOIN entry AS e
+WHERE e.number = j.value AND e.owner = :owner
 UNION ALL
-SELECT num, NULL FROM session WHERE title_number = :number AND owner = :owner
+SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN session AS s
+WHERE s.title_number = j.value AND s.owner = :owner
+ORDER BY 1 DESC
 """
 CHANGES = """
 SELECT change, id, change_kind, revision FROM session WHERE owner = :owner AND change > :after
@@ -245,9 +248,9 @@ class Reading:
         while len(found) < limit:
             wanted = limit - len(found)
             numbers = self._index.matches(num, terms, kind, before, wanted)
-            for number in numbers:
-                for log, pos in fetch(self._db, DOCUMENT, {"number": number, "owner": num}):
-                    found.append(Match(number, log, None if pos is None else Place(log, pos & SEQ_MASK)))
+            bound = {"numbers": encode(numbers).decode(), "owner": num}
+            for number, log, pos in fetch(self._db, DOCUMENTS, bound):
+                found.append(Match(number, log, None if pos is None else Place(log, pos & SEQ_MASK)))
             if len(numbers) < wanted:
                 break
             before = numbers[-1]

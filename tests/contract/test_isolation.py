@@ -1,0 +1,336 @@
+"""Nothing of one owner is ever seen by another, not even that it is there."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from recollect.errors import RecollectError
+from recollect.model import Draft, Fact, Filter, Principal
+from recollect.service import Policy, Sessions
+from recollect.stores import connector
+from tests.contract.outcomes import outcome, plain
+from tests.contract.talk import everything, exported, say, started
+from tests.homes import Clock, Home, counting
+
+Call = Callable[[Sessions, Principal, str], Awaitable[Any]]
+
+BY_ID: dict[str, Call] = {
+    "get": lambda s, who, x: s.get(who, x),
+    "get_by_key": lambda s, who, x: s.get_by_key(who, x),
+    "resolve": lambda s, who, x: s.resolve(who, x),
+    "rename": lambda s, who, x: s.rename(who, x, "Mine"),
+    "tag": lambda s, who, x: s.tag(who, x, add=["mine"]),
+    "archive": lambda s, who, x: s.archive(who, x),
+    "pin": lambda s, who, x: s.pin(who, x),
+    "set_status": lambda s, who, x: s.set_status(who, x, "failed"),
+    "set_meta": lambda s, who, x: s.set_meta(who, x, {"a": 1}),
+    "move": lambda s, who, x: s.move(who, x, "/mine"),
+    "delete": lambda s, who, x: s.delete(who, x),
+    "append": lambda s, who, x: s.append(who, x, say("Mine")),
+    "history": lambda s, who, x: s.history(who, x),
+    "entry": lambda s, who, x: s.entry(who, x, "e"),
+    "erase": lambda s, who, x: s.erase(who, x, "e"),
+    "fork": lambda s, who, x: s.fork(who, x, at="e"),
+    "rewind": lambda s, who, x: s.rewind(who, x, "e"),
+    "reset": lambda s, who, x: s.reset(who, x),
+    "checkpoints": lambda s, who, x: s.checkpoints(who, x),
+    "restore": lambda s, who, x: s.restore(who, x, "c"),
+    "branch": lambda s, who, x: s.branch(who, x, "c"),
+    "compact": lambda s, who, x: s.compact(who, x, say("Mine")),
+    "lease": lambda s, who, x: s.lease(who, x, "me"),
+    "renew": lambda s, who, x: s.renew(who, x, 1),
+    "release": lambda s, who, x: s.release(who, x, 1),
+    "leased": lambda s, who, x: s.leased(who, x),
+    "put_live": lambda s, who, x: s.put_live(who, x, b"mine"),
+    "live": lambda s, who, x: s.live(who, x),
+    "facts": lambda s, who, x: s.facts(who, x),
+    "add_facts": lambda s, who, x: s.add_facts(who, [Fact(id="f", at=1, text="t", session=x)]),
+    "keep_raw": lambda s, who, x: s.keep_raw(who, x, "n", b"mine"),
+    "raw": lambda s, who, x: s.raw(who, x),
+    "export": lambda s, who, x: exported(s, who, x),
+}
+"""Methods that name a session: a foreign one is answered exactly like a missing one."""
+
+INVALID: dict[str, Call] = {
+    "rename": lambda s, who, x: s.rename(who, x, "x" * 10_000),
+    "tag": lambda s, who, x: s.tag(who, x, add=["\0"]),
+    "set_status": lambda s, who, x: s.set_status(who, x, "no"),  # type: ignore[arg-type]
+    "set_meta": lambda s, who, x: s.set_meta(who, x, {"a": object()}),
+    "move": lambda s, who, x: s.move(who, x, "relative"),
+    "append": lambda s, who, x: s.append(who, x, []),
+    "history": lambda s, who, x: s.history(who, x, limit=0),
+    "compact": lambda s, who, x: s.compact(who, x, Draft(role="user"), keep=-1),
+    "lease": lambda s, who, x: s.lease(who, x, "", ttl_ms=-1),
+    "keep_raw": lambda s, who, x: s.keep_raw(who, x, "", b""),
+    "fork": lambda s, who, x: s.fork(who, x, cwd="relative"),
+}
+"""The same with arguments that are wrong: that is said only to the owner."""
+
+OWN_ONLY = {
+    *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
+    *("move_folder", "import_session"),
+}
+"""Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
+
+WHOLE_STORE = {"about", "backup", "doctor", "collect"}
+"""Care of the store itself: no principal, and no content in the answer."""
+
+
+def public_methods() -> dict[str, Any]:
+    return {
+        name: member for name, member in inspect.getmembers(Sessions, inspect.isfunction) if name[0] != "_"
+    }
+
+
+def test_every_public_method_has_a_ruling() -> None:
+    assert set(public_methods()) == {*BY_ID, *OWN_ONLY, *WHOLE_STORE}
+
+
+def test_every_method_that_names_a_session_is_among_those_that_are_tried() -> None:
+    named = {
+        name
+        for name, method in public_methods().items()
+        if "session_id" in inspect.signature(method).parameters
+    }
+    # `create` makes one of this id, `watch` listens to it: neither tells whether another owner has it.
+    assert named - {"create", "watch"} <= set(BY_ID)
+
+
+def test_every_method_takes_a_principal_but_those_that_care_for_the_store() -> None:
+    without = {
+        name for name, method in public_methods().items() if "who" not in inspect.signature(method).parameters
+    }
+    assert without == WHOLE_STORE
+
+
+async def refusal(call: Call, sessions: Sessions, who: Principal, session_id: str) -> tuple[object, ...]:
+    with pytest.raises(RecollectError) as caught:
+        await call(sessions, who, session_id)
+    error = caught.value
+    return type(error), error.code, error.message, error.args, vars(error)
+
+
+async def rich(sessions: Sessions, who: Principal, session_id: str) -> None:
+    """A session with an entry `e`, a checkpoint, a fact, a raw copy, live text, a key and a lease."""
+    await sessions.create(who, session_id=session_id, key=session_id, title="Secret title")
+    await sessions.append(who, session_id, say("secret words", id="e"))
+    await sessions.compact(who, session_id, say("secret summary"))
+    await sessions.add_facts(who, [Fact(id="f", at=1, text="secret fact", session=session_id)])
+    await sessions.keep_raw(who, session_id, "n", b"secret bytes")
+    await sessions.put_live(who, session_id, b"secret text")
+    await sessions.lease(who, session_id, "secret holder")
+
+
+@pytest.mark.parametrize("calls", [BY_ID, INVALID], ids=["valid", "invalid"])
+async def test_foreign_is_answered_exactly_like_missing(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal, calls: dict[str, Call]
+) -> None:
+    await started(sessions, ann, "Mine", session_id="mine")
+    mine = await everything(reader, ann)
+    missing = {name: await refusal(call, reader, ann, "x") for name, call in calls.items()}
+    await rich(sessions, bob, "x")
+    theirs = await everything(reader, bob)
+    foreign = {name: await refusal(call, reader, ann, "x") for name, call in calls.items()}
+    assert foreign == missing
+    assert {error[1] for error in missing.values()} <= {"session_not_found", "invalid_input", "invalid_cwd"}
+    assert await everything(reader, ann) == mine
+    assert await everything(reader, bob) == theirs
+
+
+async def test_wrong_arguments_for_a_foreign_session_are_not_looked_at(
+    sessions: Sessions, ann: Principal, bob: Principal
+) -> None:
+    await rich(sessions, bob, "x")
+    for name in sorted(INVALID.keys() - {"set_meta"}):
+        assert (await refusal(INVALID[name], sessions, ann, "x"))[1] == "session_not_found", name
+
+
+async def test_a_foreign_session_s_checkpoint_facts_and_keys_are_not_reached_through_an_own_one(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    await rich(sessions, bob, "x")
+    (checkpoint,) = await sessions.checkpoints(bob, "x")
+    await started(sessions, ann, "Mine", session_id="x")
+    missing = await outcome(reader.restore(ann, "x", "no such"))
+    foreign = await outcome(reader.restore(ann, "x", checkpoint.id))
+    assert (
+        (missing[0], missing[1]) == (foreign[0], foreign[1]) == ("CheckpointNotFound", "checkpoint_not_found")
+    )
+    assert (await outcome(reader.entry(ann, "x", "e")))[1] == "entry_not_found"
+    assert (await outcome(reader.get_by_key(ann, "x")))[1] == "session_not_found"
+    assert await reader.facts(ann) == []
+
+
+WORDS = ["alpha", "beta", "gamma", "delta"]
+IDS = ["s1", "s2", "s3", "s4", "s5"]
+
+
+class Actor:
+    """One owner who does things at random; what it does depends only on its dice and on the answers it gets."""
+
+    def __init__(self, sessions: Sessions, who: Principal, seed: int) -> None:
+        self.sessions = sessions
+        self.who = who
+        self.dice = random.Random(seed)
+        self.cursors: dict[str, str | None] = {}
+
+    def text(self) -> str:
+        return " ".join(self.dice.choices(WORDS, k=self.dice.randint(1, 4)))
+
+    async def act(self) -> Any:
+        """Do one thing; returns what it came to."""
+        name = self.dice.choice(sorted(ACTIONS))
+        return name, await outcome(ACTIONS[name](self, self.dice.choice(IDS)))
+
+    async def append(self, x: str) -> Any:
+        return await self.sessions.append(self.who, x, say(self.text(), tokens=self.dice.randint(1, 9)))
+
+    async def create(self, x: str) -> Any:
+        tags = self.dice.sample(WORDS, 2)
+        return await self.sessions.create(self.who, session_id=x, title=self.text(), tags=tags, cwd=f"/{x}")
+
+    async def find(self, _: str) -> Any:
+        given = self.dice.choice([Filter(archived="include"), Filter(tags=("alpha",)), Filter(text="beta")])
+        return await self.paged(
+            repr(given), lambda cursor: self.sessions.find(self.who, given, cursor=cursor, limit=2)
+        )
+
+    async def search(self, _: str) -> Any:
+        text = self.dice.choice(["alpha", "beta gamma", "al*", "role:user", "tag:beta delta", "title:alpha"])
+        return await self.paged(
+            text, lambda cursor: self.sessions.search(self.who, text, cursor=cursor, limit=2)
+        )
+
+    async def paged(self, question: str, ask: Callable[[str | None], Awaitable[Any]]) -> Any:
+        page = await ask(self.cursors.get(question))
+        self.cursors[question] = page.cursor
+        return page
+
+    async def at_an_entry(self, x: str) -> Any:
+        page = await self.sessions.history(self.who, x, view="conversation", limit=1_000)
+        entry = self.dice.choice([None, *(each.id for each in page.entries)])
+        call = self.dice.choice([self.sessions.rewind, self.sessions.erase, self.fork_at])
+        return None if entry is None else await call(self.who, x, entry)
+
+    async def fork_at(self, who: Principal, x: str, entry: str) -> Any:
+        fork = await self.sessions.fork(who, x, at=entry)
+        return fork, await self.sessions.delete(who, fork.id)
+
+    async def restore(self, x: str) -> Any:
+        known = await self.sessions.checkpoints(self.who, x)
+        if not known:
+            return known
+        return await self.sessions.restore(
+            self.who, x, self.dice.choice(known).id, since=self.dice.random() < 0.5
+        )
+
+    async def lease(self, x: str) -> Any:
+        lease = await self.sessions.lease(self.who, x, self.who.owner, ttl_ms=2_000)
+        return lease, await self.sessions.append(self.who, x, say(self.text()), fence=lease.fence)
+
+    async def round_trip(self, x: str) -> Any:
+        lines = await exported(self.sessions, self.who, x)
+        await self.sessions.delete(self.who, x)
+        return lines, await self.sessions.import_session(self.who, lines)
+
+
+ACTIONS: dict[str, Callable[[Actor, str], Awaitable[Any]]] = {
+    "append": Actor.append,
+    "append again": Actor.append,
+    "append more": Actor.append,
+    "create": Actor.create,
+    "create another": Actor.create,
+    "find": Actor.find,
+    "search": Actor.search,
+    "search again": Actor.search,
+    "at an entry": Actor.at_an_entry,
+    "restore": Actor.restore,
+    "lease": Actor.lease,
+    "round trip": Actor.round_trip,
+    "get": lambda actor, x: actor.sessions.get(actor.who, x),
+    "resolve": lambda actor, x: actor.sessions.resolve(actor.who, x[:1]),
+    "history": lambda actor, x: actor.sessions.history(actor.who, x),
+    "rename": lambda actor, x: actor.sessions.rename(actor.who, x, actor.text()),
+    "tag": lambda actor, x: actor.sessions.tag(
+        actor.who, x, add=[actor.dice.choice(WORDS)], remove=WORDS[:1]
+    ),
+    "archive": lambda actor, x: actor.sessions.archive(actor.who, x, archived=actor.dice.random() < 0.5),
+    "compact": lambda actor, x: actor.sessions.compact(actor.who, x, say(actor.text()), keep=1),
+    "reset": lambda actor, x: actor.sessions.reset(actor.who, x),
+    "delete": lambda actor, x: actor.sessions.delete(actor.who, x),
+    "count": lambda actor, _: actor.sessions.count(actor.who, Filter(tags=("beta",))),
+    "stats": lambda actor, _: actor.sessions.stats(actor.who),
+    "changes": lambda actor, _: actor.sessions.changes(actor.who),
+    "newest": lambda actor, _: actor.sessions.newest_change(actor.who),
+    "facts": lambda actor, _: actor.sessions.facts(actor.who),
+    "prune": lambda actor, _: actor.sessions.prune(actor.who, Policy(keep_newest=3)),
+    "move folder": lambda actor, x: actor.sessions.move_folder(actor.who, f"/{x}", f"/{x}/moved"),
+}
+
+
+async def played(
+    home: Home, owners: list[Principal], plan: list[Principal], seed: int
+) -> dict[str, list[Any]]:
+    """What each of these owners saw, when only they act out their part of a plan."""
+    clock = Clock()
+    seen: dict[str, list[Any]] = {who.owner: [] for who in owners}
+    async with AsyncExitStack() as opened:
+        # Each has a connection and ids of its own, so that all of them have sessions of the same ids.
+        actors = {}
+        for who in owners:
+            store = await opened.enter_async_context(connector(home.url)(home.url, clock))
+            actors[who] = Actor(Sessions(store, now=clock, new_id=counting().__next__), who, seed)
+        for who in plan:
+            clock.advance()
+            if who in actors:
+                seen[who.owner].append(await actors[who].act())
+        for who in owners:
+            seen[who.owner].append(await everything(actors[who].sessions, who))
+    return seen
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_an_owner_sees_the_same_whether_or_not_others_are_there(
+    homes: Callable[[], Home], seed: int
+) -> None:
+    owners = [Principal(owner=name) for name in ("ann", "bob", "an")]
+    dice = random.Random(seed)
+    plan = dice.choices(owners, k=450)
+    together = await played(homes(), owners, plan, seed)
+    for who in owners:
+        alone = await played(homes(), [who], plan, seed)
+        assert plain(alone[who.owner]) == together[who.owner]
+
+
+async def test_a_cursor_tells_nothing_to_whoever_holds_it(sessions: Sessions, ann: Principal) -> None:
+    for number in range(3):
+        await started(sessions, ann, "needle", session_id=f"session-{number}", title="T")
+    pages = [await sessions.find(ann, limit=1), await sessions.search(ann, "needle", limit=1)]
+    for cursor in [page.cursor for page in pages]:
+        assert cursor is not None
+        state = base64.urlsafe_b64decode(cursor.partition(".")[0] + "==")
+        assert b"session" not in state
+        with pytest.raises(ValueError, match=r"."):
+            json.loads(state)
+
+
+async def test_an_owner_s_name_is_never_a_pattern(sessions: Sessions, reader: Sessions) -> None:
+    names = ["a", "A", "a ", "ab", "%", "_", "a%", "a' or '1'='1", 'a"', "ä", "a\u0308", "😀", "a:b", "a*"]
+    for number, name in enumerate(names):
+        who = Principal(owner=name)
+        await started(sessions, who, f"needle {number}", session_id=f"s{number}", title=f"T{number}")
+    for number, name in enumerate(names):
+        who = Principal(owner=name)
+        assert [each.id for each in (await reader.find(who)).sessions] == [f"s{number}"]
+        assert [hit.session.id for hit in (await reader.search(who, "needle")).hits] == [f"s{number}"]
+        assert await reader.count(who) == 1
+        assert (await reader.stats(who))["sessions"] == 1
+        assert len(await reader.changes(who)) == 1
