@@ -6,7 +6,7 @@ import posixpath
 
 from recollect import words
 from recollect.errors import InvalidCwd, InvalidInput
-from recollect.limits import CWD_CHARS, checked_length, checked_number
+from recollect.limits import CWD_CHARS, checked_length, checked_number, is_storable
 from recollect.model import STATUSES, Filter, Session
 from recollect.words import Term
 
@@ -28,6 +28,9 @@ def normal_filter(given: Filter) -> Filter:
         raise InvalidInput(f"archived is exclude, include or only, not {given.archived!r}")
     if given.status is not None and given.status not in STATUSES:
         raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {given.status!r}")
+    for text in (given.agent_id, given.channel, given.source, *given.tags):
+        if text is not None and not is_storable(text):
+            raise InvalidInput("a filter's texts cannot contain NUL or lone surrogates")
     for at in (given.created_after, given.created_before, given.updated_after, given.updated_before):
         if at is not None:
             checked_number(at, "a bound in time")

@@ -44,6 +44,13 @@ def checked_length(text: str, most: int, what: str) -> str:
     return text
 
 
+def is_storable(text: object) -> bool:
+    """Whether this is a text that every store can keep and compare: no NUL, no lone surrogates."""
+    if not isinstance(text, str) or "\0" in text:
+        return False
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def checked_number(value: int, what: str) -> int:
     """`value` if it is a whole number that every store and every JSON reader can hold."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST_NUMBER:

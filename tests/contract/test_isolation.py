@@ -217,7 +217,9 @@ class Actor:
     async def at_an_entry(self, x: str) -> Any:
         page = await self.sessions.history(self.who, x, view="conversation", limit=1_000)
         entry = self.dice.choice([None, *(each.id for each in page.entries)])
-        call = self.dice.choice([self.sessions.rewind, self.sessions.erase, self.fork_at])
+        calls: list[Callable[[Principal, str, str], Awaitable[Any]]]
+        calls = [self.sessions.rewind, self.sessions.erase, self.fork_at]
+        call = self.dice.choice(calls)
         return None if entry is None else await call(self.who, x, entry)
 
     async def fork_at(self, who: Principal, x: str, entry: str) -> Any:
@@ -313,8 +315,8 @@ async def test_an_owner_sees_the_same_whether_or_not_others_are_there(
 async def test_a_cursor_tells_nothing_to_whoever_holds_it(sessions: Sessions, ann: Principal) -> None:
     for number in range(3):
         await started(sessions, ann, "needle", session_id=f"session-{number}", title="T")
-    pages = [await sessions.find(ann, limit=1), await sessions.search(ann, "needle", limit=1)]
-    for cursor in [page.cursor for page in pages]:
+    page, found = await sessions.find(ann, limit=1), await sessions.search(ann, "needle", limit=1)
+    for cursor in (page.cursor, found.cursor):
         assert cursor is not None
         state = base64.urlsafe_b64decode(cursor.partition(".")[0] + "==")
         assert b"session" not in state

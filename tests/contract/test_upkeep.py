@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -164,11 +165,11 @@ async def test_a_backup_is_a_whole_copy_or_is_refused(
     session, _ = await started(sessions, ann, "Kept twice")
     lines = await exported(sessions, ann, session.id)
     target = tmp_path / "copy.db"
-    try:
+    with contextlib.suppress(StoreError):
         await sessions.backup(str(target))
-    except StoreError as error:
-        assert error.code == "store_error"
-        assert not target.exists()
+    if not target.exists():
+        with pytest.raises(StoreError, match=r"export|dump"):
+            await sessions.backup(str(target))
         return
     await sessions.delete(ann, session.id)
     scheme = home.url.partition(":")[0]

@@ -49,7 +49,7 @@ from recollect.service.core import Core, checked_name, checked_owner, is_clean, 
 from recollect.spans import opened
 from recollect.titles import clean_title
 
-FEW_TITLES = 500
+FEW_TITLES = 100
 COLLECT_BATCH = 500
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class Catalogue(Core):
             key=checked_name(key, "a session key"),
             agent_id=checked_name(agent_id, "an agent id"),
             channel=checked_name(channel, "a channel"),
-            identity=identity,
+            identity=checked_identity(identity),
             meta=checked_meta(meta or {}),
         )
 
@@ -192,6 +192,8 @@ class Catalogue(Core):
         """Add and remove tags."""
 
         def tagged(session: Session) -> Json:
+            if isinstance(add, str) or isinstance(remove, str):
+                raise InvalidInput("tags must be a list of texts")
             return {"tags": checked_tags([*(set(session.tags) - set(remove)), *add])}
 
         return await self._edit(who, session_id, "tag", tagged, expected_revision)
@@ -313,7 +315,12 @@ def once(
     if key is None:
         return work
     checked_name(key, "an idempotency key")
-    digest = hashlib.sha256(encode(asked)).digest()
+    try:
+        digest = hashlib.sha256(encode(asked)).digest()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"a request with an idempotency key must be made of JSON values: {error}"
+        ) from None
 
     async def at_most_once(tx: Writer) -> T:
         memo = await tx.memo(owner, method, key)
@@ -370,6 +377,14 @@ def checked_directories(directories: Sequence[str]) -> tuple[str, ...]:
     if len(directories) > DIRECTORIES:
         raise TooLarge(f"a session may have at most {DIRECTORIES} additional directories")
     return tuple(normal_cwd(directory) for directory in directories)
+
+
+def checked_identity(identity: Identity | None) -> Identity | None:
+    """The identity, if its names are ones that every store can keep."""
+    if identity is not None:
+        for name in (identity.role, identity.identity_id, identity.source_channel):
+            checked_name(name, "an identity's name")
+    return identity
 
 
 def checked_meta(meta: Json) -> Json:

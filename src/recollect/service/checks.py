@@ -9,14 +9,15 @@ from msgspec.structs import replace
 from recollect.errors import InvalidInput
 from recollect.filters import normal_cwd
 from recollect.limits import ENTRY_SUM, checked_number
-from recollect.model import Checkpoint, Entry, Fact, Identity, Session
-from recollect.service.catalogue import checked_directories, checked_meta, checked_tags, checked_title
-from recollect.service.core import MICROS, checked_name
-
-
-def checked_required(text: str, what: str) -> str:
-    """A short text that must be there."""
-    return checked_name(text, what) or ""
+from recollect.model import Checkpoint, Entry, Fact, Session
+from recollect.service.catalogue import (
+    checked_directories,
+    checked_identity,
+    checked_meta,
+    checked_tags,
+    checked_title,
+)
+from recollect.service.core import MICROS, checked_name, checked_required
 
 
 def checked_entry(entry: Entry) -> Entry:
@@ -62,14 +63,6 @@ def checked_session(session: Session) -> Session:
         read_at=None,
         **names,
     )
-
-
-def checked_identity(identity: Identity | None) -> Identity | None:
-    """The identity, if its names are ones that every store can keep."""
-    if identity is not None:
-        for name in (identity.role, identity.identity_id, identity.source_channel):
-            checked_name(name, "an identity's name")
-    return identity
 
 
 def checked_checkpoint(checkpoint: Checkpoint, known: Container[str]) -> Checkpoint:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
 from recollect.ids import now_ms, uuid7
-from recollect.limits import ENTRY_BYTES, NAME_CHARS, checked_length
+from recollect.limits import ENTRY_BYTES, NAME_CHARS, checked_length, is_storable
 from recollect.model import Entry, Json, Principal, Session, decode_entry, is_error
 from recollect.ports import Reader, Record, Store, Totals, Writer
 from recollect.spans import Expand, Spans, Stretch
@@ -51,9 +51,7 @@ def checked_owner(who: Principal) -> str:
 
 def is_clean(text: object) -> bool:
     """Whether this is a text that every store can compare: no NUL, no lone surrogates, not too long."""
-    if not isinstance(text, str) or len(text) > NAME_CHARS or "\0" in text:
-        return False
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+    return isinstance(text, str) and len(text) <= NAME_CHARS and is_storable(text)
 
 
 def checked_name(text: str | None, what: str) -> str | None:
@@ -66,6 +64,11 @@ def checked_name(text: str | None, what: str) -> str | None:
     if not is_clean(text):
         raise InvalidInput(f"{what} cannot contain NUL or lone surrogates")
     return text
+
+
+def checked_required(text: str, what: str) -> str:
+    """A short text that must be there."""
+    return checked_name(text or "", what) or ""
 
 
 async def writable(tx: Reader, record: Record, fence: int | None) -> None:

@@ -35,10 +35,9 @@ from recollect.service.checks import (
     checked_checkpoint,
     checked_entry,
     checked_fact,
-    checked_required,
     checked_session,
 )
-from recollect.service.core import checked_owner, counted, measure, required, totals_of
+from recollect.service.core import checked_owner, checked_required, counted, measure, required, totals_of
 from recollect.spans import Kind, Span, Spans, Stretch
 
 FORMAT = "recollect-session"

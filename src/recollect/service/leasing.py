@@ -5,7 +5,7 @@ from __future__ import annotations
 from recollect.errors import Busy, InvalidInput, LeaseLost
 from recollect.model import Lease, Principal
 from recollect.ports import Reader, Writer
-from recollect.service.core import Core, checked_name, required
+from recollect.service.core import Core, checked_required, required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
 
@@ -18,7 +18,7 @@ class Leasing(Core):
 
         async def work(tx: Writer) -> Lease:
             record = await required(tx, who, session_id)
-            checked_name(holder, "a holder")
+            checked_required(holder, "a holder")
             _checked_ttl(ttl_ms)
             now, held = await tx.now(), record.lease
             if held is not None and held.expires_at > now:

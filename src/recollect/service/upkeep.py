@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from recollect.model import Fact, Json, Principal
 from recollect.ports import Health, RawCopy, Reader, Writer
 from recollect.service.catalogue import Catalogue
-from recollect.service.checks import checked_fact, checked_required
-from recollect.service.core import checked_owner, required
+from recollect.service.checks import checked_fact
+from recollect.service.core import checked_owner, checked_required, required
 
 MEMOS_KEPT_MS = 7 * 86_400_000
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from itertools import islice
+
+from msgspec.structs import replace
 
 from recollect import words
 from recollect.filters import passes
@@ -58,7 +61,7 @@ class MemoryReader:
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         shelf = self._shelf(owner)
         found = [
-            shelf.sessions[num]
+            apart(shelf.sessions[num])
             for num, number in shelf.titles.items()
             if _has_all(shelf.documents[number], terms)
         ]
@@ -153,7 +156,14 @@ class MemoryReader:
 
 
 def _looked_up(shelf: Shelf, num: int | None) -> Record | None:
-    return None if num is None else shelf.sessions.get(num)
+    found = None if num is None else shelf.sessions.get(num)
+    return None if found is None else apart(found)
+
+
+def apart(record: Record) -> Record:
+    """The record with metadata of its own: whoever changes it there changes nothing here."""
+    meta = record.session.meta
+    return replace(record, session=replace(record.session, meta=deepcopy(meta))) if meta else record
 
 
 def _walked(rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, examine: int) -> Scan:
@@ -165,7 +175,7 @@ def _walked(rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, e
             return Scan(records, last, ended=False)
         last = key
         if passes(record.session, given):
-            records.append(record)
+            records.append(apart(record))
     return Scan(records, last, ended=True)
 
 

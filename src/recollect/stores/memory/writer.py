@@ -12,7 +12,7 @@ from recollect.filters import title_text, title_tokens
 from recollect.model import Change, Checkpoint, Fact, Lease, search_text
 from recollect.ports import CURRENT, ListKey, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
-from recollect.stores.memory.reader import MemoryReader
+from recollect.stores.memory.reader import MemoryReader, apart
 from recollect.stores.memory.tables import Document, Journal, Kept, Library, Log, Shelf, Tombstone
 
 
@@ -160,7 +160,7 @@ class MemoryWriter(MemoryReader):
         replaced = old.change if old else None
         number = self._tell(record.owner, record.session.id, replaced, kind, record.session.revision)
         record = replace(record, change=number)
-        self._put_record(shelf, record)
+        self._put_record(shelf, apart(record))
         if title_text(record.session) != (title_text(old.session) if old else ""):
             self._put_titles(shelf, record)
         return record

@@ -22,7 +22,7 @@ from recollect.stores.postgres.holding import (
     title_values,
 )
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
-from recollect.stores.postgres.transactions import READ, WRITE, Statements, Transactions
+from recollect.stores.postgres.transactions import ANY_PLAN, READ, WRITE, Statements, Transactions
 
 BATCH = 500
 MOST_TOLD = 100
@@ -175,6 +175,7 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
 async def _damage(transactions: Transactions, statement: str, what: str) -> list[str]:
     async def work(tx: Statements) -> list[Row]:
         await tx.queue(UNHURRIED)
+        await tx.queue(ANY_PLAN)
         return await tx.rows(statement, {"most": MOST_TOLD})
 
     rows = await transactions.run(READ, work)
@@ -184,6 +185,7 @@ async def _damage(transactions: Transactions, statement: str, what: str) -> list
 async def _count(transactions: Transactions, repair: bool, statement: str) -> int:
     async def work(tx: Statements) -> int:
         await tx.queue(UNHURRIED)
+        await tx.queue(ANY_PLAN)
         return int((await tx.rows(statement))[0][0])
 
     return await transactions.run(WRITE if repair else READ, work)

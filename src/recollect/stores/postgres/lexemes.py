@@ -1,12 +1,13 @@
 """Documents and queries in the form of PostgreSQL's full-text search. Pure.
 
-Besides its words a document has marks: its owner, its owner with its kind, and its owner with the number of the bucket
-of documents it stands among. A mark begins with a space, which no word has, so a query touches one owner's documents
-only and can take the newest buckets first.
+Besides its words a document has marks: its owner, its owner with its kind, and its owner with each of the blocks of
+documents it stands among. A mark begins with a space, which no word has; so a query touches one owner's documents only
+and can take the newest blocks first.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,8 @@ from typing import NamedTuple
 from recollect import words
 from recollect.words import Term
 
-BUCKET_BITS = 14
-"""As in the function `document_words`."""
+BLOCKS = {"a": 11, "b": 14, "c": 17, "d": 20}
+"""The sizes of blocks, as powers of two; eight make one of the next. As in the function `document_words`."""
 
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
 LAST_POSITION = 16_383
@@ -30,20 +31,21 @@ NO_END = (1 << 63) - 1
 
 
 class Range(NamedTuple):
-    """Documents with numbers from `low` up to, not including, `high`; `buckets` are those that hold them."""
+    """Documents with numbers from `low` up to, not including, `high`; `blocks` are those that hold them."""
 
     low: int
     high: int
-    buckets: Sequence[int] = ()
+    blocks: Sequence[str] = ()
 
 
 def mark(owner: str) -> str:
     """What stands for the owner. A hash, because an owner's name can be of any length."""
-    return " " + hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
+    return " " + base64.urlsafe_b64encode(digest[:9]).decode()
 
 
 def vector(owner: str, kind: str, searchable: str) -> str:
-    """The words of a document and its marks, without that of its bucket, as the text of a `tsvector`."""
+    """The words of a document and its marks, without those of its blocks, as the text of a `tsvector`."""
     tokens, own = words.tokens(searchable), mark(owner)
     marks = [f"'{own}'", f"'{own}/{kind}'"]
     if _loses_positions(tokens):
@@ -57,15 +59,15 @@ def _loses_positions(tokens: Sequence[str]) -> bool:
     return len(tokens) > LAST_POSITION or max(Counter(tokens).values()) > POSITIONS
 
 
-def query(owner: str, terms: Iterable[Term], kind: str | None = None, buckets: Sequence[int] = ()) -> str:
-    """The owner's documents of this kind in these buckets (none: all) with all terms, as the text of a `tsquery`.
+def query(owner: str, terms: Iterable[Term], kind: str | None = None, blocks: Sequence[str] = ()) -> str:
+    """The owner's documents of this kind in these blocks (none: all) with all terms, as the text of a `tsquery`.
 
     It may find more than it should among documents that have the mark `LOOSE`.
     """
     own = mark(owner)
     parts = [f"'{own}'" if kind is None else f"'{own}/{kind}'"]
-    if buckets:
-        parts.append("(" + " | ".join(f"'{own}.{bucket}'" for bucket in buckets) + ")")
+    if blocks:
+        parts.append("(" + " | ".join(f"'{own}{block}'" for block in blocks) + ")")
     return " & ".join([*parts, *map(_term, terms)])
 
 
@@ -88,12 +90,12 @@ def older(low: int) -> Iterator[Range]:
 
     So a search for a common word ends early, and one for a rare word takes a few steps.
     """
-    for count in (2, 8, 32, 128):
+    for size, bits in BLOCKS.items():
         if low <= 0:
             return
-        top = (low - 1) >> BUCKET_BITS
-        bottom = max(0, top - count + 1)
-        yield Range(bottom << BUCKET_BITS, low, range(bottom, top + 1))
-        low = bottom << BUCKET_BITS
+        top = (low - 1) >> bits
+        bottom = top - top % 8
+        yield Range(bottom << bits, low, [f"{size}{block}" for block in range(bottom, top + 1)])
+        low = bottom << bits
     if low > 0:
         yield Range(0, low)

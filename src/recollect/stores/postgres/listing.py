@@ -31,8 +31,9 @@ CONDITIONS = {
     "updated_before": "s.updated_at < %(updated_before)s",
     "tags": """(SELECT count(*) FROM tag t
                 WHERE t.owner = s.owner AND t.id = s.id AND t.tag = ANY(%(tags)s)) = %(tag_count)s""",
-    "text": """EXISTS (SELECT FROM title t
-                       WHERE t.owner = s.owner AND t.num = s.num AND t.words @@ %(text)s::tsquery)""",
+    # No EXISTS: PostgreSQL would turn that into a join, and collect all titles that match.
+    "text": """(SELECT t.words @@ %(text)s::tsquery FROM title t
+                WHERE t.owner = s.owner AND t.num = s.num)""",
 }
 ARCHIVED = {"exclude": "NOT s.archived", "only": "s.archived", "include": "true"}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from recollect import words
-from recollect.filters import passes, text_terms, title_tokens
+from recollect.filters import passes, text_terms
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
 from recollect.spans import Place, Span, Spans, Stretch
@@ -14,7 +14,7 @@ from recollect.stores.postgres import lexemes, listing
 from recollect.stores.postgres.listing import Walk
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
 from recollect.stores.postgres.searching import Search
-from recollect.stores.postgres.transactions import Statements
+from recollect.stores.postgres.transactions import ANY_PLAN, Statements
 from recollect.words import Term
 
 MICROS = 1_000_000
@@ -31,12 +31,7 @@ WHERE owner = %(owner)s AND id >= %(prefix)s AND id < %(beyond)s AND starts_with
 ORDER BY id LIMIT %(limit)s
 """
 BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
-# The fence makes PostgreSQL ask the index of words instead of looking at every title.
-TITLED = f"""
-WITH found AS MATERIALIZED (SELECT num AS found FROM title WHERE owner = %(owner)s AND words @@ %(query)s::tsquery)
-SELECT {COLUMNS} FROM (SELECT found FROM found LIMIT %(limit)s) f
-CROSS JOIN LATERAL (SELECT * FROM session WHERE owner = %(owner)s AND num = f.found OFFSET 0) s
-"""
+BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
 
 SPANS = """
 SELECT log, first_seq, last_seq, kind, expands FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
@@ -172,15 +167,14 @@ class PostgresReader:
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         await self._settle()
-        params = {"owner": owner, "query": lexemes.query(owner, terms), "limit": limit + 1}
-        rows = await self._statements.rows(TITLED, params, plan_anew=True)
-        if len(rows) > limit:
+        found = await Search(self._statements, owner, terms, "title").newest(None, limit + 1)
+        if len(found) > limit:
             return None
-        found = map(record_of, rows)
-        return [record for record in found if words.matches(terms, title_tokens(record.session))]
+        return [record_of(row) for row in await self._rows(BY_NUMS, owner, [match.num for match in found])]
 
     async def count(self, owner: str, given: Filter) -> int:
         await self._settle()
+        await self._statements.queue(ANY_PLAN)
         statement, loose_titles, params = listing.counted(owner, given)
         found = int((await self._statements.rows(statement, params, plan_anew=True))[0][0])
         terms = text_terms(given)
@@ -255,6 +249,7 @@ class PostgresReader:
 
     async def stats(self, owner: str) -> Json:
         await self._settle()
+        await self._statements.queue(ANY_PLAN)
         numbers = dict(
             zip(STAT_NAMES, (await self._statements.rows(STATS, {"owner": owner}))[0], strict=True)
         )

@@ -84,7 +84,7 @@ class Search:
             part = part._replace(high=rows[-1][0])
 
     def _params(self, part: Range, limit: int) -> dict[str, Any]:
-        query = lexemes.query(self._owner, self._terms, self._kind, part.buckets)
+        query = lexemes.query(self._owner, self._terms, self._kind, part.blocks)
         return {"owner": self._owner, "low": part.low, "high": part.high, "query": query, "limit": limit}
 
     async def _first_low(self, high: int, limit: int) -> int:

@@ -44,6 +44,8 @@ SELECT set_config('statement_timeout', '60s', false),
        set_config('enable_sort', 'off', false),
        set_config('jit', 'off', false)
 """
+# For statements that look at all there is.
+ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
 class Statements:

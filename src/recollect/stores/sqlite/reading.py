@@ -18,6 +18,7 @@ from recollect.spans import Place, Span, Spans, Stretch
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.rows import MICROS, READ, record_of
+from recollect.stores.sqlite.writer import NEWEST_CHANGE
 from recollect.words import Term
 
 SEQ_BITS = 24
@@ -81,6 +82,7 @@ COUNT = f"""
 SELECT count(*) FROM session AS s
 WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PASSES}
 """
+AHEAD = "SELECT 1 FROM session WHERE owner = ? AND order_at < max(updated_at, created_at) LIMIT 1"
 TITLED = f"SELECT {COLUMNS} FROM session WHERE title_number = ? AND owner = ?"
 
 SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
@@ -107,11 +109,6 @@ SELECT change, id, change_kind, revision FROM session WHERE owner = :owner AND c
 UNION ALL
 SELECT change, id, 'delete', NULL FROM tombstone WHERE owner = :owner AND change > :after
 ORDER BY change LIMIT :limit
-"""
-NEWEST = """
-SELECT max(
-    coalesce((SELECT max(change) FROM session WHERE owner = :owner), 0),
-    coalesce((SELECT max(change) FROM tombstone WHERE owner = :owner), 0))
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
@@ -182,14 +179,15 @@ class Reading:
 
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         below = below or FIRST_KEY
-        floors = (given.updated_after, given.created_after)
+        if given.updated_before is not None:
+            # order_at is never above updated_at, so nothing from there on can pass.
+            below = min(below, ListKey(given.updated_before, ""))
         bound = self._bound(owner, given) | {
             "tag": given.tags[0] if given.tags else None,
             "order_at": below.order_at,
             "id": below.id,
             "examine": examine,
-            # Clamped stamps are in order_at, so these bounds hold for it only when no stamp is in the future.
-            "floor": max((0, *(floor for floor in floors if floor is not None and floor <= self._now()))),
+            "floor": self._floor(owner, given),
         }
         walk = DRIVERS[_driver(given)]
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
@@ -264,7 +262,7 @@ class Reading:
         ]
 
     async def newest(self, owner: str) -> int:
-        return int(fetch(self._db, NEWEST, {"owner": self._owner(owner)})[0][0])
+        return int(fetch(self._db, NEWEST_CHANGE, {"owner": self._owner(owner)})[0][0])
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         rows = fetch(self._db, MEMO, (self._owner(owner), method, key))
@@ -349,6 +347,11 @@ class Reading:
             "tags": encode(given.tags).decode() if given.tags else None,
             "needles": encode([_needle(term) for term in terms]).decode() if terms else None,
         }
+
+    def _floor(self, owner: str, given: Filter) -> int:
+        """Below this no session of the list can pass; 0 where a stamp is ahead of its place in the list."""
+        bounds = [bound for bound in (given.updated_after, given.created_after) if bound is not None]
+        return max(bounds) if bounds and not fetch(self._db, AHEAD, (self._owner(owner),)) else 0
 
     def _walk(self, sql: str, bound: dict[str, Any]) -> Iterator[_Seen]:
         return (_Seen(*row) for row in cast("Iterator[tuple[Any, ...]]", self._db.execute(sql, bound)))

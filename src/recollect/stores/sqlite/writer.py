@@ -1,8 +1,9 @@
 """Writing: one connection, whose transactions take in whatever is waiting, and answer when it is durable.
 
-Jobs go to a thread of their own, so that nobody waits for the disk but those who write. While the last COMMIT was
-syncing, more have come: they share the next one. A job that comes alone, to an idle writer on a quick disk, is done at
-once where it was called: waking a thread and being woken by it would cost as much as the work itself.
+Jobs that come in the same round of the event loop share one transaction. On a quick disk, and while nothing else is
+being written, it is done at once where they were called: waking a thread and being woken by it would cost as much as the
+work itself. Otherwise the jobs go to a thread of their own, so that nobody waits for the disk but those who write, and
+whatever has come while the last COMMIT was syncing shares the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from recollect.stores.sqlite.connection import fetch
 T = TypeVar("T")
 BATCH = 256
 QUICK_SECONDS = 0.001
-"""A commit that takes longer, on average, is never waited for on the caller's loop."""
+"""A COMMIT that takes longer, on average, is never waited for on the caller's loop."""
+FEW = 64
+"""More jobs than this are too much work for the caller's loop."""
 WAL_PAGES = 4_000
 
 
@@ -35,31 +38,48 @@ SELECT max(
 """
 
 
+NEWEST_CHANGE = """
+SELECT max(
+    coalesce((SELECT max(change) FROM session WHERE owner = :owner), 0),
+    coalesce((SELECT max(change) FROM tombstone WHERE owner = :owner), 0))
+"""
+
+
 class Numbers:
-    """The numbers that one transaction gives to documents of the search index."""
+    """The numbers that one transaction of the whole store gives to changes and to documents."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
-        self._newest: int | None = None
+        self._documents: int | None = None
+        self._changes: dict[int, int] = {}
 
-    def next(self) -> int:
-        """A number that no document ever had, above all others."""
-        if self._newest is None:
-            self._newest = int(fetch(self._db, NEWEST_DOCUMENT)[0][0])
-        self._newest += 1
-        return self._newest
+    def next_document(self) -> int:
+        """A number that no document of the search index ever had, above all others."""
+        if self._documents is None:
+            self._documents = int(fetch(self._db, NEWEST_DOCUMENT)[0][0])
+        self._documents += 1
+        return self._documents
+
+    def next_change(self, owner: int) -> int:
+        """Above all of the owner's: sessions keep their newest change, and deleted ones leave theirs behind."""
+        newest = self._changes.get(owner)
+        if newest is None:
+            newest = int(fetch(self._db, NEWEST_CHANGE, {"owner": owner})[0][0])
+        self._changes[owner] = newest + 1
+        return newest + 1
 
 
 Work = Callable[[apsw.Connection, Numbers], Awaitable[Any]]
 
 
 class _Job:
-    """Work to do; `future` is for whoever waits for it across threads."""
+    """Work to do. It ends in `done` if it was done where it was called, else in `future`."""
 
-    __slots__ = ("future", "loop", "work")
+    __slots__ = ("done", "future", "loop", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
+        self.done: _Done | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.future: asyncio.Future[Any] | None = None
 
@@ -106,19 +126,20 @@ class WriterThread:
         job, fresh = _Job(work), self._fresh()
         fresh.append(job)
         try:
-            # Not before everyone who is ready to write has come: they share a transaction.
+            # Not before everyone who is ready to write has come.
             await _one_round()
         except BaseException:
-            if job.future is None:
+            if job in fresh:
                 fresh.remove(job)
             raise
-        if job.future is None:
+        if job in fresh:
             jobs = fresh[:]
             fresh.clear()
-            if len(jobs) == 1 and (done := self._done_at_once(job)) is not None:
-                return _outcome(done)
-            self._hand_over(jobs)
-        return await cast("asyncio.Future[Any]", job.future)
+            if not self._done_here(jobs):
+                self._hand_over(jobs)
+        if job.future is not None:
+            return await job.future
+        return _outcome(cast("_Done", job.done))
 
     def submit_quietly(self, work: Work) -> None:
         """Do it some time, if nothing fails; from any thread."""
@@ -143,17 +164,22 @@ class WriterThread:
             fresh = self._local.fresh = []
         return fresh
 
-    def _done_at_once(self, job: _Job) -> _Done | None:
-        """Do a lone job here; None if that would keep the caller's loop waiting."""
-        if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
-            return None
+    def _done_here(self, jobs: list[_Job]) -> bool:
+        """Do the jobs on the caller's thread; False if that would keep its loop waiting."""
+        busy = self._seconds > QUICK_SECONDS or len(jobs) > FEW or not self._jobs.empty()
+        if busy or not self._turn.acquire(blocking=False):
+            return False
         self._inline = True
         try:
-            (done,) = self._commit([job])
+            done = self._commit(jobs)
         finally:
             self._inline = False
             self._turn.release()
-        return None if isinstance(done.error, apsw.BusyError) else done
+        if all(isinstance(one.error, apsw.BusyError) for one in done):
+            return False
+        for one in done:
+            one.job.done = one
+        return True
 
     def _opened(self) -> apsw.Connection:
         db = self._open(lambda: not self._inline)
@@ -192,16 +218,16 @@ class WriterThread:
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _commit(self, batch: list[_Job]) -> list[_Done]:
-        began = time.perf_counter()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             numbers = Numbers(self._db)
             done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]
+            began = time.perf_counter()
             self._db.execute("COMMIT")
+            self._seconds += (time.perf_counter() - began - self._seconds) / 8
         except Exception as error:  # noqa: BLE001 - every waiting caller gets it
             self._recover(error)
             return [_Done(job, error=error) for job in batch]
-        self._seconds += (time.perf_counter() - began - self._seconds) / 8
         if self._inline and self._wal_pages >= WAL_PAGES:
             self.submit_quietly(_nothing)  # wakes the thread, which folds the log
         return done

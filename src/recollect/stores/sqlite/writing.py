@@ -15,7 +15,7 @@ from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
-from recollect.stores.sqlite.reading import NEWEST, Reading, position
+from recollect.stores.sqlite.reading import Reading, position
 from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
 from recollect.stores.sqlite.writer import Numbers
 
@@ -115,9 +115,9 @@ class Writing(Reading):
 
     async def insert(self, record: Record) -> Record:
         owner = self._known_owner(record.owner)
-        change = self._next_change(owner)
+        change = self._numbers.next_change(owner)
         text = title_words(record.session)
-        title = (self._numbers.next(), text) if text is not None else (None, None)
+        title = (self._numbers.next_document(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
         self._db.execute(INSERT, (owner, change, "create", *title, *columns_of(record)))
         made = replace(record, num=self._db.last_insert_rowid(), change=change)
@@ -126,7 +126,7 @@ class Writing(Reading):
 
     async def rewrite(self, record: Record, kind: str) -> Record:
         owner = self._known_owner(record.owner)
-        change = self._next_change(owner)
+        change = self._numbers.next_change(owner)
         self._db.execute(REWRITE, (change, kind, *columns_of(record), record.num))
         self._db.execute(DROP_TAGS, (record.num,))
         self._put_tags(owner, record)
@@ -135,12 +135,12 @@ class Writing(Reading):
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
-        change = self._next_change(owner)
+        change = self._numbers.next_change(owner)
         entries = [
             (
                 position(record.num, row.seq),
                 owner,
-                self._numbers.next(),
+                self._numbers.next_document(),
                 row.entry.id,
                 *row.totals,
                 row.payload,
@@ -201,7 +201,7 @@ class Writing(Reading):
             "owner": owner,
             "id": record.session.id,
             "at": at,
-            "change": self._next_change(owner),
+            "change": self._numbers.next_change(owner),
         }
         self._db.execute(BURY, bound)
 
@@ -229,7 +229,7 @@ class Writing(Reading):
             self._db.execute(DROP_LIVE, (record.num,))
         else:
             self._db.execute(PUT_LIVE, (record.num, data))
-        change = self._next_change(self._known_owner(record.owner))
+        change = self._numbers.next_change(self._known_owner(record.owner))
         self._db.execute(MARK_CHANGE, (change, "live", record.num))
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
@@ -251,10 +251,6 @@ class Writing(Reading):
         self._db.execute(DROP_RAW_COPIES, (num,))
         self._db.execute(DROP_RAW_BLOBS)
 
-    def _next_change(self, owner: int) -> int:
-        """Above all of the owner's: sessions keep their newest change, and deleted ones leave theirs behind."""
-        return int(fetch(self._db, NEWEST, {"owner": owner})[0][0]) + 1
-
     def _known_owner(self, owner: str) -> int:
         if not self._owner(owner):
             self._db.execute(NEW_OWNER, (owner,))
@@ -271,7 +267,9 @@ class Writing(Reading):
         text = title_words(record.session)
         if text != old:
             self._unindex([number])
-            self._db.execute(NEW_TITLE, (None if text is None else self._numbers.next(), text, record.num))
+            self._db.execute(
+                NEW_TITLE, (None if text is None else self._numbers.next_document(), text, record.num)
+            )
 
     def _unindex(self, numbers: Sequence[int | None]) -> None:
         gone = [(number,) for number in numbers if number is not None]

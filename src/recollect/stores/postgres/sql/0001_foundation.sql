@@ -231,10 +231,14 @@ CREATE TABLE raw_copy (
     PRIMARY KEY (owner, num, name)
 );
 
--- A document's words, and which thousands of documents it stands among: so a search can take the newest ones first.
+-- A document's words, and the blocks of documents it stands among, of 2^11, 2^14, 2^17 and 2^20: so a search can take
+-- the newest ones first.
 CREATE FUNCTION document_words(number bigint, mark text, words text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN array_to_tsvector(ARRAY[mark || '.' || (number >> 14)]) || words::tsvector;
+    RETURN array_to_tsvector(ARRAY[
+        mark || 'a' || (number >> 11), mark || 'b' || (number >> 14),
+        mark || 'c' || (number >> 17), mark || 'd' || (number >> 20)
+    ]) || words::tsvector;
 
 -- For people and programs that read the tables with SQL: one row for each session, as simple as can be.
 CREATE VIEW sessions AS

@@ -74,6 +74,7 @@ CREATE INDEX session_channel ON session (owner, channel, archived, order_at, id)
 CREATE INDEX session_source ON session (owner, source, archived, order_at, id) WHERE source IS NOT NULL;
 CREATE INDEX session_status ON session (owner, status, archived, order_at, id) WHERE status <> 'idle';
 CREATE INDEX session_pinned ON session (owner, archived, order_at, id) WHERE pinned = 1;
+CREATE INDEX session_ahead ON session (owner) WHERE order_at < max(updated_at, created_at);
 CREATE INDEX session_change ON session (owner, change);
 CREATE INDEX session_title ON session (title_number) WHERE title_number IS NOT NULL;
 
