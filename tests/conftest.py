@@ -70,6 +70,9 @@ def home(request: pytest.FixtureRequest) -> Home:
 def homes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Home]]:
     """Makes as many places for stores of one kind, apart from each other, as a test asks for."""
     numbers = itertools.count(1)
+    server: PostgresServer | None = None
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres_server")
     with contextlib.ExitStack() as undo:
 
         def make() -> Home:
@@ -79,9 +82,10 @@ def homes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[
             if request.param == "sqlite":
                 (tmp_path / name).mkdir()
                 return SqliteHome(tmp_path / name)
-            server: PostgresServer = request.getfixturevalue("postgres_server")
+            assert server is not None
             undo.callback(server.drop_database, name)
-            return PostgresHome(server, name)
+            # Not a clone of one that is in use: each store makes its own key for cursors.
+            return PostgresHome(server, name, template="template1")
 
         yield make
 

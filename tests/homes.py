@@ -78,8 +78,8 @@ def _single(database: apsw.Connection, question: str) -> int:
 class PostgresHome:
     """A database that a test finds empty: cloned once from a template, then only emptied, which takes milliseconds."""
 
-    def __init__(self, server: PostgresServer, name: str) -> None:
-        self.url = server.create_database(name, template=TEMPLATE) + CARELESS
+    def __init__(self, server: PostgresServer, name: str, template: str = TEMPLATE) -> None:
+        self.url = server.create_database(name, template=template) + CARELESS
         with psycopg.connect(self.url) as connection:
             self._tables = [name for (name,) in connection.execute(_PLAIN_TABLES)]
             # What the migrations themselves put there, such as the schema's version and the key of cursors, stays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from collections.abc import Iterator
@@ -25,8 +26,13 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes if you mean it")
     with interruptible():
-        if not click.confirm(clean(question), err=True):
-            raise Declined("nothing was done")
+        try:
+            agreed = click.confirm(clean(question), err=True)
+        except click.Abort:
+            click.echo(err=True)  # behind the ^C that the terminal shows
+            raise
+    if not agreed:
+        raise Declined("nothing was done")
 
 
 def given_text(argument: str | None) -> str:
@@ -58,6 +64,9 @@ def interruptible() -> Iterator[None]:
     """Let ^C interrupt a read; otherwise the event loop would hear of it only when the read is over."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # ^C came just before
+            raise KeyboardInterrupt
         yield
     finally:
         signal.signal(signal.SIGINT, before)

@@ -25,12 +25,12 @@ class _Peek(msgspec.Struct):
     format: Any = None
 
 
-class Block(msgspec.Struct, frozen=True):
-    """The lines of one session, and the number of the first."""
+class Block(msgspec.Struct):
+    """The lines of one session, the number of the first, and how many bytes of the file they take."""
 
     start: int
     lines: list[bytes]
-    bytes: int
+    bytes: int = 0
 
 
 @command("recollect import sessions.jsonl", "zcat sessions.jsonl.gz | recollect import - --new-id")
@@ -59,18 +59,18 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool)
 
 def blocks(lines: Iterable[bytes]) -> Iterator[Block]:
     """The sessions of a file; each begins with its head line."""
-    found: list[bytes] = []
-    start = 1
+    block: Block | None = None
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        if found and _is_head(line):
-            yield Block(start, found, sum(map(len, found)))
-            found = []
-        start = start if found else number
-        found.append(line.rstrip(b"\r\n"))
-    if found:
-        yield Block(start, found, sum(map(len, found)))
+        if block is not None and _is_head(line):
+            yield block
+            block = None
+        block = block or Block(number, [])
+        block.lines.append(line.rstrip(b"\r\n"))
+        block.bytes += len(line)
+    if block is not None:
+        yield block
 
 
 def _is_head(line: bytes) -> bool:

@@ -19,6 +19,8 @@ def progress(label: str, total: int | None, *, hidden: bool = False) -> Iterator
     from rich.progress import Progress
 
     console = Console(stderr=True, markup=False, highlight=False)
-    with Progress(console=console, transient=True) as bar:
+    # What is printed meanwhile goes above the bar if it goes to the same terminal, and else where it belongs.
+    same = sys.stdout.isatty()
+    with Progress(console=console, transient=True, redirect_stdout=same) as bar:
         task = bar.add_task(label, total=total)
         yield lambda step: bar.advance(task, step)

@@ -81,7 +81,7 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
             )
         )
         role = (f"{hit.role}: ", ROLE_STYLES[hit.role]) if hit.role else ""
-        out.draw(Padding(Text.assemble(role, *_marked(hit)), (0, 0, 0, 2)))
+        out.draw(Padding(Text.assemble(role, *_marked(hit)), (0, 0, 0, 2), expand=False))
 
 
 def _marked(hit: Hit) -> Iterator[tuple[str, str]]:

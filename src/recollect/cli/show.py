@@ -124,7 +124,7 @@ def _indented(out: Output, styled: Styled) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    out.draw(Padding(Text(styled.text, styled.style), (0, 0, 0, 2)))
+    out.draw(Padding(Text(styled.text, styled.style), (0, 0, 0, 2), expand=False))
 
 
 def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator, Container, Iterable, Sequence
 from functools import partial
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -143,7 +144,8 @@ async def _outline(
     lists = {known.id: await tx.spans(record.owner, record.num, known.id) for known in checkpoints}
     lists[CURRENT] = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
     order = _order(lists.values())
-    session = replace(record.session, read_at=None)
+    # A default is left out of the JSON only if it is the very same object, which an interned text is.
+    session = replace(record.session, read_at=None, status=intern(record.session.status))
     head = _Head(
         format=FORMAT,
         version=VERSION,
@@ -153,7 +155,7 @@ async def _outline(
     )
     lines = [_Line(checkpoint=known, spans=_ranges(lists[known.id], order)) for known in checkpoints]
     facts = await tx.facts(record.owner, record.session.id)
-    lines += [_Line(fact=replace(fact, session=None)) for fact in reversed(facts)]
+    lines += [_Line(fact=replace(fact, session=None, kind=intern(fact.kind))) for fact in reversed(facts)]
     for copy in await tx.raw_copies(record.owner, record.num):
         lines.append(_Line(raw=copy.name, data=base64.b64encode(copy.data).decode()))
     return record, head, lines, order

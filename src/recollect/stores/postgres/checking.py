@@ -22,12 +22,10 @@ from recollect.stores.postgres.holding import (
     title_values,
 )
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
-from recollect.stores.postgres.transactions import ANY_PLAN, READ, WRITE, Statements, Transactions
+from recollect.stores.postgres.transactions import ANY_PLAN, READ, UNHURRIED, WRITE, Statements, Transactions
 
 BATCH = 500
 MOST_TOLD = 100
-
-UNHURRIED = "SELECT set_config('statement_timeout', '0', true)"
 
 # Entries that a view of a session needs, and whether they are there.
 HOLES = """

@@ -27,9 +27,10 @@ class EagerConnection(AsyncConnection[Row]):
     """As its parent in all but speed."""
 
     async def wait(self, gen: PQGen[T], interval: float = INTERVAL, timeout: float | None = None) -> T:  # noqa: ASYNC109
+        socket = self.pgconn.socket
         try:
             wanted = next(gen)
-            while (ready := _ready(self.pgconn.socket, wanted)) != Ready.NONE:
+            while (ready := _ready(socket, wanted)) != Ready.NONE:
                 wanted = gen.send(ready)
         except StopIteration as done:
             result: T = done.value

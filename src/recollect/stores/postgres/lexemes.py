@@ -94,7 +94,8 @@ def older(low: int) -> Iterator[Range]:
         if low <= 0:
             return
         top = (low - 1) >> bits
-        bottom = top - top % 8
+        # Down to where a larger block ends, but not for only a few: each step costs a question.
+        bottom = max(0, (top - 4) // 8 * 8)
         yield Range(bottom << bits, low, [f"{size}{block}" for block in range(bottom, top + 1)])
         low = bottom << bits
     if low > 0:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from recollect.errors import SchemaTooNew
-from recollect.stores.postgres.transactions import Connection
+from recollect.stores.postgres.transactions import UNHURRIED, Connection
 
 # Any number will do that no other program takes; this one spells "recollec".
 LOCK = "SELECT pg_advisory_xact_lock(8243104059879449955)"
@@ -47,6 +47,7 @@ async def migrate(connection: Connection, known: Sequence[Migration]) -> int:
     """
     while True:
         async with connection.transaction():
+            await connection.execute(UNHURRIED)
             await connection.execute(LOCK)
             version = await _version(connection)
             if version > known[-1].version:

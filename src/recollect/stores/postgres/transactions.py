@@ -38,13 +38,15 @@ SECONDS_TO_CLEAN_UP = 5.0
 # statement here has an index that leads it: PostgreSQL must not think otherwise of tables that it has not analysed
 # yet. Compiling a plan is never worth it for statements so short.
 CONFIGURE = """
-SELECT set_config('statement_timeout', '60s', false),
-       set_config('idle_in_transaction_session_timeout', '60s', false),
-       set_config('enable_seqscan', 'off', false),
-       set_config('enable_sort', 'off', false),
-       set_config('jit', 'off', false)
+SELECT set_config(name, value, false)
+FROM (VALUES ('statement_timeout', '60s'), ('idle_in_transaction_session_timeout', '60s'),
+             ('transaction_timeout', '120s'), ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('jit', 'off')
+     ) wanted (name, value) JOIN pg_settings USING (name)
 """
-# For statements that look at all there is.
+# For statements that may take their time, and for those that look at all there is.
+UNHURRIED = """
+SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')
+"""
 ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
@@ -190,6 +192,12 @@ async def _clean_up(connection: Connection) -> None:
     """Leave nothing of a failed transaction behind; a connection in doubt is closed, and the pool opens another."""
     try:
         async with asyncio.timeout(SECONDS_TO_CLEAN_UP):
-            await connection.execute("ROLLBACK")
+            if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                # Statements behind the error were skipped: psycopg forgets what it believes to be prepared.
+                await connection.rollback()
+            elif connection.pgconn.transaction_status == TransactionStatus.INTRANS:
+                await connection.execute("ROLLBACK")
+            elif connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
     except (psycopg.Error, TimeoutError):
         await connection.close()

@@ -94,7 +94,9 @@ class PostgresWriter(PostgresReader):
     async def by_num(self, owner: str, num: int) -> Record | None:
         stored = await self._record(BY_NUM, owner, num)
         held = self._backlog.held(owner, num)
-        return held if stored is None or held is None else replace(held, lease=stored.lease)
+        if held is None or stored is None:
+            return held or stored
+        return replace(held, lease=stored.lease)
 
     async def insert(self, record: Record) -> Record:
         num = int((await self._rows(NEXT_NUM))[0][0])

@@ -26,8 +26,10 @@ BEGIN IMMEDIATE;
 CREATE VIRTUAL TABLE IF NOT EXISTS doc USING fts5 (own, text, content = '', contentless_delete = 1, tokenize = 'ascii');
 CREATE TABLE IF NOT EXISTS fed (one INTEGER PRIMARY KEY CHECK (one = 1), upto INTEGER NOT NULL);
 INSERT OR IGNORE INTO fed VALUES (1, 0);
+INSERT INTO doc (doc, rank) VALUES ('automerge', 8);
 COMMIT;
 """
+"""Batches are small when people talk: merging them later, and more at a time, halves what feeding costs."""
 FED = "SELECT upto FROM fed"
 FEED = "UPDATE fed SET upto = ?"
 ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
@@ -48,6 +50,7 @@ SELECT title_number FROM session WHERE title_number IS NOT NULL
 BATCH = 1_000
 NO_BOUND = 1 << 62
 QUIET_SECONDS = 1.0
+MANY_WRITES = 100
 
 
 class SearchIndex:
@@ -63,6 +66,8 @@ class SearchIndex:
         self._db: apsw.Connection | None = None
         self._main: apsw.Connection | None = None
         self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._writes = 0
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -84,15 +89,20 @@ class SearchIndex:
                 pass
 
     def changed(self) -> None:
-        """There is something new: feed it in the background, soon."""
+        """There is something new: feed it in the background, when much has come or a second has passed."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
             self._thread.start()
-        self._wake.set()
+        self._writes += 1
+        if self._writes == 1:
+            self._wake.set()
+        elif self._writes == MANY_WRITES:
+            self._hurry.set()
 
     def close(self) -> None:
         """Stop; what is not fed yet will be, by whoever searches next."""
         self._closing.set()
+        self._hurry.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -142,8 +152,10 @@ class SearchIndex:
         while not self._closing.is_set():
             self._wake.wait()
             # Appends come in bursts; feeding them together costs a fraction. Whoever searches does not wait for this.
-            self._closing.wait(QUIET_SECONDS)
+            self._hurry.wait(QUIET_SECONDS)
             self._wake.clear()
+            self._hurry.clear()
+            self._writes = 0
             # Errors here are met again, and reported, by whoever searches.
             with contextlib.suppress(apsw.Error, StoreError):
                 while not self._closing.is_set() and self._step():

@@ -1,0 +1,728 @@
+"""What only the PostgreSQL store has: migrations and settings of a server, locks, notices, plans, views."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from msgspec.structs import replace
+from psycopg import errors
+
+from recollect.errors import (
+    Conflict,
+    SchemaTooNew,
+    SessionNotFound,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+    TooLarge,
+)
+from recollect.model import LOCAL, Draft, Filter, Principal, Session, Text
+from recollect.ports import Reader, Record, Store, Writer
+from recollect.service import Sessions
+from recollect.stores.postgres import connect, lexemes, listen, listing, searching
+from recollect.stores.postgres.failures import translated
+from recollect.stores.postgres.migrate import Migration, migrate, migrations
+from recollect.stores.postgres.removing import gaps
+from recollect.stores.postgres.texts import escaped, restored
+from recollect.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
+from tests.homes import CARELESS, TEMPLATE
+from tests.postgres_server import PostgresServer
+
+OWNER = LOCAL.owner
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def empty_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a database without tables."""
+    name = f"postgres_empty_{next(_numbers)}"
+    yield postgres_server.create_database(name) + CARELESS
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a database with the store's tables and no rows."""
+    name = f"postgres_test_{next(_numbers)}"
+    yield postgres_server.create_database(name, template=TEMPLATE) + CARELESS
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[Store]:
+    async with connect(url) as opened_store:
+        yield opened_store
+
+
+@pytest.fixture
+async def sessions(store: Store) -> Sessions:
+    return Sessions(store)
+
+
+@pytest.fixture
+async def other(url: str, store: Store) -> AsyncIterator[Sessions]:
+    """A second connection, as another process would have."""
+    async with connect(url) as opened_store:
+        assert opened_store is not store
+        yield Sessions(opened_store)
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
+    """A look at the tables, past the store."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+Database = psycopg.AsyncConnection[tuple[Any, ...]]
+
+
+def say(text: str) -> Draft:
+    return Draft(role="user", parts=(Text(text=text),))
+
+
+async def asked(database: Database, question: str, *params: object) -> list[tuple[Any, ...]]:
+    return await (await database.execute(question, params or None)).fetchall()
+
+
+async def until(database: Database, question: str) -> None:
+    """Ask until the answer is yes; the test's own time limit ends it."""
+    while not (await asked(database, question))[0][0]:
+        pass
+
+
+SOMEBODY_WAITS_FOR_A_LOCK = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock'"
+HOLDS_A_SESSION = "from pg_stat_activity where query like '%FOR UPDATE' and datname = current_database()"
+SOMEBODY_LISTENS = """
+select count(*) > 0 from pg_stat_activity
+where state = 'idle' and query like 'SELECT owner, change FROM owner WHERE owner = ANY%'
+"""
+
+
+# Opening
+
+
+async def test_programs_that_open_an_empty_database_at_once_share_one_store(empty_database: str) -> None:
+    async def secret() -> bytes:
+        async with connect(empty_database) as store:
+            return store.secret
+
+    secrets = await asyncio.gather(*(secret() for _ in range(4)))
+    assert len(set(secrets)) == 1
+    assert len(secrets[0]) == 32
+
+
+async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_database: str) -> None:
+    version = migrations()[-1].version + 1
+    broken = Migration(version, "broken", "CREATE TABLE half (x int); INSERT INTO half VALUES (1 / 0)")
+    async with await opened(empty_database) as connection:
+        with pytest.raises(errors.DivisionByZero):
+            await migrate(connection, [*migrations(), broken])
+        found = await (await connection.execute("select to_regclass('half')::text")).fetchone()
+        assert found == (None,)
+        assert await migrate(connection, migrations()) == version - 1
+        mended = Migration(version, "mended", "CREATE TABLE whole (x int)")
+        assert await migrate(connection, [*migrations(), mended]) == version
+
+
+async def test_a_database_of_a_newer_program_is_refused_and_left_alone(url: str, database: Database) -> None:
+    await database.execute("insert into schema_migration (version, name) values (9999, 'tomorrow')")
+    with pytest.raises(SchemaTooNew, match="9999"):
+        async with connect(url):
+            pass
+    assert await asked(database, "select max(version) from schema_migration") == [(9999,)]
+
+
+async def test_a_server_that_loses_commits_is_refused_unless_the_address_asks_for_it(
+    url: str,
+) -> None:
+    assert url.endswith(CARELESS)
+    with pytest.raises(StoreUnavailable, match="synchronous_commit"):
+        async with connect(url.removesuffix(CARELESS)):
+            pass
+    async with connect(url):
+        pass
+
+
+async def test_a_database_that_is_not_there_is_unavailable_at_once(postgres_server: PostgresServer) -> None:
+    with pytest.raises(StoreUnavailable, match="nowhere"):
+        async with connect(postgres_server.uri("nowhere")):
+            pass
+
+
+# Transactions
+
+
+class Held:
+    """A write transaction that holds a session's lock until it is let go."""
+
+    def __init__(self, store: Store, session_id: str) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._has_it = asyncio.Event()
+        self._let_go = asyncio.Event()
+
+    async def __aenter__(self) -> Held:
+        self._task = asyncio.create_task(self._store.write(self._work))
+        await self._has_it.wait()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._let_go.set()
+        await self._task
+
+    async def _work(self, tx: Writer) -> None:
+        record = await tx.session(OWNER, self._session_id)
+        assert record is not None
+        self._has_it.set()
+        await self._let_go.wait()
+        session = replace(record.session, revision=record.session.revision + 1, status="running")
+        await tx.rewrite(replace(record, session=session), "status")
+
+
+async def test_a_writer_waits_for_the_one_that_holds_the_session_and_then_sees_its_work(
+    sessions: Sessions, store: Store, other: Sessions, database: Database
+) -> None:
+    session = await sessions.create(LOCAL)
+    async with Held(store, session.id):
+        second = asyncio.create_task(other.append(LOCAL, session.id, say("after")))
+        await until(database, SOMEBODY_WAITS_FOR_A_LOCK)
+        assert not second.done()
+        # Reading goes on meanwhile.
+        assert (await other.get(LOCAL, session.id)).revision == 1
+    assert (await second).revision == 3
+    assert (await other.get(LOCAL, session.id)).status == "running"
+
+
+async def test_cancelled_work_is_undone_and_leaves_every_connection_usable(
+    sessions: Sessions, store: Store, database: Database
+) -> None:
+    session = await sessions.create(LOCAL)
+    for _ in range(CONNECTIONS + 2):
+        async with Held(store, session.id):
+            waiting = asyncio.create_task(sessions.append(LOCAL, session.id, say("cancelled")))
+            await until(database, SOMEBODY_WAITS_FOR_A_LOCK)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+    await asyncio.gather(*(sessions.append(LOCAL, session.id, say("stored")) for _ in range(2 * CONNECTIONS)))
+    assert (await sessions.get(LOCAL, session.id)).message_count == 2 * CONNECTIONS
+    await until(database, "select count(*) = 0 from pg_stat_activity where state like 'idle in transaction%'")
+
+
+async def test_work_that_fails_in_the_middle_leaves_nothing_behind(sessions: Sessions, store: Store) -> None:
+    session = await sessions.create(LOCAL, title="before", tags=["kept"])
+
+    async def work(tx: Writer) -> None:
+        record = await tx.session(OWNER, session.id)
+        assert record is not None
+        await tx.rewrite(replace(record, session=replace(record.session, title="after", tags=())), "rename")
+        assert await tx.newest(OWNER) == 2
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        await store.write(work)
+    assert await sessions.get(LOCAL, session.id) == session
+    assert await sessions.newest_change(LOCAL) == 1
+    assert [found.id for found in (await sessions.find(LOCAL, Filter(tags=("kept",)))).sessions] == [
+        session.id
+    ]
+
+
+async def test_after_the_server_has_dropped_all_connections_the_next_call_succeeds(
+    sessions: Sessions, database: Database
+) -> None:
+    session = await sessions.create(LOCAL)
+    await asyncio.gather(*(sessions.get(LOCAL, session.id) for _ in range(CONNECTIONS)))
+    await database.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where pid <> pg_backend_pid() and datname = current_database()"
+    )
+    assert await sessions.get(LOCAL, session.id) == session
+    await sessions.append(LOCAL, session.id, say("hello"))
+
+
+async def test_a_connection_lost_at_the_commit_says_that_the_outcome_is_unknown(
+    sessions: Sessions, store: Store, database: Database
+) -> None:
+    session = await sessions.create(LOCAL)
+    runs = 0
+
+    async def work(tx: Writer) -> None:
+        nonlocal runs
+        runs += 1
+        record = await tx.session(OWNER, session.id)
+        assert record is not None
+        await tx.rewrite(record, "noted")
+        await database.execute(f"select pg_terminate_backend(pid) {HOLDS_A_SESSION}")
+        await until(database, f"select count(*) = 0 {HOLDS_A_SESSION}")
+
+    with pytest.raises(StoreUnavailable, match="not known whether"):
+        await store.write(work)
+    # What may have been stored is not tried again.
+    assert runs == 1
+    assert await sessions.newest_change(LOCAL) == 1
+
+
+async def test_work_that_meets_a_deadlock_is_run_again(sessions: Sessions, store: Store) -> None:
+    ids = [(await sessions.create(LOCAL)).id for _ in range(2)]
+    both_hold_one = asyncio.Barrier(2)
+
+    def crossing(first: str, second: str) -> Callable[[Writer], Any]:
+        tries = itertools.count()
+
+        async def work(tx: Writer) -> None:
+            await tx.session(OWNER, first)
+            if next(tries) == 0:
+                await both_hold_one.wait()
+            record = await tx.session(OWNER, second)
+            assert record is not None
+            await tx.rewrite(record, "crossed")
+
+        return work
+
+    await asyncio.gather(store.write(crossing(*ids)), store.write(crossing(*reversed(ids))))
+    assert [change.kind for change in await sessions.changes(LOCAL)] == ["crossed", "crossed"]
+
+
+async def test_a_transaction_sees_what_it_has_itself_held_back(sessions: Sessions, store: Store) -> None:
+    kept = await sessions.create(LOCAL, title="one")
+
+    async def work(tx: Writer) -> None:
+        record = await tx.session(OWNER, kept.id)
+        assert record is not None
+        renamed = replace(record, session=replace(record.session, title="two", tags=("new",)))
+        await tx.rewrite(renamed, "rename")
+        made = await tx.insert(
+            Record(num=0, owner=OWNER, session=replace(kept, id="made", key="k"), order_at=1)
+        )
+        seen = [await tx.session(OWNER, kept.id), await tx.by_num(OWNER, record.num)]
+        assert [found and found.session.title for found in seen] == ["two", "two"]
+        again = await tx.session(OWNER, "made")
+        assert again == made
+        by_key = await tx.by_key(OWNER, "k")
+        assert by_key is not None
+        assert by_key.num == made.num
+        assert [
+            each.session.id for each in (await tx.scan(OWNER, Filter(tags=("new",)), None, 9, 9)).records
+        ] == [kept.id]
+        await tx.bury(made, 5)
+        assert await tx.buried(OWNER, "made")
+
+    await store.write(work)
+    assert [(change.session, change.kind) for change in await sessions.changes(LOCAL)] == [
+        (kept.id, "rename"),
+        ("made", "delete"),
+    ]
+
+
+async def test_numbers_of_changes_become_visible_in_their_order(
+    sessions: Sessions, other: Sessions, store: Store
+) -> None:
+    ids = [(await sessions.create(LOCAL)).id for _ in range(4)]
+    writers = [
+        asyncio.gather(*(each.append(LOCAL, session_id, say(f"{n}")) for n in range(15)))
+        for each in (sessions, other)
+        for session_id in ids
+    ]
+    all_done = asyncio.gather(*writers)
+    seen: list[int] = [len(ids)]
+    while not all_done.done() or seen[-1] < await sessions.newest_change(LOCAL):
+
+        async def work(tx: Reader, after: int = seen[-1]) -> tuple[int, list[int]]:
+            return await tx.newest(OWNER), [each.number for each in await tx.changes(OWNER, after, 1_000)]
+
+        newest, numbers = await store.read(work)
+        assert all(number > seen[-1] for number in numbers)
+        seen += [max(numbers, default=newest)]
+        assert seen[-1] == newest
+    await all_done
+    assert seen[-1] == len(ids) + 2 * len(ids) * 15
+
+
+async def test_forks_made_while_their_sources_are_deleted_keep_every_entry(
+    sessions: Sessions, other: Sessions, store: Store
+) -> None:
+    texts = [f"message {n}" for n in range(20)]
+    sources = [await sessions.create(LOCAL) for _ in range(6)]
+    for source in sources:
+        await sessions.append(LOCAL, source.id, [say(text) for text in texts])
+
+    async def forked(session_id: str) -> list[Session]:
+        made = []
+        for _ in range(5):
+            with contextlib.suppress(SessionNotFound):
+                made.append(await sessions.fork(LOCAL, session_id))
+        return made
+
+    async def deleted(session_id: str) -> None:
+        await other.delete(LOCAL, session_id)
+
+    made, _ = await asyncio.gather(
+        asyncio.gather(*(forked(source.id) for source in sources)),
+        asyncio.gather(*(deleted(source.id) for source in sources)),
+    )
+    for fork in itertools.chain(*made):
+        page = await sessions.history(LOCAL, fork.id, limit=100)
+        assert len(page.raw) == len(texts)
+    assert (await store.check(repair=False)).problems == ()
+
+
+async def test_a_key_that_several_callers_use_for_the_first_time_at_once_does_the_work_once(
+    sessions: Sessions, other: Sessions
+) -> None:
+    made = await asyncio.gather(
+        *(each.create(LOCAL, idempotency_key="one") for each in (sessions, other) for _ in range(4))
+    )
+    assert len({session.id for session in made}) == 1
+    assert await sessions.count(LOCAL) == 1
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", "\0", "a\x1ab", "\x1a0000", "\ud800", "\udfff\0\x1a", "漢\x1a001a"]
+)
+def test_escaped_text_comes_back_the_same(text: str) -> None:
+    assert restored(escaped(text)) == text
+    assert b"\0" not in escaped(text).encode()
+
+
+async def test_every_text_of_a_session_comes_back_to_the_character(store: Store) -> None:
+    odd = "\0 \ud800 \x1a0000 \x1a '\"\\ %s 漢"
+    session = Session(
+        id=odd,
+        revision=1,
+        created_at=1,
+        updated_at=1,
+        cwd=odd,
+        title=odd,
+        earlier_titles=(odd,),
+        tags=(odd,),
+        key=odd,
+        agent_id=odd,
+        channel=odd,
+        parent=odd,
+        source=odd,
+        meta={odd: odd, "big": 2**80},
+    )
+
+    async def add(tx: Writer) -> None:
+        await tx.insert(Record(num=0, owner=odd, session=session, order_at=1))
+
+    async def find(tx: Reader) -> list[Record | None]:
+        given = Filter(cwd=odd, agent_id=odd, channel=odd, source=odd, tags=(odd,))
+        found = (await tx.scan(odd, given, None, 5, 5)).records
+        return [await tx.session(odd, odd), await tx.by_key(odd, odd), *found]
+
+    await store.write(add)
+    found = await store.read(find)
+    assert [record and record.session for record in found] == [session] * 3
+    assert await store.owners() == [odd]
+    assert (await store.check(repair=False)).problems == ()
+
+
+async def test_names_too_long_for_an_index_are_refused_and_nothing_is_stored(sessions: Sessions) -> None:
+    generator = random.Random(1)
+    long = "".join(chr(generator.randrange(0x10000, 0x10FFFF)) for _ in range(450))
+    with pytest.raises(TooLarge):
+        await sessions.create(Principal(owner=long), session_id=long)
+    assert await sessions.count(Principal(owner=long)) == 0
+
+
+async def test_a_path_longer_than_an_index_entry_can_be_is_found(sessions: Sessions) -> None:
+    generator = random.Random(1)
+    cwd = "/" + "".join(chr(generator.randrange(0x4E00, 0x9FFF)) for _ in range(4_000))
+    session = await sessions.create(LOCAL, cwd=cwd)
+    assert (await sessions.find(LOCAL, Filter(cwd=cwd))).sessions == (session,)
+
+
+# Lists and search
+
+
+LEADING = {
+    "session_list": Filter(),
+    "session_cwd": Filter(cwd="/a"),
+    "session_agent": Filter(agent_id="a"),
+    "session_channel": Filter(channel="a"),
+    "session_source": Filter(source="a"),
+    "session_status": Filter(status="running"),
+    "session_pinned": Filter(pinned=True),
+    "tag_list": Filter(tags=("a", "b")),
+}
+MANY_SESSIONS = """
+insert into session (owner, id, num, revision, created_at, updated_at, status, archived, pinned, message_count,
+    error_count, bytes, order_at, head, total_tokens, total_errors, total_cost, total_bytes, change, change_kind,
+    cwd, agent_id, channel, source)
+select 'local', 'id' || n, n, 1, 0, 0, case when n % 50 = 0 then 'running' else 'idle' end, n % 9 = 0, n % 70 = 0, 0,
+    0, 0, n, 0, 0, 0, 0, 0, n, 'create', '/' || chr(97 + n % 5), chr(97 + n % 5), chr(97 + n % 5), chr(97 + n % 5)
+from generate_series(1, 3000) n
+"""
+
+
+@pytest.mark.parametrize("archived", ["exclude", "include", "only"])
+@pytest.mark.parametrize("index", LEADING)
+async def test_a_list_is_led_by_an_index_even_before_the_tables_were_analysed(
+    index: str, archived: str, database: Database
+) -> None:
+    await database.execute(MANY_SESSIONS)
+    await database.execute("insert into tag select owner, id, agent_id, archived, order_at from session")
+    await database.execute(CONFIGURE)
+    given = replace(LEADING[index], archived=archived)
+    walk = listing.listed(OWNER, given, None, 50, 5_000)
+    plan = "\n".join(
+        row[0] for row in await (await database.execute(f"explain {walk.page}", walk.params)).fetchall()
+    )
+    assert f" {index} " in plan
+    assert "Sort  " not in plan
+    assert "Seq Scan" not in plan
+
+
+async def test_a_search_goes_through_all_blocks_of_documents(
+    sessions: Sessions, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "FEWEST_WALKED", 1)
+    monkeypatch.setattr(searching, "MOST_WALKED", 1)
+    said: list[str] = []
+    for number in (1, 2_000, 2_048, 16_384, 20_000, 140_000, 1_048_576, 9_000_000, 40_000_000, 40_000_001):
+        await database.execute("select setval('document_number', %s, false)", (number,))
+        session = await sessions.create(Principal(owner="ann"))
+        said.insert(0, session.id)
+        await sessions.append(Principal(owner="ann"), session.id, say("needle in a haystack"))
+        await sessions.append(
+            Principal(owner="bob"), (await sessions.create(Principal(owner="bob"))).id, say("needle")
+        )
+    page = await sessions.search(Principal(owner="ann"), '"a haystack" role:user')
+    assert [hit.session.id for hit in page.hits] == said
+    assert page.cursor is None
+
+
+def test_ranges_below_a_number_follow_each_other_and_leave_nothing_out() -> None:
+    for low in (0, 1, 2_047, 2_048, 2_049, 1 << 20, (1 << 30) + 5):
+        reached = low
+        for part in lexemes.older(low):
+            assert part.high == reached
+            assert 0 <= part.low < part.high
+            for block in part.blocks:
+                bits = lexemes.BLOCKS[block[0]]
+                assert int(block[1:]) in range(part.low >> bits, ((part.high - 1) >> bits) + 1)
+            reached = part.low
+        assert reached == 0
+
+
+LONG_TEXTS = {
+    "one word too often": "again " * 300 + "needle in hay",
+    "more words than positions": " ".join(f"w{n}" for n in range(5_000)) + " x" * 14_000 + " needle in hay",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS.keys())
+async def test_a_phrase_is_found_exactly_in_a_text_that_has_more_words_than_positions(
+    sessions: Sessions, text: str
+) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, [say("a short one"), say(text)])
+    assert [hit.session.id for hit in (await sessions.search(LOCAL, '"needle in hay"')).hits] == [session.id]
+    assert (await sessions.search(LOCAL, '"hay needle"')).hits == ()
+
+
+async def test_a_phrase_in_titles_is_counted_exactly(sessions: Sessions, store: Store) -> None:
+    for end in ("needle in hay", "hay in needle"):
+        session = await sessions.create(LOCAL, title=f"the title {end}")
+        earlier = tuple(f"{'again ' * 60}{n} {end}" for n in range(6))
+
+        async def work(tx: Writer, session_id: str = session.id, titles: tuple[str, ...] = earlier) -> None:
+            record = await tx.session(OWNER, session_id)
+            assert record is not None
+            await tx.rewrite(
+                replace(record, session=replace(record.session, earlier_titles=titles)), "rename"
+            )
+
+        await store.write(work)
+    assert await sessions.count(LOCAL, Filter(text='"needle in hay"')) == 1
+    assert len((await sessions.find(LOCAL, Filter(text='"needle in hay"'))).sessions) == 1
+    assert await sessions.count(LOCAL, Filter(text="needle hay")) == 2
+
+
+# Waiting
+
+
+async def test_a_notice_wakes_who_waits_in_another_process(
+    sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No help from asking now and then.
+    monkeypatch.setattr(listen, "POLL_SECONDS", 3_600.0)
+    session = await sessions.create(LOCAL)
+    waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
+    await until(database, SOMEBODY_LISTENS)
+    await other.append(LOCAL, session.id, say("hello"))
+    assert await waiting == 2
+
+
+async def test_a_change_without_a_notice_is_found_by_asking(
+    sessions: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "POLL_SECONDS", 0.01)
+    await sessions.create(LOCAL)
+    waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
+    await until(database, SOMEBODY_LISTENS)
+    await database.execute("update owner set change = 7")
+    assert await waiting == 7
+
+
+async def test_who_waits_hears_of_changes_again_after_the_server_dropped_the_connection(
+    sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listen, "POLL_SECONDS", 0.01)
+    session = await sessions.create(LOCAL)
+    waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
+    await until(database, SOMEBODY_LISTENS)
+    await database.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where query like 'SELECT owner, change FROM owner%'"
+    )
+    await until(database, SOMEBODY_LISTENS)
+    await other.append(LOCAL, session.id, say("hello"))
+    assert await waiting == 2
+
+
+# Care
+
+
+DAMAGE = {
+    "delete from tag": "sessions were listed under wrong tags",
+    "update tag set order_at = 0": "sessions were listed under wrong tags",
+    "insert into tag values ('local', 'nobody', 'x', false, 1)": "belonged to no session",
+    "delete from title": "titles were not found",
+    "update title set words = ''": "titles were not found",
+    "update title set text = 'another'": "titles were not found",
+    "update entry set words = null": "entries were not found",
+    "update entry set words = words || 'strange'": "entries were not found",
+    "insert into entry select owner, 999, seq, id, role, null, 0, 0, 0, 0, payload, null from entry": (
+        "nothing reaches"
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_what_is_derived_is_mended(
+    damage: str, sessions: Sessions, store: Store, database: Database
+) -> None:
+    session = await sessions.create(LOCAL, title="a title", tags=["x", "y"])
+    await sessions.append(LOCAL, session.id, say("hello world"))
+    assert (await store.check(repair=False)).problems == ()
+    await database.execute(damage.encode())
+    (problem,) = (await store.check(repair=False)).problems
+    assert DAMAGE[damage] in problem
+    mended = await sessions.doctor()
+    assert mended.problems == ()
+    assert DAMAGE[damage] in mended.repaired[0]
+    assert (await store.check(repair=False)).problems == ()
+    assert [
+        found.id for found in (await sessions.find(LOCAL, Filter(tags=("x", "y"), text="title"))).sessions
+    ] == [session.id]
+    assert [hit.session.id for hit in (await sessions.search(LOCAL, '"hello world"')).hits] == [session.id]
+    assert (await asked(database, "select count(*) from entry")) == [(1,)]
+
+
+LOSSES = {
+    "delete from entry where seq = 2": "spans reach entries that are not there",
+    "update session set message_count = 9": "counters differ",
+    "update session set cost = 9": "counters differ",
+    "update session set head = 9": "does not end where it should",
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_what_cannot_be_mended_is_told(
+    loss: str, sessions: Sessions, store: Store, database: Database
+) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, [say("one"), say("two"), say("three")])
+    await database.execute(loss.encode())
+    for repair in (False, True):
+        told = (await store.check(repair=repair)).problems
+        assert any(LOSSES[loss] in each and session.id in each for each in told)
+
+
+async def test_the_views_show_sessions_to_programs_that_speak_sql(
+    sessions: Sessions, database: Database
+) -> None:
+    first = await sessions.create(LOCAL, key="agent:main", agent_id="main", channel="irc")
+    await sessions.append(LOCAL, first.id, [say(text) for text in ("one \0", "two \ud800", "three")])
+    await sessions.compact(LOCAL, first.id, Draft(role="system", parts=(Text(text="in short"),)), keep=1)
+    await sessions.append(LOCAL, first.id, say("four"))
+    second = await sessions.create(LOCAL)
+    kept = await sessions.get(LOCAL, first.id)
+
+    shown = await asked(
+        database,
+        "select session_key, messages #>> '{0,parts,0,text}', messages #>> '{1,parts,0,text}',"
+        " messages #>> '{2,parts,0,text}', json_array_length(messages), created_at, updated_at, message_count,"
+        " token_count from sessions order by session_key",
+    )
+    assert sorted(shown) == sorted(
+        [
+            (second.id, None, None, None, 0, second.created_at, second.updated_at, 0, None),
+            ("agent:main", "in short", "three", "four", 3, kept.created_at, kept.updated_at, 3, None),
+        ]
+    )
+    described = "select session_key, agent_id, channel, last_compaction from session_metadata"
+    assert set(await asked(database, described)) == {
+        (second.id, None, None, None),
+        ("agent:main", "main", "irc", kept.last_compaction),
+    }
+
+
+async def test_there_is_no_backup_file_and_the_error_says_what_to_do(store: Store) -> None:
+    with pytest.raises(StoreError, match=r"pg_dump.*recollect export"):
+        await store.backup("copy.db")
+
+
+async def test_the_store_tells_what_it_is(sessions: Sessions, store: Store) -> None:
+    await sessions.create(LOCAL)
+    about = await store.about()
+    assert (about["kind"], about["sessions"], about["schema"]) == ("postgresql", 1, migrations()[-1].version)
+    assert about["bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (errors.DiskFull("no space"), StoreFull),
+        (errors.DeadlockDetected("cycle"), Conflict),
+        (errors.AdminShutdown("going down"), StoreUnavailable),
+        (errors.QueryCanceled("too slow"), StoreUnavailable),
+        (errors.ReadOnlySqlTransaction("standby"), StoreUnavailable),
+        (psycopg.OperationalError("gone"), StoreUnavailable),
+        (errors.UndefinedTable("what"), StoreError),
+    ],
+)
+def test_errors_of_the_server_have_a_meaning(error: psycopg.Error, meaning: type[StoreError]) -> None:
+    assert type(translated(error)) is meaning
+
+
+@pytest.mark.parametrize(
+    ("reached", "head", "free"),
+    [
+        ([], 0, []),
+        ([], 5, [(1, 5)]),
+        ([(1, None)], 5, []),
+        ([(3, None)], 5, [(1, 2)]),
+        ([(2, 3)], 5, [(1, 1), (4, 5)]),
+        ([(4, 9), (1, 2)], 5, [(3, 3)]),
+        ([(1, 4), (2, 3), (6, 6)], 8, [(5, 5), (7, 8)]),
+        ([(7, None)], 5, [(1, 5)]),
+    ],
+)
+def test_gaps_are_what_no_span_reaches(
+    reached: list[tuple[int, int | None]], head: int, free: list[tuple[int, int]]
+) -> None:
+    assert list(gaps(reached, head)) == free

@@ -1,0 +1,162 @@
+"""The command line as its users have it: in this process, as a program in a pipe, as a program on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from click.testing import CliRunner
+
+import recollect
+from recollect.cli import app
+from recollect.service import Sessions
+
+T = TypeVar("T")
+PROGRAM = (sys.executable, "-m", "recollect")
+LIMIT_SECONDS = 60
+COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str = ""
+
+    @property
+    def json(self) -> Any:
+        """The one document that it printed."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed, by line."""
+        return self.out.splitlines()
+
+
+class Shell:
+    """A folder to work in, with a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "sessions.db"
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.store}"
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """An environment that depends on nothing of the machine."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
+        return {**kept, "LANG": "C.UTF-8", "TZ": "UTC", "RECOLLECT_STORE": str(self.store), **(extra or {})}
+
+    def inside(self, work: Callable[[Sessions], Awaitable[T]], **options: Any) -> T:
+        """Do something with the store itself."""
+
+        async def run() -> T:
+            async with recollect.open(self.url, **options) as sessions:
+                return await work(sessions)
+
+        return asyncio.run(run())
+
+    def invoke(self, *arguments: str, stdin: str | bytes = "") -> Done:
+        """Run a command in this process: the quick way."""
+        variables = {"RECOLLECT_STORE": str(self.store), "TZ": "UTC"}
+        result = CliRunner().invoke(app, list(arguments), input=stdin, env=variables)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    def ok(self, *arguments: str, stdin: str | bytes = "") -> Done:
+        """The same for a command that must succeed."""
+        done = self.invoke(*arguments, stdin=stdin)
+        assert done.code == 0, done
+        return done
+
+    def start(
+        self, *arguments: str, env: Mapping[str, str] | None = None, umask: int = -1
+    ) -> subprocess.Popen[bytes]:
+        """Start the program with pipes around it."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            (*PROGRAM, *arguments),
+            env=self.environment(env),
+            cwd=self.folder,
+            umask=umask,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+        )
+
+    def run(
+        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, umask: int = -1
+    ) -> Done:
+        """Run the program with pipes around it."""
+        with self.start(*arguments, env=env, umask=umask) as process:
+            out, err = process.communicate(stdin, timeout=LIMIT_SECONDS)
+        return Done(process.returncode, out.decode(), err.decode())
+
+    def terminal(
+        self,
+        *arguments: str,
+        answers: Sequence[tuple[str, str]] = (),
+        env: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+        columns: int = 120,
+    ) -> Done:
+        """Run the program on a terminal; each answer is typed when its question appears. `stdout` goes to a file."""
+        with contextlib.ExitStack() as undo:
+            master, slave = pty.openpty()
+            undo.callback(os.close, master)
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+            target = slave if stdout is None else undo.enter_context(stdout.open("wb"))
+            process = subprocess.Popen(
+                (*PROGRAM, *arguments),
+                env=self.environment({"TERM": "xterm-256color", **(env or {})}),
+                cwd=self.folder,
+                stdin=slave,
+                stdout=target,
+                stderr=slave,
+                start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            )
+            undo.callback(process.wait, LIMIT_SECONDS)
+            os.close(slave)
+            seen = _converse(master, list(answers))
+        return Done(process.returncode, seen.decode().replace("\r\n", "\n"))
+
+
+def _converse(master: int, answers: list[tuple[str, str]]) -> bytes:
+    """Everything that appears on the terminal until the program has gone."""
+    seen, answered = b"", 0
+    while chunk := _read(master):
+        seen += chunk
+        if answers and answers[0][0].encode() in seen[answered:]:
+            answered = len(seen)
+            os.write(master, answers.pop(0)[1].encode())
+    return seen
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:  # the other end of a terminal that is closed
+        return b""
+
+
+def plain(text: str) -> str:
+    """What is left on the screen when the colours are taken away."""
+    return COLOURS.sub("", text)
