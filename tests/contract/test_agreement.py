@@ -45,40 +45,65 @@ some_tags = st.lists(st.sampled_from(TAGS), max_size=3)
 a_name = st.one_of(st.none(), st.sampled_from(["x", "y"]))
 a_key = st.one_of(st.none(), st.none(), st.sampled_from(["k1", "k2"]))
 a_limit = st.sampled_from([1, 2, 3, 50])
-a_time = st.one_of(st.none(), st.integers(0, 60).map(lambda seconds: 1_750_000_000_000 + seconds * 1_000))
-maybe_word = st.sampled_from(
-    [*WORDS, "alp*", '"beta gamma"', '"alpha bet"*', "parse", "file", "NAIVE", "字", "missing"]
+a_time = st.integers(0, 60).map(lambda seconds: 1_750_000_000_000 + seconds * 1_000)
+maybe_time = st.one_of(st.none(), st.none(), a_time)
+a_word = st.sampled_from(
+    [
+        "alpha",
+        "beta",
+        *WORDS,
+        "alp*",
+        '"alpha alpha"',
+        '"alpha bet"*',
+        "parse",
+        "file",
+        "NAIVE",
+        "字",
+        "missing",
+    ]
+)
+an_operator = st.sampled_from(
+    [
+        "title:alpha",
+        "title:be*",
+        "tag:t1",
+        'tag:"ä b"',
+        "cwd:/a",
+        "agent:x",
+        "role:user",
+        "role:tool",
+        "role:odd",
+    ]
+    + ["before:2025-06-15T15:07:00Z", "after:2025-06-15T15:06:50Z"]
 )
 a_query = st.one_of(
-    st.lists(
-        st.one_of(
-            maybe_word,
-            st.sampled_from(
-                ["title:alpha", "title:be*", "tag:t1", 'tag:"ä b"', "cwd:/a", "agent:x", "role:user"]
-            ),
-            st.sampled_from(
-                ["role:tool", "before:2025-06-15T15:07:00Z", "after:2025-06-15T15:06:50Z", "role:odd"]
-            ),
-        ),
-        max_size=3,
-    ).map(" ".join),
+    a_word,
+    st.tuples(a_word, a_word).map(" ".join),
+    st.tuples(a_word, an_operator).map(" ".join),
+    an_operator,
     st.text(max_size=12),
 )
-a_filter = st.builds(
-    Filter,
-    cwd=st.one_of(st.none(), st.none(), st.sampled_from(FOLDERS)),
-    agent_id=a_name,
-    channel=st.one_of(st.none(), st.none(), st.sampled_from(["irc"])),
-    status=st.one_of(st.none(), st.none(), st.sampled_from(STATUSES)),
-    tags=st.lists(st.sampled_from(TAGS), max_size=1).map(tuple),
-    text=st.one_of(st.none(), st.none(), maybe_word),
-    archived=st.sampled_from(["exclude", "include", "include", "only"]),
-    pinned=st.one_of(st.none(), st.none(), st.booleans()),
-    created_after=a_time,
-    created_before=st.one_of(st.none(), a_time),
-    updated_after=a_time,
-    updated_before=st.one_of(st.none(), a_time),
+
+
+def named(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[str, Any]]:
+    return values.map(lambda value: (name, value))
+
+
+a_condition = st.one_of(
+    named("cwd", st.sampled_from(FOLDERS)),
+    named("agent_id", st.sampled_from(["x", "y"])),
+    named("channel", st.just("irc")),
+    named("status", st.sampled_from(STATUSES)),
+    named("tags", st.lists(st.sampled_from(TAGS), max_size=2).map(tuple)),
+    named("text", a_word),
+    named("archived", st.sampled_from(["include", "only"])),
+    named("pinned", st.booleans()),
+    named("created_after", a_time),
+    named("created_before", a_time),
+    named("updated_after", a_time),
+    named("updated_before", a_time),
 )
+a_filter = st.lists(a_condition, max_size=2).map(lambda conditions: Filter(**dict(conditions)))
 
 
 class Agreement(RuleBasedStateMachine):
@@ -133,7 +158,7 @@ class Agreement(RuleBasedStateMachine):
         )
 
     @rule(pick=a_pick, texts=some_texts, role=st.sampled_from(ROLES), tokens=st.sampled_from([None, 0, 5]), key=a_key,
-          cost=st.sampled_from([None, 0.1, 0.000001]), at=st.one_of(st.none(), st.none(), a_time), fenced=st.booleans())  # fmt: skip
+          cost=st.sampled_from([None, 0.1, 0.000001]), at=maybe_time, fenced=st.booleans())  # fmt: skip
     def append(self, pick: int, texts: list[str], key: str | None, fenced: bool, **given: Any) -> None:
         session_id, cost = self.session(pick), given.pop("cost")
         usage = None if cost is None else Usage(cost=cost)
@@ -270,7 +295,7 @@ class Agreement(RuleBasedStateMachine):
 
     @rule(given=a_filter, limit=a_limit)
     def find(self, given: Filter, limit: int) -> None:
-        self.worlds.agree(lambda s: _pages(s, self.who, given, limit))
+        self.worlds.agree(lambda s: _found(s, self.who, given, limit))
         self.worlds.agree(lambda s: s.count(self.who, given))
 
     @rule(pick=a_pick, at=a_pick, view=st.sampled_from(["context", "conversation"]), limit=a_limit,
@@ -285,7 +310,7 @@ class Agreement(RuleBasedStateMachine):
         self.worlds.agree(lambda s: s.history(self.who, session_id, view=view, limit=limit, **anchor))
         self.worlds.agree(lambda s: s.checkpoints(self.who, session_id))
 
-    @rule(query=a_query, given=st.one_of(st.none(), a_filter), limit=a_limit)
+    @rule(query=a_query, given=st.one_of(st.none(), st.none(), a_filter), limit=a_limit)
     def search(self, query: str, given: Filter | None, limit: int) -> None:
         self.worlds.agree(lambda s: hits(s, self.who, query, given=given, limit=limit))
 
@@ -308,7 +333,7 @@ class Agreement(RuleBasedStateMachine):
             self.who = who
             for session_id in self.ids():
                 self.worlds.agree(lambda s, x=session_id: exported(s, self.who, x))  # type: ignore[misc]
-            self.worlds.agree(lambda s: _pages(s, self.who, Filter(archived="include"), 2))
+            self.worlds.agree(lambda s: _found(s, self.who, Filter(archived="include"), 2))
             self.worlds.agree(lambda s: _changes(s, self.who))
             self.worlds.agree(lambda s: hits(s, self.who, "role:user", limit=3))
 
@@ -350,8 +375,11 @@ async def _checkpoints(sessions: Sessions, who: Principal, session_id: str) -> l
     )
 
 
-async def _pages(sessions: Sessions, who: Principal, given: Filter, limit: int) -> list[Any]:
-    return [page async for page in walk(sessions, who, given, limit=limit)]
+async def _found(sessions: Sessions, who: Principal, given: Filter, limit: int) -> list[Any]:
+    """The whole list; where its pages end is a store's own business, as long as none is too long."""
+    pages = [page async for page in walk(sessions, who, given, limit=limit)]
+    assert max(map(len, pages)) <= limit
+    return [session for page in pages for session in page]
 
 
 async def _changes(sessions: Sessions, who: Principal) -> list[Any]:

@@ -25,7 +25,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, text: str | None
     Without TEXT, or with `-`, the message is read from stdin; its last newline is left out.
     """
     session_id = await sessions.resolve(LOCAL, session)
-    said = given_text(text)
+    said = await given_text(text)
     if not said:
         raise InvalidInput("there is nothing to append: the message is empty")
     appended = await sessions.append(LOCAL, session_id, Draft(role=role, parts=(Text(text=said),)))

@@ -1,13 +1,17 @@
-"""What a command hears from its user: an answer, a text, lines."""
+"""What a command hears from its user: an answer, a text, lines, or ^C.
+
+Reads wait in the event loop, so that ^C is heard at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import Any, Protocol
 
 import click
 
@@ -16,57 +20,101 @@ from recollect.cli.output import clean
 from recollect.errors import InvalidInput, TooLarge
 from recollect.limits import ENTRY_BYTES
 
+CHUNK = 65_536
+
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
-def confirm(question: str, *, yes: bool) -> None:
+class Source(Protocol):
+    """A stream of bytes that gives what it has."""
+
+    def read1(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+
+async def confirm(question: str, *, yes: bool) -> None:
     """Go on only if the user agrees; without a terminal nobody can, so `--yes` is needed there."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes if you mean it")
-    with interruptible():
-        try:
-            agreed = click.confirm(clean(question), err=True)
-        except click.Abort:
-            click.echo(err=True)  # behind the ^C that the terminal shows
-            raise
-    if not agreed:
+    click.echo(f"{clean(question)} [y/N] ", nl=False, err=True)
+    await _readable(sys.stdin)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Declined("nothing was done")
 
 
-def given_text(argument: str | None) -> str:
+async def given_text(argument: str | None) -> str:
     """The argument, or all of stdin without its last newline."""
     if argument is not None and argument != "-":
         return argument
-    with interruptible():
-        data = sys.stdin.buffer.read(ENTRY_BYTES + 1)
-    if len(data) > ENTRY_BYTES:
-        raise TooLarge(f"a message may have at most {ENTRY_BYTES} bytes")
+    data = b""
+    async for chunk in chunks(sys.stdin.buffer):
+        data += chunk
+        if len(data) > ENTRY_BYTES:
+            raise TooLarge(f"a message may have at most {ENTRY_BYTES} bytes")
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the message is not UTF-8: {error}") from None
 
 
-def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a stream as they come, which ^C ends at once."""
+async def lines_of(stream: Any) -> AsyncIterator[bytes]:
+    """The lines of a stream as they come, each without its newline."""
+    pending: list[bytes] = []
+    async for chunk in chunks(stream):
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for other in others:
+            yield b"".join(pending)
+            pending = [other]
+    if any(pending):
+        yield b"".join(pending)
+
+
+async def chunks(stream: Any) -> AsyncIterator[bytes]:
+    """What a stream gives, as it comes."""
+    source: Source = stream
     while True:
-        with interruptible():
-            line = stream.readline()
-        if not line:
+        await _readable(stream)
+        if not (chunk := source.read1(CHUNK)):
             return
-        yield line
+        yield chunk
+
+
+async def _readable(stream: Any) -> None:
+    """Return when there is something to read, or the end."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(stream, ready.set)
+    except (OSError, ValueError):  # an ordinary file, which never lets one wait
+        return
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(stream)
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let ^C interrupt a read; otherwise the event loop would hear of it only when the read is over."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():  # ^C came just before
-            raise KeyboardInterrupt
+def interrupts() -> Iterator[None]:
+    """Let ^C raise `KeyboardInterrupt` wherever the program is, and wake the event loop for it.
+
+    asyncio's own way only cancels the task, which a command that reads page after page without a pause never notices.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with ^C turned off, as by nohup
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return
+    loop = asyncio.get_running_loop()
+    hearing, calling = socket.socketpair()
+    with hearing, calling:
+        hearing.setblocking(False)
+        calling.setblocking(False)
+        loop.add_reader(hearing, hearing.recv, CHUNK)
+        woken_before = signal.set_wakeup_fd(calling.fileno(), warn_on_full_buffer=False)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(woken_before)
+            loop.remove_reader(hearing)

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from recollect import wiring
+from recollect.cli.asking import interrupts
 from recollect.cli.output import Output, clean
 from recollect.errors import RecollectError
 from recollect.limits import LIST_PAGE
@@ -62,8 +63,9 @@ def store_url(given: str | None) -> str:
 
 
 async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:
-    async with wiring.open(store_url(store)) as sessions:
-        return await work(sessions)
+    with interrupts():
+        async with wiring.open(store_url(store)) as sessions:
+            return await work(sessions)
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -21,7 +21,7 @@ async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], yes: b
     Asks first; without a terminal nothing is deleted unless --yes is given.
     """
     doomed = [await sessions.get(LOCAL, each) for each in await full_ids(sessions, named)]
-    confirm(_question(doomed), yes=yes)
+    await confirm(_question(doomed), yes=yes)
     with progress("Deleting", len(doomed), hidden=len(doomed) == 1) as advance:
         for session in doomed:
             messages = await sessions.delete(LOCAL, session.id)

@@ -24,7 +24,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, entry: str, yes:
     """
     session_id = await sessions.resolve(LOCAL, session)
     said = search_text(await sessions.entry(LOCAL, session_id, entry))
-    confirm(f"Erase {entry} ({said[:SHOWN]!r}) for good?", yes=yes)
+    await confirm(f"Erase {entry} ({said[:SHOWN]!r}) for good?", yes=yes)
     await sessions.erase(LOCAL, session_id, entry)
     if out.json:
         out.document({"session": session_id, "erased": entry})

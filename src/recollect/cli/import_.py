@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator
 from typing import IO, Any
 
 import click
@@ -43,7 +43,7 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool)
     """
     code = exits.OK
     with progress("Importing", _size(file)) as advance:
-        for block in blocks(lines_of(file)):
+        async for block in blocks(lines_of(file)):
             try:
                 made = await sessions.import_session(LOCAL, block.lines, new_id=new_id)
             except RecollectError as error:
@@ -57,18 +57,20 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool)
     return code
 
 
-def blocks(lines: Iterable[bytes]) -> Iterator[Block]:
+async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
     """The sessions of a file; each begins with its head line."""
     block: Block | None = None
-    for number, line in enumerate(lines, 1):
+    number = 0
+    async for line in lines:
+        number += 1
         if not line.strip():
             continue
         if block is not None and _is_head(line):
             yield block
             block = None
         block = block or Block(number, [])
-        block.lines.append(line.rstrip(b"\r\n"))
-        block.bytes += len(line)
+        block.lines.append(line)
+        block.bytes += len(line) + 1
     if block is not None:
         yield block
 

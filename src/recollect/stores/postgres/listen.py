@@ -77,7 +77,7 @@ class Bell:
         await self._tell()
 
     def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        if name not in self._tasks:
+        if name not in self._tasks or self._tasks[name].done():
             self._tasks[name] = asyncio.ensure_future(work())
 
     @contextlib.contextmanager

@@ -50,20 +50,29 @@ LEADERS = {
 
 LED_BY_SESSIONS = f"""
 SELECT {COLUMNS} FROM session s
-WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}
+  AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
 ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
 # Ordered by the tag's own columns, in which PostgreSQL sees the order of the index.
 LED_BY_TAG = f"""
 SELECT {", ".join(f"t.{name}" if name in ("order_at", "id") else f"s.{name}" for name in (*OWN, *FIELDS))} FROM (
     SELECT t.order_at, t.id FROM tag t
-    WHERE t.owner = %(owner)s AND {{archived}} AND t.tag = %(tag)s AND (t.order_at, t.id) < (%(below_at)s, %(below_id)s)
+    WHERE t.owner = %(owner)s AND {{archived}} AND t.tag = %(tag)s AND {{bound}}
+      AND (t.order_at, t.id) < (%(below_at)s, %(below_id)s)
     ORDER BY t.order_at DESC, t.id DESC LIMIT %(examine)s
 ) t CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.id = t.id OFFSET 0) s
 ORDER BY t.order_at DESC, t.id DESC
 """
-BOTH = """
-SELECT s.* FROM (({first}) UNION ALL ({second})) s ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
+# What stands below the lower bound of a list by time, and yet is of that time.
+LED_BY_AHEAD = f"""
+SELECT {COLUMNS} FROM session s
+WHERE s.owner = %(owner)s AND s.updated_at > s.order_at AND s.order_at < %(updated_after)s AND {{archived}} AND {{leader}}
+  AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
+"""
+MERGED = """
+SELECT s.* FROM ({parts}) s ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
 LED_BY_CHANGE = f"""
 SELECT {COLUMNS} FROM session s WHERE s.owner = %(owner)s AND s.change > %(after)s ORDER BY s.change LIMIT %(examine)s
@@ -98,14 +107,21 @@ class Walk(NamedTuple):
 def listed(owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Walk:
     """By falling `(order_at, id)`."""
     leader = _leader(given)
-    params = _params(owner, given, limit, examine) | _below(below)
-    conditions = _conditions(given, without=leader)
-    if given.archived == "include":
-        halves = (_led(leader, archived) for archived in ("exclude", "only"))
-        examined = BOTH.format(first=next(halves), second=next(halves))
-    else:
-        examined = _led(leader, given.archived)
-    return _walk(examined, LISTED, conditions, params)
+    params = _params(owner, given, limit, examine) | _below(given, below)
+    return _walk(_examined(given, leader), LISTED, _conditions(given, without=leader), params)
+
+
+def _examined(given: Filter, leader: str | None) -> str:
+    """The rows to look at, in order; from several indexes if need be."""
+    since = given.updated_after is not None
+    halves = ("exclude", "only") if given.archived == "include" else (given.archived,)
+    parts = [_led(leader, half, since=since) for half in halves]
+    if since:
+        led = CONDITIONS[leader] if leader else "true"
+        parts.append(LED_BY_AHEAD.format(archived=ARCHIVED[given.archived], leader=led))
+    if len(parts) == 1:
+        return parts[0]
+    return MERGED.format(parts=" UNION ALL ".join(f"({part})" for part in parts))
 
 
 def changed(owner: str, given: Filter, after: int, limit: int, examine: int) -> Walk:
@@ -152,10 +168,18 @@ def _leads(name: str, value: object) -> bool:
     return value is not None and (name, value) not in (("status", "idle"), ("pinned", False))
 
 
-def _led(leader: str | None, archived: str) -> str:
+def _led(leader: str | None, archived: str, *, since: bool) -> str:
+    """Rows that an index leads to. Nothing but the few sessions ahead of their place is newer than its place."""
+    bound = "s.order_at >= %(updated_after)s" if since else "true"
     if leader == "tags":
-        return LED_BY_TAG.format(archived=ARCHIVED[archived].replace("s.", "t."))
-    return LED_BY_SESSIONS.format(archived=ARCHIVED[archived], leader=LEADERS[leader] if leader else "true")
+        return LED_BY_TAG.format(archived=_of_tag(ARCHIVED[archived]), bound=_of_tag(bound))
+    return LED_BY_SESSIONS.format(
+        archived=ARCHIVED[archived], bound=bound, leader=LEADERS[leader] if leader else "true"
+    )
+
+
+def _of_tag(condition: str) -> str:
+    return condition.replace("s.", "t.")
 
 
 def _conditions(given: Filter, without: str | None = None) -> list[str]:
@@ -181,6 +205,8 @@ def _params(owner: str, given: Filter, limit: int, examine: int) -> dict[str, An
     }
 
 
-def _below(below: ListKey | None) -> dict[str, Any]:
-    at, session_id = below or START
+def _below(given: Filter, below: ListKey | None) -> dict[str, Any]:
+    """Where to begin: no session stands above its time."""
+    before = START if given.updated_before is None else ListKey(given.updated_before, "")
+    at, session_id = min(below or START, before)
     return {"below_at": at, "below_id": session_id}

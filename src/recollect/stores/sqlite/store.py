@@ -110,7 +110,13 @@ class SqliteStore:
 
     async def owners(self) -> list[str]:
         with in_our_words(self._path):
-            return [row[0] for row in fetch(self._reader(), "SELECT name FROM owner ORDER BY name")]
+            return [
+                row[0]
+                for row in fetch(
+                    self._reader(),
+                    "SELECT name FROM owner WHERE num IN (SELECT owner FROM session) ORDER BY name",
+                )
+            ]
 
     async def backup(self, target: str) -> None:
         await asyncio.to_thread(self._backup, target)

@@ -85,6 +85,9 @@ CREATE INDEX session_status ON session (owner, status, archived, order_at DESC, 
     WHERE status <> 'idle';
 CREATE INDEX session_pinned ON session (owner, archived, order_at DESC, id DESC)
     WHERE pinned;
+-- Few: sessions with stamps from the future, which stand lower in a list than their time says.
+CREATE INDEX session_ahead ON session (owner, order_at DESC, id DESC)
+    WHERE updated_at > order_at;
 
 -- Derived from session.tags; carries what a list is ordered by, so that a tag can lead a list.
 CREATE TABLE tag (
