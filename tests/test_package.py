@@ -48,7 +48,7 @@ async def main():
         async with recollect.open("postgresql://nowhere/x"):
             pass
     except recollect.RecollectError as error:
-        print(error.code, "recollect[postgres" in str(error))
+        print(error.code, "recollect[postgres]" in str(error))
 asyncio.run(main())
 """
     assert run(code, tmp_path).split() == ["1", "store_unavailable", "True"]

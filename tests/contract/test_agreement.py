@@ -73,8 +73,9 @@ an_operator = st.sampled_from(
         "role:user",
         "role:tool",
         "role:odd",
+        "before:2025-06-15T15:07:00Z",
+        "after:2025-06-15T15:06:50Z",
     ]
-    + ["before:2025-06-15T15:07:00Z", "after:2025-06-15T15:06:50Z"]
 )
 a_query = st.one_of(
     a_word,
@@ -313,6 +314,11 @@ class Agreement(RuleBasedStateMachine):
     @rule(query=a_query, given=st.one_of(st.none(), st.none(), a_filter), limit=a_limit)
     def search(self, query: str, given: Filter | None, limit: int) -> None:
         self.worlds.agree(lambda s: hits(s, self.who, query, given=given, limit=limit))
+
+    @rule(word=a_word, limit=a_limit)
+    def search_a_word(self, word: str, limit: int) -> None:
+        for who in self.owners:
+            self.worlds.agree(lambda s, who=who: hits(s, who, word, limit=limit))  # type: ignore[misc]
 
     @rule(pick=a_pick)
     def look_around(self, pick: int) -> None:

@@ -105,6 +105,32 @@ async def check_common(sessions: Sessions, answers: dict[str, list[Acknowledged]
     assert in_order == sorted(set(in_order))
 
 
+async def test_what_was_acknowledged_outlives_the_process_that_was_told_so(shared_home: Home) -> None:
+    async with recollect.open(shared_home.url) as sessions:
+        await sessions.create(OWNER, session_id="one")
+        told_so: list[str] = []
+        for number in range(3):
+            worker = await start(shared_home.url, f"worker{number}", "one")
+            await ready(worker)
+            told_so += [line.split()[1] for line in await killed_after(worker, 5 + number)]
+        page = await sessions.history(OWNER, "one", limit=10_000)
+        assert set(told_so) <= {entry.id for entry in page.entries}
+        assert (await sessions.get(OWNER, "one")).message_count == len(page.raw)
+        assert (await sessions.doctor(repair=False)).problems == ()
+
+
+async def killed_after(worker: asyncio.subprocess.Process, appends: int) -> list[str]:
+    """Let it go and kill it when it has said so many times that an append was done; returns all that it said."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(b"go\n")
+    lines = [await worker.stdout.readline() for _ in range(appends)]
+    worker.kill()
+    lines += (await worker.stdout.read()).splitlines(keepends=True)
+    await worker.wait()
+    return [line.decode().strip() for line in lines if line.endswith(b"\n")]
+
+
 async def test_edits_through_two_connections_at_once_each_raise_the_revision_once(shared_home: Home) -> None:
     who = Principal(owner="ann")
     async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:

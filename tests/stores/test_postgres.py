@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -469,6 +470,7 @@ LEADING = {
     "session_status": Filter(status="running"),
     "session_pinned": Filter(pinned=True),
     "tag_list": Filter(tags=("a", "b")),
+    "session_ahead": Filter(updated_after=1),
 }
 MANY_SESSIONS = """
 insert into session (owner, id, num, revision, created_at, updated_at, status, archived, pinned, message_count,
@@ -492,6 +494,40 @@ async def test_every_list_is_led_by_an_index_even_before_the_tables_were_analyse
         assert f" {index} " in plan
         assert "Sort  " not in plan
         assert "Seq Scan" not in plan
+
+
+async def test_a_list_since_a_time_has_what_was_stamped_ahead_of_its_place(store: Store) -> None:
+    stamps = {
+        "old": (10, 10),
+        "new": (50, 50),
+        "ahead": (90, 20),
+        "archived ahead": (90, 30),
+        "ahead too": (91, 50),
+    }
+
+    async def add(tx: Writer) -> None:
+        for name, (updated, order) in stamps.items():
+            session = Session(id=name, revision=1, created_at=1, updated_at=updated, tags=("t",), cwd="/a")
+            session = replace(session, archived=name.startswith("archived"))
+            await tx.insert(Record(num=0, owner=OWNER, session=session, order_at=order))
+
+    async def find(given: Filter, tx: Reader) -> tuple[list[str], bool]:
+        scan = await tx.scan(OWNER, given, None, 9, 9)
+        return [record.session.id for record in scan.records], scan.ended
+
+    await store.write(add)
+    for given in (Filter(), Filter(tags=("t",)), Filter(cwd="/a")):
+        since, upto = replace(given, updated_after=40), replace(given, updated_before=60)
+        assert await store.read(partial(find, since)) == (
+            ["new", "ahead too", "ahead"],
+            True,
+        )
+        assert await store.read(partial(find, upto)) == (["new", "old"], True)
+        everything = replace(since, archived="include")
+        assert await store.read(partial(find, everything)) == (
+            ["new", "ahead too", "archived ahead", "ahead"],
+            True,
+        )
 
 
 async def test_a_search_goes_through_all_blocks_of_documents(

@@ -101,4 +101,4 @@ async def _print(sessions: Sessions, out: Output, found: tuple[Session, ...]) ->
         )
         for each in found
     )
-    out.table(("ID", "ACTIVE", "MESSAGES", "TITLE", "FOLDER", "MARKS"), rows, elastic="TITLE")
+    out.table(("ID", "ACTIVE", "MESSAGES", "TITLE", "FOLDER", "MARKS"), rows)

@@ -15,7 +15,6 @@ import msgspec
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.text import Text
 
 # Sequences that colour, move or name things; a string without its end is not one, or it would hide all that follows.
 _SEQUENCES = re.compile(
@@ -109,27 +108,20 @@ class Output:
         self.console.print(*shown)
         self.console.file.flush()
 
-    def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, elastic: str = ""
-    ) -> None:
-        """Draw a table on the terminal; the column `elastic` gives way when there is not enough room."""
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Draw a table on the terminal; where there is not enough room, the elastic columns give way."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+        table = Table(box=None, pad_edge=False, header_style="bold")
         for name in columns:
-            right = name in NUMBERS
             table.add_column(
-                name,
-                justify="right" if right else "left",
-                no_wrap=True,
-                overflow="ellipsis",
-                min_width=None if name == elastic else len(name),
-                ratio=1 if name == elastic else None,
+                name, justify="right" if name in NUMBERS else "left", no_wrap=name not in ELASTIC
             )
         for row in rows:
-            table.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row))
+            table.add_row(*(Text(clean(cell), no_wrap=True, overflow="ellipsis") for cell in row))
         self.draw(table)
 
 
-NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS", "COUNT"})
+NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS"})
+ELASTIC = frozenset({"TITLE", "FOLDER", "MARKS", "VALUE"})

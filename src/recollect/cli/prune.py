@@ -77,7 +77,7 @@ async def _print(sessions: Sessions, out: Output, found: list[Doomed]) -> None:
         )
         for each in found
     )
-    out.table(("ID", "ACTIVE", "SIZE", "REASON", "TITLE"), rows, elastic="TITLE")
+    out.table(("ID", "ACTIVE", "SIZE", "REASON", "TITLE"), rows)
 
 
 def _told(count: int, *, delete: bool, apply: bool) -> str:

@@ -147,7 +147,8 @@ class History(Core):
             if is_erased(old):
                 return
             await tx.erase(record.owner, place, encode(erased(old, len(payload))))
-            for num in await tx.reaching(record.owner, place.log):
+            # In one order always, so that two who erase do not wait for each other.
+            for num in sorted(await tx.reaching(record.owner, place.log)):
                 await self._forget(tx, record.owner, num, place, old)
 
         await self._store.write(work)

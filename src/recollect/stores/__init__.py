@@ -30,6 +30,6 @@ def connector(url: str) -> Connect:
         if error.name and error.name.startswith("recollect"):
             raise
         raise StoreUnavailable(
-            f"the store {scheme}: needs the package {error.name}: install recollect[{scheme}]"
+            f"the store {scheme}: needs the package {error.name}: install recollect[{module.rpartition('.')[2]}]"
         ) from error
     return connect

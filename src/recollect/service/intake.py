@@ -1,0 +1,223 @@
+"""Taking in sessions that other agents keep in their own files. What is there stays; what was deleted stays deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from recollect import spans as algebra
+from recollect.errors import InvalidInput, SessionNotFound
+from recollect.filters import normal_cwd
+from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
+from recollect.ports import Reader, Record, Writer
+from recollect.service.catalogue import add_session, checked_meta, checked_tags, checked_title, titled
+from recollect.service.checks import checked_entry
+from recollect.service.core import checked_owner, checked_required
+from recollect.service.forking import Forking, recounted
+from recollect.service.history import append_entries
+from recollect.spans import Span, Spans, Stretch
+
+BATCH = 1_000
+FROM_SOURCE = "source_tags"
+
+
+class Imported(Value, frozen=True):
+    """A session as its agent's own files tell it. `id` has the source's name in front: `claude:…`."""
+
+    id: str
+    source: str
+    created_at: int
+    updated_at: int
+    cwd: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    agent_id: str | None = None
+    parent: str | None = None
+    archived: bool = False
+    meta: Json = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
+
+
+class Taken(Value, frozen=True):
+    """What taking a session in did. `refused`: its owner has deleted it here, so it stays out."""
+
+    created: bool = False
+    appended: int = 0
+    reshaped: bool = False
+    refused: bool = False
+
+
+class Intake(Forking):
+    """Sessions of other agents."""
+
+    async def take_in(
+        self, who: Principal, imported: Imported, entries: Sequence[Entry], *, extends: bool = False
+    ) -> Taken:
+        """Make the session in the store what its source says: these entries, in this order.
+
+        With `extends` they come behind what is there. Entries that are there already are not stored again; one that
+        changed is stored beside its earlier form. Doing it twice, or again after a crash in the middle, is doing it
+        once. When the source has lost something, what was there before becomes a checkpoint.
+        """
+        owner = checked_owner(who)
+        checked_required(imported.id, "a session id")
+        checked_required(imported.source, "a source")
+        for entry in entries:
+            checked_entry(entry)
+        began = await self._store.write(lambda tx: self._begin(tx, owner, imported))
+        if began is None:
+            return Taken(refused=True)
+        record, created = began
+        ids, seqs, fresh = await self._store.read(partial(_placed, record, entries))
+        for start in range(0, len(fresh), BATCH):
+            batch = fresh[start : start + BATCH]
+            seqs |= await self._store.write(partial(self._add, record, batch))
+        spans = _ranges(record.num, [seqs[name] for name in ids])
+        reshaped = await self._store.write(partial(self._finish, record, imported, spans, extends))
+        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+
+    async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
+        """Note that a session's source has vanished, or is there again; whether that is news."""
+        owner = checked_owner(who)
+
+        async def work(tx: Writer) -> bool:
+            record = await tx.session(owner, session_id)
+            if record is None or bool(record.session.meta.get("source_gone")) == gone:
+                return False
+            meta = {name: value for name, value in record.session.meta.items() if name != "source_gone"}
+            await self._change(tx, record, "source", meta={**meta, "source_gone": True} if gone else meta)
+            return True
+
+        return await self._store.write(work)
+
+    async def _begin(self, tx: Writer, owner: str, imported: Imported) -> tuple[Record, bool] | None:
+        """The session to fill, made if it is new; None if its owner has deleted it."""
+        record = await tx.session(owner, imported.id)
+        if record is not None:
+            if record.session.source != imported.source:
+                raise InvalidInput(f"session {imported.id!r} does not come from {imported.source}")
+            return record, False
+        if await tx.buried(owner, imported.id):
+            return None
+        session = Session(
+            id=imported.id,
+            revision=1,
+            created_at=imported.created_at,
+            updated_at=imported.updated_at,
+            source=imported.source,
+            parent=imported.parent,
+        )
+        record = await add_session(tx, owner, session, order_at=min(imported.updated_at, self._now()))
+        await tx.put_spans(owner, record.num, ())
+        return record, True
+
+    async def _add(self, old: Record, entries: Sequence[Entry], tx: Writer) -> dict[str, int]:
+        """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
+        record = await required_source(tx, old)
+        grown = await append_entries(tx, record, entries, self._now())
+        kept = replace(record.session, revision=grown.session.revision)
+        await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
+        return {entry.id: seq for seq, entry in enumerate(entries, record.head + 1)}
+
+    async def _finish(self, old: Record, imported: Imported, spans: Spans, extends: bool, tx: Writer) -> bool:
+        """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
+        record = await required_source(tx, old)
+        before = await tx.spans(record.owner, record.num)
+        if extends:
+            spans = algebra.closed((*before, *spans), record.num, record.head)
+        lost = bool(algebra.said_since(_stretches(before), _stretches(spans)))
+        if lost:
+            await self._checkpoint(tx, record, "sync")
+        described = _described(record.session, imported)
+        session = await recounted(tx, record, spans, described)
+        if session == record.session and spans == before:
+            return False
+        await tx.put_spans(record.owner, record.num, spans)
+        order_at = max(min(session.updated_at, self._now()), 0)
+        await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
+        return lost
+
+
+async def required_source(tx: Reader, old: Record) -> Record:
+    """The session as it is now; it may have been deleted meanwhile."""
+    record = await tx.session(old.owner, old.session.id)
+    if record is None or record.num != old.num:
+        raise SessionNotFound(old.session.id)
+    return record
+
+
+async def _placed(
+    record: Record, entries: Sequence[Entry], tx: Reader
+) -> tuple[list[str], dict[str, int], list[Entry]]:
+    """The ids under which the entries are kept, in order; where those are that are stored; and those that are not.
+
+    An id whose entry has changed gets a number behind it.
+    """
+    ids: list[str] = []
+    seqs: dict[str, int] = {}
+    fresh: dict[str, Entry] = {}
+    for entry in entries:
+        name, number = entry.id, 1
+        while (kept := fresh.get(name) or await _stored(tx, record, name, seqs)) not in (
+            None,
+            replace(entry, id=name),
+        ):
+            number += 1
+            name = f"{entry.id}~{number}"
+        if kept is None:
+            fresh[name] = replace(entry, id=name)
+        ids.append(name)
+    return ids, seqs, list(fresh.values())
+
+
+async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> Entry | None:
+    places = await tx.locate(record.owner, [record.num], entry_id) if record.head else []
+    if not places:
+        return None
+    seqs[entry_id] = places[0].seq
+    (payload,) = await tx.payloads(record.owner, [Stretch(record.num, places[0].seq, places[0].seq)])
+    return decode_entry(payload)
+
+
+def _ranges(log: int, seqs: Sequence[int]) -> Spans:
+    """The numbers as spans, runs joined."""
+    out: list[Span] = []
+    for seq in seqs:
+        if out and out[-1].last == seq - 1:
+            out[-1] = out[-1]._replace(last=seq)
+        else:
+            out.append(Span(log, seq, seq))
+    return tuple(out)
+
+
+def _stretches(spans: Iterable[Span]) -> list[Stretch]:
+    return [Stretch(span.log, span.first, span.last or 0) for span in spans]
+
+
+def _described(session: Session, imported: Imported) -> Session:
+    """The session with what its source says of it; what its owner said here wins."""
+    title = checked_title(imported.title)
+    fields: Json = {}
+    if session.title_by != "user" and title is not None and title != session.title:
+        by: TitleBy = "source"
+        fields = titled(session, title, by)
+    given = checked_tags(imported.tags)
+    was = set(session.meta.get(FROM_SOURCE, ()))
+    tags = (set(session.tags) - (was - set(given))) | (set(given) - was)
+    meta = {**session.meta, **checked_meta(imported.meta)}
+    meta.pop("source_gone", None)
+    meta.pop(FROM_SOURCE, None)
+    if given:
+        meta[FROM_SOURCE] = list(given)
+    return replace(
+        session,
+        created_at=imported.created_at,
+        updated_at=imported.updated_at,
+        cwd=session.cwd if imported.cwd is None else normal_cwd(imported.cwd),
+        agent_id=imported.agent_id or session.agent_id,
+        archived=session.archived or imported.archived,
+        tags=tuple(sorted(tags)),
+        meta=meta,
+        **fields,
+    )

@@ -1,0 +1,147 @@
+"""Sessions that are read from another agent's files."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import ReadOnly, SessionNotFound
+from recollect.model import Draft, Entry, Filter, Principal, Text
+from recollect.service import Imported, Sessions
+from tests.homes import Clock
+
+HOUR = 3_600_000
+
+
+def entry(name: str, text: str | None = None, at: int = 5) -> Entry:
+    return Entry(id=name, at=at, role="user", parts=(Text(text=text or f"text of {name}"),))
+
+
+def imported(clock: Clock, **changes: object) -> Imported:
+    fields = {"id": "claude:1", "source": "claude", "created_at": clock() - HOUR, "updated_at": clock() - 5}
+    return Imported(**{**fields, **changes})  # type: ignore[arg-type]  # fields of the struct, by name
+
+
+async def texts(sessions: Sessions, who: Principal, session_id: str = "claude:1") -> list[str]:
+    page = await sessions.history(who, session_id, limit=1000)
+    return [part.text for found in page.entries for part in found.parts if isinstance(part, Text)]
+
+
+async def test_a_session_is_taken_in_with_its_own_times(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal
+) -> None:
+    given = imported(clock, cwd="/home/ann", title="Fix it", tags=("t",), meta={"branch": "main"})
+    taken = await sessions.take_in(ann, given, [entry("a"), entry("b")])
+    assert (taken.created, taken.appended, taken.reshaped) == (True, 2, False)
+    session = await reader.get(ann, "claude:1")
+    assert (session.created_at, session.updated_at) == (given.created_at, given.updated_at)
+    assert (session.title, session.title_by, session.tags, session.cwd) == (
+        "Fix it",
+        "source",
+        ("t",),
+        "/home/ann",
+    )
+    assert session.meta["branch"] == "main"
+    assert session.message_count == 2
+    assert await texts(reader, ann) == ["text of a", "text of b"]
+    assert [hit.session.id for hit in (await reader.search(ann, "text")).hits] == ["claude:1"]
+
+
+async def test_taking_in_the_same_again_changes_nothing(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    given = imported(clock, title="Fix it", tags=("t",))
+    await sessions.take_in(ann, given, [entry("a"), entry("b")])
+    before = await sessions.get(ann, "claude:1")
+    taken = await sessions.take_in(ann, given, [entry("a"), entry("b")])
+    assert (taken.created, taken.appended, taken.reshaped) == (False, 0, False)
+    assert await sessions.get(ann, "claude:1") == before
+
+
+async def test_what_comes_behind_is_appended(sessions: Sessions, clock: Clock, ann: Principal) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    await sessions.take_in(ann, imported(clock), [entry("b"), entry("c")], extends=True)
+    assert await texts(sessions, ann) == ["text of a", "text of b", "text of c"]
+    assert (await sessions.get(ann, "claude:1")).message_count == 3
+    assert await sessions.checkpoints(ann, "claude:1") == []
+
+
+async def test_a_changed_record_takes_the_place_of_its_earlier_form(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a"), entry("b"), entry("c")])
+    taken = await sessions.take_in(ann, imported(clock), [entry("a"), entry("b", "corrected"), entry("c")])
+    assert taken.appended == 1
+    assert await texts(sessions, ann) == ["text of a", "corrected", "text of c"]
+    again = await sessions.take_in(ann, imported(clock), [entry("a"), entry("b", "corrected"), entry("c")])
+    assert again.appended == 0
+
+
+async def test_another_branch_and_a_shrunk_source_leave_a_checkpoint(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a"), entry("b"), entry("c")])
+    taken = await sessions.take_in(ann, imported(clock), [entry("a"), entry("d")])
+    assert taken.reshaped
+    assert await texts(sessions, ann) == ["text of a", "text of d"]
+    (checkpoint,) = await sessions.checkpoints(ann, "claude:1")
+    branch = await sessions.branch(ann, "claude:1", checkpoint.id)
+    assert await texts(sessions, ann, branch.id) == ["text of a", "text of b", "text of c"]
+
+
+async def test_a_long_session_is_taken_in_batch_by_batch(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    many = [entry(f"e{number}") for number in range(2_345)]
+    assert (await sessions.take_in(ann, imported(clock), many)).appended == 2_345
+    page = await sessions.history(ann, "claude:1", limit=10_000)
+    assert [found.id for found in page.entries] == [given.id for given in many]
+    assert (await sessions.doctor()).problems == ()
+
+
+async def test_a_session_deleted_here_is_not_taken_in_again(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    await sessions.delete(ann, "claude:1")
+    assert (await sessions.take_in(ann, imported(clock), [entry("a")])).refused
+    with pytest.raises(SessionNotFound):
+        await sessions.get(ann, "claude:1")
+
+
+async def test_what_its_owner_says_here_wins(sessions: Sessions, clock: Clock, ann: Principal) -> None:
+    await sessions.take_in(ann, imported(clock, title="Theirs", tags=("one", "two")), [entry("a")])
+    await sessions.rename(ann, "claude:1", "Mine")
+    await sessions.tag(ann, "claude:1", add=["own"], remove=["one"])
+    await sessions.take_in(ann, imported(clock, title="Theirs 2", tags=("one", "two", "three")), [entry("a")])
+    session = await sessions.get(ann, "claude:1")
+    assert (session.title, session.tags) == ("Mine", ("own", "three", "two"))
+
+
+async def test_it_cannot_be_written_but_forked(sessions: Sessions, clock: Clock, ann: Principal) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a"), entry("b")])
+    with pytest.raises(ReadOnly):
+        await sessions.append(ann, "claude:1", Draft(role="user"))
+    fork = await sessions.fork(ann, "claude:1")
+    await sessions.append(ann, fork.id, Draft(role="user", parts=(Text(text="more"),)))
+    assert await texts(sessions, ann, fork.id) == ["text of a", "text of b", "more"]
+    assert fork.source is None
+
+
+async def test_a_vanished_source_is_marked_until_it_is_back(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    assert await sessions.mark_source(ann, "claude:1", gone=True)
+    assert not await sessions.mark_source(ann, "claude:1", gone=True)
+    assert (await sessions.get(ann, "claude:1")).meta["source_gone"] is True
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    assert "source_gone" not in (await sessions.get(ann, "claude:1")).meta
+
+
+async def test_imported_sessions_are_listed_by_source(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.create(ann)
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    page = await sessions.find(ann, Filter(source="claude"))
+    assert [session.id for session in page.sessions] == ["claude:1"]
