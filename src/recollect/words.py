@@ -26,8 +26,8 @@ QUERY_TERMS = 32
 SNIPPET_WIDTH = 160
 
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
-_LAST_POSITION = 16_383
-_POSITIONS = 255
+LAST_POSITION = 16_383
+POSITIONS = 255
 
 # A snippet's place is looked for in stretches of so many characters. They overlap by more than a word: one that lies
 # across their border was seen in the stretch before.
@@ -292,7 +292,7 @@ def ts_vector(doc_tokens: Iterable[str]) -> str:
     positions: defaultdict[str, list[str]] = defaultdict(list)
     for position, token in enumerate(doc_tokens, 1):
         of_token = positions[token]
-        if position <= _LAST_POSITION and len(of_token) < _POSITIONS:
+        if position <= LAST_POSITION and len(of_token) < POSITIONS:
             of_token.append(str(position))
     return " ".join(
         f"{_lexeme(token)}:{','.join(at)}" if at else _lexeme(token) for token, at in positions.items()

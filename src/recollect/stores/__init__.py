@@ -22,7 +22,7 @@ def connector(url: str) -> Connect:
     module = STORES.get(scheme) if colon else None
     if module is None:
         raise InvalidInput(
-            f"no store for {url!r}: use sqlite:///path/to/file.db, memory: or postgresql://user@host/database"
+            f"no store for {url!r}: use sqlite:////path/to/file.db, memory: or postgresql://user@host/database"
         )
     try:
         connect: Connect = import_module(module).connect

@@ -14,14 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from recollect import words
-from recollect.words import Term
+from recollect.words import LAST_POSITION, POSITIONS, Term
 
 BLOCKS = {"a": 11, "b": 14, "c": 17, "d": 20}
 """The sizes of blocks, as powers of two; eight make one of the next. As in the function `document_words`."""
-
-# PostgreSQL keeps no position behind this one, and no more than so many of one word.
-LAST_POSITION = 16_383
-POSITIONS = 255
 
 LOOSE = "' loose'"
 """The mark of a document that has lost positions: a phrase in it must be looked for in its text."""

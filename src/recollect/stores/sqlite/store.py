@@ -44,11 +44,11 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore
 
 
 def file_of(url: str) -> Path:
-    """The file that a URL names: `sqlite:///absolute` (more slashes do no harm) or `sqlite:relative`."""
-    path = url.removeprefix("sqlite:")
+    """The file that a URL names: `sqlite:////absolute`, or `sqlite:///relative` to the current folder."""
+    path = url.removeprefix("sqlite:").removeprefix("///")
     path = "/" + path.lstrip("/") if path.startswith("/") else path
     if not path or path.endswith("/"):
-        raise InvalidInput(f"{url!r} names no file: use sqlite:///path/to/file.db")
+        raise InvalidInput(f"{url!r} names no file: use sqlite:///file.db or sqlite:////path/to/file.db")
     return Path(path).expanduser().absolute()
 
 
