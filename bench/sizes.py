@@ -35,7 +35,7 @@ class Sizes:
 
 FULL = Sizes(
     append_rounds=50,
-    append_slice=100,
+    append_slice=200,
     quadratic_slice=20,
     writers=8,
     history=10_000,

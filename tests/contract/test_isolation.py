@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, SessionNotFound
 from recollect.model import Draft, Fact, Filter, Principal
+from recollect.ports import Store
 from recollect.service import Policy, Sessions
 from recollect.stores import connector
+from recollect.words import parse_query
 from tests.contract.outcomes import outcome, plain
 from tests.contract.talk import everything, exported, say, started
 from tests.homes import Clock, Home, counting
@@ -310,6 +312,35 @@ async def test_an_owner_sees_the_same_whether_or_not_others_are_there(
     for who in owners:
         alone = await played(homes(), [who], plan, seed)
         assert plain(alone[who.owner]) == together[who.owner]
+
+
+async def test_a_foreign_session_is_never_forked(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    await rich(sessions, bob, "x")
+    (checkpoint,) = await sessions.checkpoints(bob, "x")
+    for call in (
+        reader.fork(ann, "x"),
+        reader.fork(ann, "x", at="e"),
+        reader.branch(ann, "x", checkpoint.id),
+    ):
+        with pytest.raises(SessionNotFound):
+            await call
+    assert await reader.count(ann) == 0
+    assert await reader.count(bob) == 1
+
+
+async def test_a_search_of_the_store_finds_documents_of_one_owner(
+    store: Store, sessions: Sessions, ann: Principal, bob: Principal
+) -> None:
+    """The service looks at the owner once more; here the store alone is asked."""
+    for who in (ann, bob, ann):
+        await started(sessions, who, "needle", title="needle")
+    for kind, number in ((None, 4), ("user", 2), ("title", 2), ("tool", 0)):
+        for terms in (parse_query("needle").terms, ()):
+            found = await store.read(lambda tx, t=terms, k=kind: tx.matches("ann", t, k, None, 50))  # type: ignore[misc]
+            assert len(found) == number
+    assert await store.read(lambda tx: tx.matches("nobody", (), None, None, 50)) == []
 
 
 async def test_a_cursor_tells_nothing_to_whoever_holds_it(sessions: Sessions, ann: Principal) -> None:

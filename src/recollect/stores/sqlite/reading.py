@@ -52,17 +52,25 @@ PASSES = """
 WALK = f"""
 SELECT s.num, s.order_at, s.id, {PASSES}
 FROM session AS s INDEXED BY %s
-WHERE s.owner = :owner AND %s s.archived = :archived
+WHERE s.owner = :owner AND %s s.archived = :archived AND s.hot = 0
     AND (s.order_at, s.id) < (:order_at, :id) AND s.order_at >= :floor
 ORDER BY s.order_at DESC, s.id DESC LIMIT :examine
 """
 BY_TAG = f"""
 SELECT s.num, d.order_at, d.id, {PASSES}
 FROM tag AS d CROSS JOIN session AS s ON s.num = d.session
-WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived
+WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived AND s.hot = 0
     AND (d.order_at, d.id) < (:order_at, :id) AND d.order_at >= :floor
 ORDER BY d.order_at DESC, d.id DESC LIMIT :examine
 """
+HOT = f"""
+SELECT s.num, s.active_at, s.id, {PASSES}
+FROM session AS s INDEXED BY session_hot
+WHERE s.owner = :owner AND s.hot = 1 AND (:archived IS NULL OR s.archived = :archived)
+    AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
+ORDER BY s.active_at DESC, s.id DESC
+"""
+"""The sessions that lately grew are few, and not yet where the indexes would look for them."""
 # The first filter of these that is given drives the walk: its index is in the order of lists.
 DRIVERS = {
     "tag": BY_TAG,
@@ -82,7 +90,7 @@ COUNT = f"""
 SELECT count(*) FROM session AS s
 WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PASSES}
 """
-AHEAD = "SELECT 1 FROM session WHERE owner = ? AND order_at < max(updated_at, created_at) LIMIT 1"
+AHEAD = "SELECT 1 FROM session WHERE owner = ? AND active_at < max(updated_at, created_at) LIMIT 1"
 TITLED = f"SELECT {COLUMNS} FROM session WHERE title_number = ? AND owner = ?"
 
 SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
@@ -192,6 +200,7 @@ class Reading:
         walk = DRIVERS[_driver(given)]
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
         rows = [self._walk(walk, bound | {"archived": value}) for value in archived]
+        rows.append(self._walk(HOT, bound))
         return self._take(owner, heapq.merge(*rows, key=_order, reverse=True), limit, examine)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:

@@ -15,7 +15,7 @@ Columns = tuple[Any, ...]
 MICROS = 1_000_000
 
 STORED = (
-    "id", "revision", "created_at", "updated_at", "order_at", "cwd", "directories", "title", "title_by",
+    "id", "revision", "created_at", "updated_at", "active_at", "cwd", "directories", "title", "title_by",
     "earlier_titles", "tags", "status", "archived", "pinned", "key", "agent_id", "channel", "identity",
     "message_count", "token_count", "error_count", "cost", "bytes", "last_compaction", "parent", "parent_entry",
     "source", "read_at", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes",

@@ -19,22 +19,30 @@ from recollect.stores.sqlite.reading import Reading, position
 from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
 from recollect.stores.sqlite.writer import Numbers
 
+MANY_HOT = 32
+
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
-INSERT INTO session (owner, change, change_kind, title_number, title_words, {", ".join(STORED)})
-VALUES ({", ".join("?" * (5 + len(STORED)))})
+INSERT INTO session (owner, order_at, hot, change, change_kind, title_number, title_words, {", ".join(STORED)})
+VALUES (?, ?, 0, {", ".join("?" * (4 + len(STORED)))})
 """
 REWRITE = f"""
-UPDATE session SET change = ?, change_kind = ?, {", ".join(f"{name} = ?" for name in STORED)} WHERE num = ?
+UPDATE session SET order_at = ?, hot = 0, change = ?, change_kind = ?, {", ".join(f"{name} = ?" for name in STORED)}
+WHERE num = ?
 """
 # Names only what an append moves: SQLite touches the indexes of every column that is named.
 ADVANCE = """
 UPDATE session SET
-    change = ?, change_kind = 'append', revision = ?, updated_at = ?, order_at = ?, message_count = ?,
+    change = ?, change_kind = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
     token_count = ?, error_count = ?, cost = ?, bytes = ?,
     head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?
 WHERE num = ?
 """
+# Only a session that is not hot yet touches the index of hot ones.
+HEAT = "UPDATE session SET hot = 1 WHERE num = ? AND hot = 0 AND order_at <> active_at"
+HOT = "SELECT num FROM session INDEXED BY session_hot WHERE owner = ? AND hot = 1"
+COOL_TAGS = "UPDATE tag SET order_at = (SELECT active_at FROM session WHERE num = ?1) WHERE session = ?1"
+COOL = "UPDATE session SET order_at = active_at, hot = 0 WHERE num = ?"
 MARK_CHANGE = "UPDATE session SET change = ?, change_kind = ? WHERE num = ?"
 OLD_TITLE = "SELECT title_number, title_words FROM session WHERE num = ?"
 NEW_TITLE = "UPDATE session SET title_number = ?, title_words = ? WHERE num = ?"
@@ -45,7 +53,6 @@ PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
 
 ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
 DROP_TAGS = "DELETE FROM tag WHERE session = ?"
-MOVE_TAGS = "UPDATE tag SET order_at = ? WHERE session = ?"
 
 ADD_ENTRY = """
 INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -119,7 +126,7 @@ class Writing(Reading):
         text = title_words(record.session)
         title = (self._numbers.next_document(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
-        self._db.execute(INSERT, (owner, change, "create", *title, *columns_of(record)))
+        self._db.execute(INSERT, (owner, record.order_at, change, "create", *title, *columns_of(record)))
         made = replace(record, num=self._db.last_insert_rowid(), change=change)
         self._put_tags(owner, made)
         return made
@@ -127,7 +134,7 @@ class Writing(Reading):
     async def rewrite(self, record: Record, kind: str) -> Record:
         owner = self._known_owner(record.owner)
         change = self._numbers.next_change(owner)
-        self._db.execute(REWRITE, (change, kind, *columns_of(record), record.num))
+        self._db.execute(REWRITE, (record.order_at, change, kind, *columns_of(record), record.num))
         self._db.execute(DROP_TAGS, (record.num,))
         self._put_tags(owner, record)
         self._put_title(record)
@@ -158,8 +165,9 @@ class Writing(Reading):
                 micros(s.cost), s.bytes, record.head, *record.totals, record.num,
             ),
         )  # fmt: skip
-        if s.tags:
-            self._db.execute(MOVE_TAGS, (record.order_at, record.num))
+        self._db.execute(HEAT, (record.num,))
+        if self._db.changes():
+            self._cool_some(owner)
         return replace(record, change=change)
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
@@ -250,6 +258,13 @@ class Writing(Reading):
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._db.execute(DROP_RAW_COPIES, (num,))
         self._db.execute(DROP_RAW_BLOBS)
+
+    def _cool_some(self, owner: int) -> None:
+        """When many sessions are hot, let the indexes of lists follow."""
+        hot = fetch(self._db, HOT, (owner,))
+        if len(hot) > MANY_HOT:
+            self._db.executemany(COOL_TAGS, hot)
+            self._db.executemany(COOL, hot)
 
     def _known_owner(self, owner: str) -> int:
         if not self._owner(owner):

@@ -19,6 +19,8 @@ CREATE TABLE owner (
 
 -- `num` is the session's number and that of its own log: AUTOINCREMENT never gives one twice.
 -- head and log_* describe the session's own log; change is the number of the session's newest change.
+-- Lists are ordered by active_at. An append moves only that and marks the session as hot; order_at, which the indexes
+-- of lists hold, follows when many sessions are hot: an append then writes half as many pages.
 CREATE TABLE session (
     num             INTEGER PRIMARY KEY AUTOINCREMENT,
     owner           INTEGER NOT NULL,
@@ -26,7 +28,9 @@ CREATE TABLE session (
     revision        INTEGER NOT NULL,
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
+    active_at       INTEGER NOT NULL,
     order_at        INTEGER NOT NULL,
+    hot             INTEGER NOT NULL,
     cwd             BLOB,
     directories     BLOB,
     title           BLOB,
@@ -74,7 +78,8 @@ CREATE INDEX session_channel ON session (owner, channel, archived, order_at, id)
 CREATE INDEX session_source ON session (owner, source, archived, order_at, id) WHERE source IS NOT NULL;
 CREATE INDEX session_status ON session (owner, status, archived, order_at, id) WHERE status <> 'idle';
 CREATE INDEX session_pinned ON session (owner, archived, order_at, id) WHERE pinned = 1;
-CREATE INDEX session_ahead ON session (owner) WHERE order_at < max(updated_at, created_at);
+CREATE INDEX session_hot ON session (owner) WHERE hot = 1;
+CREATE INDEX session_ahead ON session (owner) WHERE active_at < max(updated_at, created_at);
 CREATE INDEX session_change ON session (owner, change);
 CREATE INDEX session_title ON session (title_number) WHERE title_number IS NOT NULL;
 

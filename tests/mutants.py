@@ -1,0 +1,353 @@
+"""Break the code on purpose and see the tests notice: `python -m tests.mutants [--only NAME]`.
+
+Each breakage is put into a copy of the sources in a temporary folder, and the test that guards against it must fail
+there. Before that, all these tests must pass on a copy that is whole. The exit code is 1 if a breakage goes unnoticed
+or its text is no longer in the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path("src/recollect")
+COPIED = ("src", "tests", "pyproject.toml")
+PATIENCE = 300
+
+
+class Mutant(NamedTuple):
+    """A breakage: what is changed in which file, and the test that must notice."""
+
+    name: str
+    file: str
+    changes: tuple[tuple[str, str], ...]
+    test: str
+
+
+def _mutant(name: str, file: str, old: str, new: str, test: str) -> Mutant:
+    return Mutant(name, file, ((old, new),), test)
+
+
+CONTRACT = "tests/contract/test_"
+MUTANTS = (
+    _mutant(
+        "list-without-owner-sqlite",
+        "stores/sqlite/reading.py",
+        "WHERE s.owner = :owner AND %s s.archived = :archived",
+        "WHERE s.owner IN (SELECT num FROM owner) AND %s s.archived = :archived",
+        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
+    ),
+    _mutant(
+        "list-without-owner-postgres",
+        "stores/postgres/listing.py",
+        "WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}",
+        "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
+        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
+    ),
+    _mutant(
+        "search-without-owner-sqlite",
+        "stores/sqlite/reading.py",
+        "WHERE e.number = j.value AND e.owner = :owner",
+        "WHERE e.number = j.value AND e.owner <> 0",
+        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[sqlite]",
+    ),
+    _mutant(
+        "search-index-without-owner-sqlite",
+        "stores/sqlite/index.py",
+        """own = f'own:("o{owner}"' + (f' AND "k{kind}")' if kind else ")")""",
+        """own = f'own:("o" *' + (f' AND "k{kind}")' if kind else ")")""",
+        f"{CONTRACT}isolation.py::test_an_owner_sees_the_same_whether_or_not_others_are_there[sqlite-2]",
+    ),
+    Mutant(
+        "search-without-owner-postgres",
+        "stores/postgres/searching.py",
+        (("WHERE owner = %(owner)s AND number", "WHERE owner <> '' AND number"),),
+        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[postgres]",
+    ),
+    _mutant(
+        "fork-without-owner-postgres",
+        "stores/postgres/writing.py",
+        'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
+        "LOCKED_BY_ID = BY_ID.replace('owner = %s', \"%s <> ''\") + ' FOR UPDATE'",
+        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
+    ),
+    _mutant(
+        "fork-without-owner-sqlite",
+        "stores/sqlite/reading.py",
+        'SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"',
+        'SESSION = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND id = ?"',
+        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[sqlite-same connection]",
+    ),
+    _mutant(
+        "foreign-unlike-missing",
+        "stores/sqlite/reading.py",
+        "        return record_of(owner, rows[0]) if rows else None\n",
+        "        if not rows and fetch(self._db, 'SELECT 1 FROM session WHERE id = ?', (value,)):\n"
+        "            raise StoreDamaged('not yours')\n"
+        "        return record_of(owner, rows[0]) if rows else None\n",
+        f"{CONTRACT}isolation.py::test_foreign_is_answered_exactly_like_missing[sqlite-same connection-valid]",
+    ),
+    _mutant(
+        "deferred-begin",
+        "stores/sqlite/writer.py",
+        'self._db.execute("BEGIN IMMEDIATE")',
+        'self._db.execute("BEGIN DEFERRED")',
+        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[sqlite]",
+    ),
+    _mutant(
+        "no-row-lock",
+        "stores/postgres/writing.py",
+        'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
+        "LOCKED_BY_ID = BY_ID",
+        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[postgres]",
+    ),
+    _mutant(
+        "fork-cut-off-by-one",
+        "spans.py",
+        "return (*spans[:index], span._replace(last=place.seq))",
+        "return (*spans[:index], span._replace(last=place.seq - 1))",
+        f"{CONTRACT}forking.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
+    ),
+    _mutant(
+        "delete-takes-shared-entries-sqlite",
+        "stores/sqlite/writing.py",
+        "AND NOT EXISTS (\n        SELECT 1 FROM span AS p\n        WHERE p.log = ?1 AND",
+        "AND NOT EXISTS (\n        SELECT 1 FROM span AS p\n        WHERE p.log = ?1 AND p.session = ?1 AND",
+        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
+    ),
+    _mutant(
+        "delete-takes-shared-entries-postgres",
+        "stores/postgres/removing.py",
+        "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
+        "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
+        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
+    ),
+    _mutant(
+        "index-row-left-after-delete-sqlite",
+        "stores/sqlite/writing.py",
+        "            self._unindex([number for _, number in rows])\n",
+        "",
+        "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[delete]",
+    ),
+    _mutant(
+        "index-row-left-after-delete-postgres",
+        "stores/postgres/removing.py",
+        '    "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",\n',
+        "",
+        f"{CONTRACT}work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
+    ),
+    _mutant(
+        "index-row-left-after-erase-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])\n",
+        "",
+        "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[erase]",
+    ),
+    _mutant(
+        "index-row-left-after-erase-postgres",
+        "stores/postgres/writing.py",
+        "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE",
+        "UPDATE entry SET payload = %b WHERE",
+        f"{CONTRACT}searching.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
+    ),
+    _mutant(
+        "cursor-signature-ignored",
+        "cursors.py",
+        "if not hmac.compare_digest(mac, _mac(secret, owner, question, body)):",
+        "if len(mac) != MAC_BYTES:",
+        f"{CONTRACT}bad_input.py::test_a_cursor_with_any_character_changed_is_refused[memory]",
+    ),
+    _mutant(
+        "cursor-owner-ignored",
+        "cursors.py",
+        "about = encode([owner, question])",
+        "about = encode([question])",
+        f"{CONTRACT}bad_input.py::"
+        "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
+    ),
+    _mutant(
+        "cursor-filter-ignored",
+        "service/catalogue.py",
+        '["find", given]',
+        '["find"]',
+        f"{CONTRACT}bad_input.py::"
+        "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
+    ),
+    _mutant(
+        "cursor-readable",
+        "cursors.py",
+        'mask = hashlib.shake_256(b"cursor" + secret + mac).digest(len(data))',
+        "mask = bytes(len(data))",
+        f"{CONTRACT}isolation.py::test_a_cursor_tells_nothing_to_whoever_holds_it[memory]",
+    ),
+    _mutant(
+        "rename-keeps-revision",
+        "service/core.py",
+        "session = replace(record.session, revision=record.session.revision + 1, **fields)",
+        "session = replace(record.session, revision=record.session.revision + (kind != 'rename'), **fields)",
+        f"{CONTRACT}catalogue.py::test_a_rename_is_kept_with_the_titles_before_it[memory-same connection]",
+    ),
+    _mutant(
+        "fence-ignored",
+        "service/core.py",
+        "if fence is not None and (held is None or not active or held.fence != fence):",
+        "if fence is not None and (held is None or not active):",
+        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+    ),
+    _mutant(
+        "expiry-ignored",
+        "service/core.py",
+        "active = held is not None and held.expires_at > now",
+        "active = held is not None",
+        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+    ),
+    _mutant(
+        "idempotency-payload-ignored",
+        "service/catalogue.py",
+        "            if memo.digest != digest:\n",
+        "            if not memo.digest:\n",
+        f"{CONTRACT}history.py::test_an_idempotency_key_with_another_payload_is_a_conflict[memory]",
+    ),
+    Mutant(
+        "acknowledged-before-commit",
+        "stores/sqlite/writer.py",
+        (
+            ("QUICK_SECONDS = 0.001", "QUICK_SECONDS = -1.0"),
+            (
+                "            began = time.perf_counter()\n",
+                "            self._answer(done)\n            time.sleep(0.05)\n            began = time.perf_counter()\n",
+            ),
+        ),
+        f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
+    ),
+    _mutant(
+        "restore-drops-the-second-compaction",
+        "service/forking.py",
+        "now = (await load_lists(tx, record)).conversation()",
+        "now = (await load_lists(tx, record)).context()",
+        f"{CONTRACT}forking.py::"
+        "test_a_restore_after_two_compactions_drops_nothing_that_was_said[memory-same connection]",
+    ),
+    _mutant(
+        "migration-recorded-outside-its-transaction-sqlite",
+        "stores/sqlite/migrate.py",
+        "            db.execute(step.sql)\n            db.execute(RECORD",
+        '            db.execute(step.sql)\n            db.execute("COMMIT")\n'
+        '            db.execute("BEGIN IMMEDIATE")\n            db.execute(RECORD',
+        "tests/stores/test_sqlite.py::test_a_migration_and_its_record_are_one_transaction",
+    ),
+    _mutant(
+        "migration-recorded-outside-its-transaction-postgres",
+        "stores/postgres/migrate.py",
+        "            await connection.execute(missing[0].statements)\n",
+        "            await connection.execute(missing[0].statements)\n"
+        '            await connection.execute("COMMIT")\n            await connection.execute("BEGIN")\n',
+        "tests/stores/test_postgres.py::test_a_migration_that_fails_leaves_nothing_of_itself",
+    ),
+    _mutant(
+        "walk-forgets-what-changed-meanwhile",
+        "service/catalogue.py",
+        "        if below is None or await tx.newest(owner) == walk.since:\n",
+        "        if True:\n",
+        f"{CONTRACT}listing.py::"
+        "test_a_session_that_is_touched_again_and_again_does_not_hide_the_others[memory]",
+    ),
+    _mutant(
+        "foreign-validated-first",
+        "service/history.py",
+        "            record = await required(tx, who, session_id)\n            checked_limit(limit, HISTORY_PAGE)\n",
+        "            checked_limit(limit, HISTORY_PAGE)\n            record = await required(tx, who, session_id)\n",
+        f"{CONTRACT}isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
+    ),
+    _mutant(
+        "user-s-title-replaced",
+        "service/history.py",
+        "        if record.session.title is not None:\n            return\n",
+        "",
+        f"{CONTRACT}catalogue.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
+    ),
+    _mutant(
+        "pinned-not-spared",
+        "service/retention.py",
+        "return session.pinned or recently or",
+        "return recently or",
+        f"{CONTRACT}retention.py::"
+        "test_pinned_leased_and_recently_read_sessions_are_spared[memory-same connection]",
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--only", metavar="NAME", help="try one breakage alone")
+    only = parser.parse_args().only
+    chosen = [mutant for mutant in MUTANTS if only in (None, mutant.name)]
+    if not chosen:
+        print(f"no breakage is called {only}; there are: {', '.join(each.name for each in MUTANTS)}")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="recollect-mutants-") as folder:
+        copy = Path(folder)
+        _copy_sources(copy)
+        print(f"{len(chosen)} breakages; first the tests on sources that are whole …", flush=True)
+        whole = _run(copy, sorted({mutant.test for mutant in chosen}))
+        if whole.returncode != 0:
+            print(f"{whole.stdout}\nthe tests fail without any breakage")
+            return 1
+        verdicts = [(mutant, _try(copy, mutant)) for mutant in chosen]
+    survivors = [mutant.name for mutant, verdict in verdicts if verdict != "noticed"]
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed", *survivors, sep="\n  ")
+    return 1 if survivors else 0
+
+
+def _copy_sources(copy: Path) -> None:
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+
+
+def _try(copy: Path, mutant: Mutant) -> str:
+    """Break the copy, run the test, mend the copy."""
+    file = copy / PACKAGE / mutant.file
+    whole = file.read_text(encoding="utf-8")
+    began = time.monotonic()
+    verdict = "does not apply"
+    if all(old in whole for old, _ in mutant.changes):
+        broken = whole
+        for old, new in mutant.changes:
+            broken = broken.replace(old, new)
+        file.write_text(broken, encoding="utf-8")
+        verdict = _judged(_run(copy, [mutant.test]))
+        file.write_text(whole, encoding="utf-8")
+    print(f"{verdict:15}  {mutant.name:55}  {time.monotonic() - began:5.1f} s  {mutant.test}", flush=True)
+    return verdict
+
+
+def _judged(ran: subprocess.CompletedProcess[str]) -> str:
+    """pytest's exit code 1 means that a test failed; any other is no verdict about the test."""
+    return {0: "SURVIVED", 1: "noticed"}.get(ran.returncode, "NOT RUN")
+
+
+def _run(copy: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Run tests of the copy on the sources of the copy."""
+    # No bytecode: a file that changes twice within a second could be taken for the one before.
+    environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
