@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from recollect.model import ROLES, STATUSES, Draft, Fact, Filter, Principal, Text, ToolResult, Usage
 from recollect.service import Policy, Sessions
 from tests.contract.talk import exported, hits, say, walk
-from tests.contract.worlds import Worlds
+from tests.contract.worlds import Ask, Worlds
 from tests.homes import MemoryHome, PostgresHome, SqliteHome
 
 STEPS = int(os.environ.get("RECOLLECT_TEST_STEPS", "5000"))
@@ -186,15 +186,14 @@ class Agreement(RuleBasedStateMachine):
     @rule(pick=a_pick, on=st.booleans(), status=st.sampled_from(STATUSES), which=st.integers(0, 4))
     def edit(self, pick: int, on: bool, status: Any, which: int) -> None:
         session_id = self.session(pick)
-        self.worlds.agree(
-            lambda s: [
-                lambda: s.archive(self.who, session_id, archived=on),
-                lambda: s.pin(self.who, session_id, pinned=on),
-                lambda: s.set_status(self.who, session_id, status),
-                lambda: s.set_meta(self.who, session_id, {"m": None, "n": {"on": on}}),
-                lambda: s.move(self.who, session_id, "/b"),
-            ][which]()
-        )
+        calls: list[Ask] = [
+            lambda s: s.archive(self.who, session_id, archived=on),
+            lambda s: s.pin(self.who, session_id, pinned=on),
+            lambda s: s.set_status(self.who, session_id, status),
+            lambda s: s.set_meta(self.who, session_id, {"m": None, "n": {"on": on}}),
+            lambda s: s.move(self.who, session_id, "/b"),
+        ]
+        self.worlds.agree(calls[which])
 
     @rule(old=st.sampled_from(FOLDERS), new=st.sampled_from(FOLDERS))
     def move_folder(self, old: str, new: str) -> None:
@@ -271,13 +270,12 @@ class Agreement(RuleBasedStateMachine):
     def lease(self, pick: int, which: int) -> None:
         session_id = self.session(pick)
         fence = self.fences.get((self.who, session_id), 1)
-        lease = self.worlds.agree(
-            lambda s: [
-                lambda: s.lease(self.who, session_id, "h", ttl_ms=30_000),
-                lambda: s.renew(self.who, session_id, fence, ttl_ms=30_000),
-                lambda: s.release(self.who, session_id, fence),
-            ][which]()
-        )
+        calls: list[Ask] = [
+            lambda s: s.lease(self.who, session_id, "h", ttl_ms=30_000),
+            lambda s: s.renew(self.who, session_id, fence, ttl_ms=30_000),
+            lambda s: s.release(self.who, session_id, fence),
+        ]
+        lease = self.worlds.agree(calls[which])
         if which == 0 and not isinstance(lease, tuple):
             self.fences[self.who, session_id] = lease.fence
         self.worlds.agree(lambda s: s.leased(self.who, session_id))
@@ -406,7 +404,7 @@ def worlds(tmp_path: Path, postgres_database: PostgresHome) -> Iterator[Worlds]:
 def test_all_stores_agree_whatever_is_done(worlds: Worlds) -> None:
     Agreement.worlds = worlds
     Agreement.steps = 0
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Agreement,
         settings=settings(
             # Some examples are shorter than they may be.

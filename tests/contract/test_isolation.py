@@ -78,9 +78,14 @@ INVALID: dict[str, Call] = {
 
 OWN_ONLY = {
     *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
-    *("move_folder", "import_session"),
+    *("move_folder", "import_session", "take_in"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
+
+SILENT: dict[str, Call] = {
+    "mark_source": lambda s, who, x: s.mark_source(who, x, gone=True),
+}
+"""Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
 WHOLE_STORE = {"about", "backup", "doctor", "collect"}
 """Care of the store itself: no principal, and no content in the answer."""
@@ -93,7 +98,7 @@ def public_methods() -> dict[str, Any]:
 
 
 def test_every_public_method_has_a_ruling() -> None:
-    assert set(public_methods()) == {*BY_ID, *OWN_ONLY, *WHOLE_STORE}
+    assert set(public_methods()) == {*BY_ID, *SILENT, *OWN_ONLY, *WHOLE_STORE}
 
 
 def test_every_method_that_names_a_session_is_among_those_that_are_tried() -> None:
@@ -103,7 +108,7 @@ def test_every_method_that_names_a_session_is_among_those_that_are_tried() -> No
         if "session_id" in inspect.signature(method).parameters
     }
     # `create` makes one of this id, `watch` listens to it: neither tells whether another owner has it.
-    assert named - {"create", "watch"} <= set(BY_ID)
+    assert named - {"create", "watch"} <= {*BY_ID, *SILENT}
 
 
 def test_every_method_takes_a_principal_but_those_that_care_for_the_store() -> None:
@@ -144,6 +149,16 @@ async def test_foreign_is_answered_exactly_like_missing(
     assert foreign == missing
     assert {error[1] for error in missing.values()} <= {"session_not_found", "invalid_input", "invalid_cwd"}
     assert await everything(reader, ann) == mine
+    assert await everything(reader, bob) == theirs
+
+
+async def test_methods_that_raise_no_error_answer_the_same_for_foreign_as_for_missing(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    missing = {name: await call(reader, ann, "x") for name, call in SILENT.items()}
+    await rich(sessions, bob, "x")
+    theirs = await everything(reader, bob)
+    assert {name: await call(reader, ann, "x") for name, call in SILENT.items()} == missing
     assert await everything(reader, bob) == theirs
 
 

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -86,12 +86,13 @@ class Shell:
         assert done.code == 0, done
         return done
 
+    @contextlib.contextmanager
     def start(
         self, *arguments: str, env: Mapping[str, str] | None = None, umask: int = -1
-    ) -> subprocess.Popen[bytes]:
-        """Start the program with pipes around it."""
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Start the program with pipes around it; whatever happens, it does not outlive the test."""
         pipe = subprocess.PIPE
-        return subprocess.Popen(
+        with subprocess.Popen(
             (*PROGRAM, *arguments),
             env=self.environment(env),
             cwd=self.folder,
@@ -99,7 +100,12 @@ class Shell:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-        )
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
 
     def run(
         self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, umask: int = -1
@@ -133,9 +139,13 @@ class Shell:
                 start_new_session=True,
                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             )
-            undo.callback(process.wait, LIMIT_SECONDS)
             os.close(slave)
-            seen = _converse(master, list(answers))
+            try:
+                seen = _converse(master, list(answers))
+                process.wait(LIMIT_SECONDS)
+            finally:
+                process.kill()
+                process.wait()
         return Done(process.returncode, seen.decode().replace("\r\n", "\n"))
 
 

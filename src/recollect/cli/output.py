@@ -8,9 +8,8 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 if TYPE_CHECKING:
@@ -54,6 +53,12 @@ def json_text(value: Any) -> str:
     return json.dumps(_plain(value))
 
 
+def _write(line: str, stream: IO[str]) -> None:
+    """Not by click, which would write past the progress bar and into it."""
+    stream.write(f"{line}\n")
+    stream.flush()
+
+
 def _escape(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1]
 
@@ -77,23 +82,23 @@ class Output:
 
     def document(self, value: Any) -> None:
         """Print a value as one line of JSON."""
-        click.echo(json_text(value))
+        _write(json_text(value), sys.stdout)
 
     def line(self, text: str) -> None:
         """Print one line."""
-        click.echo(clean(text))
+        _write(clean(text), sys.stdout)
 
     def row(self, *fields: object) -> None:
         """Print fields separated by tabs; what is not known is an empty field."""
-        click.echo("\t".join("" if field is None else clean(str(field)) for field in fields))
+        _write("\t".join("" if field is None else clean(str(field)) for field in fields), sys.stdout)
 
     def text(self, text: str) -> None:
         """Print lines."""
-        click.echo(clean_lines(text))
+        _write(clean_lines(text), sys.stdout)
 
     def note(self, text: str) -> None:
         """Say something beside the output, on stderr."""
-        click.echo(clean(text), err=True)
+        _write(clean(text), sys.stderr)
 
     @cached_property
     def console(self) -> Console:

@@ -100,10 +100,13 @@ class Exporting(Catalogue):
             if not new_id and await tx.session(owner, session.id) is not None:
                 raise AlreadyExists(f"there is a session {session.id!r} already; import it under a new id")
             now = self._now()
-            record = await add_session(tx, owner, session, order_at=min(session.updated_at, now))
+            # The title comes last, as in an append: it is the newest document of the session.
+            bare = replace(session, title=None, title_by=None, earlier_titles=())
+            record = await add_session(tx, owner, bare, order_at=min(session.updated_at, now))
             if rows:
                 record = replace(record, head=len(rows), totals=rows[-1].totals)
                 record = await tx.extend(record, rows)
+            record = await tx.rewrite(replace(record, session=session), "import")
             await self._put_lists(tx, record, head, rest)
             await self._put_facts(tx, record, rest, new_id=new_id)
             return record.session

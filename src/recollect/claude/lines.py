@@ -1,0 +1,204 @@
+"""From bytes to intact records. Whatever happened to a transcript, what is whole in it is read, and the rest counted."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+BLOCK = 1 << 20
+"""How much of a file is looked at in one piece."""
+RECORD_LIMIT = 128 << 20
+"""A longer line is no record: it is passed over, so that no file can fill the memory."""
+EFFORT = 64 << 20
+"""How many characters of one broken line are read in vain, at most, in search of whole records."""
+
+_BOM = b"\xef\xbb\xbf"
+_NULS = re.compile(rb"\0+")
+_LINE = re.compile(rb"[^\n]+")
+# A NUL is never part of a record. As a line end it parts what is before it from what is after, at the same offsets.
+_NUL_TO_NEWLINE = bytes.maketrans(b"\0", b"\n")
+# Inside of strings the quote would be escaped, so this is an object's beginning; whose, is seen at its end.
+_BEGINNING = re.compile(r'\{\s*"')
+_BLANK = " \t\r"
+# What it costs to find out that something is nested too deeply.
+_DEEP = 100_000
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was wrong with a transcript, counted; false if nothing was.
+
+    `unreadable` lines held no whole record; `torn_tail` is the last line if it broke off, as one that is being
+    written does; `spliced` lines held something beside or instead of one record, and their whole records were read;
+    `nul_runs` stand where a crash lost blocks of the file; `bad_utf8` records were read with U+FFFD for the bad
+    bytes; `overlong` lines were passed over.
+    """
+
+    unreadable: int = 0
+    torn_tail: int = 0
+    spliced: int = 0
+    nul_runs: int = 0
+    bad_utf8: int = 0
+    byte_order_marks: int = 0
+    overlong: int = 0
+
+    def __bool__(self) -> bool:
+        return any(msgspec.structs.astuple(self))
+
+    def __add__(self, other: Damage) -> Damage:
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Damage(**dict(zip(self.__struct_fields__, (a + b for a, b in pairs), strict=True)))
+
+
+UNHARMED = Damage()
+
+
+class _Object(msgspec.Struct):
+    """Any JSON object: decoding to it checks the syntax and keeps nothing."""
+
+
+_object = msgspec.json.Decoder(_Object)
+_json = json.JSONDecoder()
+
+
+def read_records(data: bytes) -> tuple[list[bytes], Damage]:
+    """The intact records of a transcript, each the bytes of one JSON object, in order; and what was wrong with it."""
+    if b"\0" not in data:
+        try:
+            _object.decode_lines(data)
+        except (ValueError, RecursionError):  # among them every error of msgspec's
+            pass
+        else:
+            records = [line for line in data.split(b"\n") if line and not line.isspace()]
+            return records, Damage(bad_utf8=count_bad_utf8(data))
+    found = [read_line(line, tail) for _, line, tail in split(data)]
+    records = [record for line, _ in found for record in line]
+    damage = sum((damage for _, damage in found), Damage(nul_runs=count_nul_runs(data)))
+    return records, damage
+
+
+def split(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
+    """The lines that are not blank: offset, bytes, and whether it is the last one and has no line end."""
+    if b"\0" in data:
+        data = data.translate(_NUL_TO_NEWLINE)
+    for found in _LINE.finditer(data):
+        line = found.group()
+        if not line.isspace():
+            yield found.start(), line, found.end() == len(data)
+
+
+def read_line(line: bytes, tail: bool = False) -> tuple[list[bytes], Damage]:
+    """The intact records in one line: itself, as a rule. `tail`: nothing follows, so it may still be in the writing."""
+    marks = line.startswith(_BOM)
+    record = line.removeprefix(_BOM) if marks else line
+    if is_object(record):
+        return [record], Damage(byte_order_marks=marks, bad_utf8=count_bad_utf8(record))
+    pieces = _pieces(record)
+    if not pieces:
+        return [], Damage(unreadable=not tail, torn_tail=tail, byte_order_marks=marks)
+    bad = sum(map(count_bad_utf8, pieces))
+    return pieces, Damage(spliced=1, byte_order_marks=marks, bad_utf8=bad)
+
+
+def is_object(record: bytes) -> bool:
+    """Whether these bytes are one JSON object, as the standard library reads it: lone surrogates and NaN included."""
+    try:
+        _object.decode(record)
+    except (ValueError, RecursionError):
+        try:
+            return isinstance(json.loads(record.decode("latin-1")), dict)
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def decode(record: bytes) -> object:
+    """The value of a piece of JSON; bad UTF-8 is replaced, what only the standard library reads is left to it."""
+    try:
+        return msgspec.json.decode(record)
+    except (ValueError, RecursionError):
+        return json.loads(record.decode("utf-8", "replace"))
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    """The whole records in a line that several writers, or a crash, made of more than one.
+
+    A record counts only if it has a type and the line ends with it or another begins at once: an object in the middle
+    of a torn record is followed by something else.
+    """
+    # One character for each byte: the syntax is ASCII, and offsets stay those of the bytes.
+    text = line.decode("latin-1").rstrip(_BLANK)
+    pieces, place, effort = [], 0, 0
+    while effort < EFFORT and (begun := _BEGINNING.search(text, place)):
+        start = begun.start()
+        try:
+            value, place = _json.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            effort += error.pos - start
+            place = start + 1
+        except (ValueError, RecursionError):
+            effort += _DEEP
+            place = start + 1
+        else:
+            if "type" in value and (place == len(text) or text[place] == "{"):
+                pieces.append(line[start:place])
+    return pieces
+
+
+def count_bad_utf8(data: bytes) -> int:
+    """How many lines of `data` are not UTF-8."""
+    if data.isascii() or _is_utf8(data):
+        return 0
+    return sum(not line.isascii() and not _is_utf8(line) for line in data.split(b"\n"))
+
+
+def _is_utf8(data: bytes) -> bool:
+    # In blocks: as text the whole could take four times its size.
+    reader = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), BLOCK):
+            reader.decode(data[start : start + BLOCK])
+        reader.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def count_nul_runs(data: bytes) -> int:
+    """How many runs of NUL bytes there are."""
+    return sum(1 for _ in _NULS.finditer(data)) if b"\0" in data else 0
+
+
+def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """A file from `start` in pieces that end with a line, each with its offset; the last may end without one.
+
+    NULs come as line ends. What is kept in memory at one time is a block, or the longest line up to `RECORD_LIMIT`.
+    """
+    offset, rest = start, b""
+    while piece := os.pread(descriptor, max(BLOCK, len(rest)), offset + len(rest)):
+        if b"\0" in piece:
+            piece = piece.translate(_NUL_TO_NEWLINE)
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield offset, rest + piece[:end]
+            offset, rest = offset + len(rest) + end, piece[end:]
+        else:
+            rest += piece
+        if len(rest) > RECORD_LIMIT:
+            offset, rest = _line_end(descriptor, offset + len(rest)), b""
+    if rest:
+        yield offset, rest
+
+
+def _line_end(descriptor: int, offset: int) -> int:
+    """Where the line that goes on at `offset` ends."""
+    while piece := os.pread(descriptor, BLOCK, offset):
+        end = piece.find(b"\n") + 1
+        if end:
+            return offset + end
+        offset += len(piece)
+    return offset

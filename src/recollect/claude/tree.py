@@ -1,0 +1,217 @@
+"""Which links of a transcript are the conversation.
+
+A transcript is a tree. The conversation is the way from the root to one leaf, plus what the way misses: messages that
+a compaction kept, and calls of tools that ran side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from recollect.claude.chain import KINDS, NOTHING, Link, is_aside, is_spoken, same_writer
+from recollect.claude.parallel import with_parallel_calls
+
+Branch = Literal["sdk", "cli"]
+"""Which leaf: the last one of the file, as the SDKs show it, or the one that `claude --resume` goes on from."""
+
+
+class _Messages(msgspec.Struct, rename="camel"):
+    anchor_uuid: str | None = None
+    uuids: list[str] = []
+
+
+class _Segment(msgspec.Struct, rename="camel"):
+    head_uuid: str | None = None
+    anchor_uuid: str | None = None
+    tail_uuid: str | None = None
+
+
+class _Compaction(msgspec.Struct, rename="camel"):
+    preserved_messages: _Messages | None = None
+    preserved_segment: _Segment | None = None
+
+
+_compaction = msgspec.json.Decoder(_Compaction)
+
+
+def conversation(entries: Sequence[Link], branch: Branch = "sdk") -> list[int]:
+    """The conversation, as places in `entries`, oldest first. `entries` are the links of one transcript, in its order.
+
+    The branch `cli` is what the command line would go on from; where a parent is missing, it begins there. The
+    branch `sdk` goes on with what was written before, so that a damaged record hides no others.
+    """
+    tree = Tree(entries, bridged=branch == "sdk")
+    leaf = tree.resumed_leaf() if branch == "cli" else tree.last_leaf()
+    return [] if leaf is None else with_parallel_calls(entries, tree.places, tree.way_to(leaf))
+
+
+def subagent_conversation(entries: Sequence[Link]) -> list[int]:
+    """The same for the transcript of a subagent, which has no branches: its leaf is the last thing said."""
+    tree = Tree(entries, bridged=True)
+    spoken = [place for place, entry in enumerate(entries) if entry.uuid is not None and is_spoken(entry)]
+    return with_parallel_calls(entries, tree.places, tree.way_to(spoken[-1])) if spoken else []
+
+
+class Tree:
+    """The links that make up the conversation, each under its parent, as compactions left them.
+
+    `bridged`: a link whose parent is missing goes on from the one written before it.
+    """
+
+    def __init__(self, entries: Sequence[Link], *, bridged: bool) -> None:
+        self._entries = entries
+        self._bridged = bridged
+        # Of several links with one uuid the last counts.
+        self.places = {
+            entry.uuid: place
+            for place, entry in enumerate(entries)
+            if entry.type in KINDS and entry.uuid is not None
+        }
+        # Parents other than those in the file, and the places that kept messages have been moved to.
+        self._moved: dict[str, str] = {}
+        self._ranks: dict[int, int] = {}
+        for place, entry in enumerate(entries):
+            if entry.type == "system" and entry.compact_metadata is not NOTHING and self._is(place):
+                self._keep_messages(entry)
+
+    def _is(self, place: int) -> bool:
+        return self.places.get(self._entries[place].uuid or "") == place
+
+    def _keep_messages(self, boundary: Link) -> None:
+        """Put the messages that a compaction kept behind its summary, and what follows the summary behind them."""
+        anchor, kept = self._kept(boundary)
+        if not kept:
+            return
+        for parent, child in zip([anchor, *kept], kept, strict=False):
+            self._moved[child] = parent
+        last, members = kept[-1], set(kept)
+        self._ranks[self.places[last]] = self.places[anchor]
+        for entry in self._entries:
+            if entry.parent_uuid == anchor and entry.uuid is not None and entry.uuid not in members:
+                self._moved[entry.uuid] = last
+
+    def _kept(self, boundary: Link) -> tuple[str, list[str]]:
+        """The summary's uuid and those of the kept messages, as far as they are in the file."""
+        own = boundary.uuid or ""
+        try:
+            found = _compaction.decode(boundary.compact_metadata)
+        except (ValueError, RecursionError):
+            return own, []
+        if found.preserved_messages is not None:
+            anchor, uuids = found.preserved_messages.anchor_uuid, found.preserved_messages.uuids
+        elif found.preserved_segment is not None:
+            anchor, uuids = found.preserved_segment.anchor_uuid, self._segment(found.preserved_segment)
+        else:
+            return own, []
+        anchor = anchor if anchor in self.places else own
+        return anchor, [uuid for uuid in dict.fromkeys(uuids) if uuid in self.places and uuid != anchor]
+
+    def _segment(self, segment: _Segment) -> list[str]:
+        """The uuids from a kept segment's head to its tail; none if the one does not lead to the other."""
+        uuids: list[str] = []
+        uuid = segment.tail_uuid
+        seen = set()
+        while uuid is not None and uuid in self.places and uuid not in seen:
+            seen.add(uuid)
+            uuids.append(uuid)
+            if uuid == segment.head_uuid:
+                return uuids[::-1]
+            uuid = self._moved.get(uuid) or self._entries[self.places[uuid]].parent_uuid
+        return []
+
+    def _parent(self, place: int) -> int | None:
+        entry = self._entries[place]
+        uuid = self._moved.get(entry.uuid or "") or entry.parent_uuid
+        if not uuid:
+            return None
+        found = self.places.get(uuid)
+        if found is None and self._bridged:
+            return self._written_before(place)
+        return found
+
+    def _written_before(self, place: int) -> int | None:
+        entry = self._entries[place]
+        earlier = range(place - 1, -1, -1)
+        return next((at for at in earlier if self._is(at) and same_writer(self._entries[at], entry)), None)
+
+    def way_to(self, leaf: int) -> list[int]:
+        """The places from the root to `leaf`; a circle is walked once."""
+        way = []
+        seen = set()
+        place: int | None = leaf
+        while place is not None and place not in seen:
+            seen.add(place)
+            way.append(place)
+            place = self._parent(place)
+        return way[::-1]
+
+    def last_leaf(self) -> int | None:
+        """The last thing said that nothing said follows; what stands beside the conversation only if nothing else is."""
+        return self._newest(self._leaves())
+
+    def resumed_leaf(self) -> int | None:
+        """Where `claude --resume` goes on: the newest leaf that follows from the last `last-prompt`'s."""
+        uuid = self._marked_leaf()
+        if uuid == "":
+            return None
+        place = self.places.get(uuid) if uuid is not None else None
+        if place is None:
+            return self.last_leaf()
+        family = self._descendants(place)
+        newest = self._newest([leaf for leaf in self._leaves() if leaf in family])
+        return place if newest is None else newest
+
+    def _marked_leaf(self) -> str | None:
+        """The uuid that the last `last-prompt` names; the empty text if it says that the conversation is empty."""
+        for entry in reversed(self._entries):
+            if entry.type == "last-prompt":
+                if entry.leaf_uuid is not None:
+                    return entry.leaf_uuid
+                if entry.explicit:
+                    return ""
+        return None
+
+    def _newest(self, leaves: list[int]) -> int | None:
+        within = [place for place in leaves if not is_aside(self._entries[place])] or leaves
+        return max(within, key=lambda place: self._ranks.get(place, place), default=None)
+
+    def _leaves(self) -> list[int]:
+        """The nearest thing said above each link that has no child; if there are circles only, the last thing said."""
+        parents = {place: self._parent(place) for place in self.places.values()}
+        inner = set(parents.values())
+        above: dict[int, int | None] = {}
+        leaves = [self._spoken_above(place, parents, above) for place in parents if place not in inner]
+        found = [leaf for leaf in leaves if leaf is not None]
+        return found or [place for place in parents if is_spoken(self._entries[place])][-1:]
+
+    def _spoken_above(
+        self, place: int, parents: dict[int, int | None], above: dict[int, int | None]
+    ) -> int | None:
+        """The first thing said on the way up; `above` remembers it for each link passed, so no way is walked twice."""
+        passed = []
+        at: int | None = place
+        while at is not None and at not in above and not is_spoken(self._entries[at]):
+            passed.append(at)
+            above[at] = None
+            at = parents.get(at)
+        found = above[at] if at is not None and at in above else at
+        above.update(dict.fromkeys(passed, found))
+        return found
+
+    def _descendants(self, ancestor: int) -> set[int]:
+        children: dict[int, list[int]] = {}
+        for place in self.places.values():
+            parent = self._parent(place)
+            if parent is not None:
+                children.setdefault(parent, []).append(place)
+        family = {ancestor}
+        waiting = [ancestor]
+        while waiting:
+            for child in children.get(waiting.pop(), ()):
+                if child not in family:
+                    family.add(child)
+                    waiting.append(child)
+        return family
