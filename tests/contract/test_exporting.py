@@ -281,12 +281,12 @@ async def test_only_a_session_of_the_caller_is_exported(
             await exported(sessions, who, session_id)
 
 
-async def test_an_imported_session_is_found_by_a_message_before_its_title(
+async def test_an_imported_session_s_title_is_newer_than_its_messages(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
-    session, ids = await started(sessions, ann, "needle", title="Needle")
+    session, _ = await started(sessions, ann, "needle", title="Needle")
     lines = await exported(sessions, ann, session.id)
     await sessions.delete(ann, session.id)
     await sessions.import_session(ann, lines)
     (hit,) = (await reader.search(ann, "needle")).hits
-    assert (hit.entry, hit.more) == (ids[0], 1)
+    assert (hit.entry, hit.snippet, hit.more) == (None, "Needle", 1)

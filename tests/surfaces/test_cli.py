@@ -634,6 +634,20 @@ def test_watch_of_one_session_leaves_out_the_others_and_c_ends_it(shell: Shell) 
         assert int(number) > 0
 
 
+@pytest.mark.parametrize("arguments", [("export",), ("show", "--all"), ("show", "--all", "--json")])
+def test_an_interrupt_ends_a_command_in_the_midst_of_its_work(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    (session_id,) = make(shell, "long")
+    drafts = [said("word " * 20)] * 3_000
+    shell.inside(lambda sessions: sessions.append(LOCAL, session_id, drafts))
+    with shell.start(*arguments, session_id) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)  # it is writing, and nobody reads the rest
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT_SECONDS) == 130
+
+
 def test_an_interrupt_while_reading_stdin_ends_at_once(shell: Shell) -> None:
     fifo = shell.folder / "fifo"
     os.mkfifo(fifo)

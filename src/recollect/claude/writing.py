@@ -17,12 +17,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recollect.claude.places import find_session, is_session_id, open_transcript, projects_folder
+from recollect.claude.places import (
+    TRANSCRIPT,
+    find_session,
+    folders_of,
+    is_session_id,
+    open_transcript,
+    project_folders,
+    projects_folder,
+)
 
 ARCHIVED = "archived.json"
 # Format marks, private use and unassigned: what is not seen, or not the same everywhere, is no part of a tag.
 UNWANTED = frozenset({"Cf", "Co", "Cn"})
-# Each round may bring forth what the next takes away; a text that goes on changing is refused by no one.
+# Taking something out may let the rest combine anew; it comes to rest long before.
 ROUNDS = 10
 ATTEMPTS = 5
 
@@ -162,6 +170,15 @@ def _ends_line(descriptor: int, offset: int) -> bool:
 
 
 def _not_found(session_id: str, directory: str | None) -> OSError:
+    """Why there is no transcript to append to; where nobody may look, it could be."""
+    folders = [folder for folder, _ in folders_of(directory)] if directory else project_folders()
+    for folder in folders:
+        try:
+            os.lstat(folder / f"{session_id}{TRANSCRIPT}")
+        except PermissionError as error:
+            return error
+        except OSError:
+            continue
     if directory:
         return FileNotFoundError(f"Session {session_id} not found in project directory for {directory}")
     if not projects_folder().is_dir():
@@ -192,14 +209,13 @@ def _mark(session_id: str, directory: str | None, *, archived: bool) -> None:
     else:
         sync_folder(path.parent)
     record = encoded({"archived": archived, "at": iso_now(), "by": "sdk"}).rstrip()
-    with _opened_folder(folder) as place:
+    with _opened_folder(folder, os.O_NOFOLLOW) as place:
         _replace_file(place, ARCHIVED, record)
 
 
 @contextmanager
-def _opened_folder(folder: Path) -> Iterator[int]:
-    """A descriptor of a folder that is no link."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _opened_folder(folder: Path, flags: int = 0) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | flags)
     try:
         yield descriptor
     finally:

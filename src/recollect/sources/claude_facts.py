@@ -1,0 +1,260 @@
+"""What a transcript says about its session: titles, tags, folder, times, models, usage, counts. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from recollect.claude.lines import Damage
+from recollect.limits import ENTRY_SUM
+from recollect.model import Entry, Json, TitleBy, Usage, Value, plain_text
+from recollect.sources.claude_records import Record, milliseconds
+from recollect.titles import title_from
+
+PROMPT_CHARS = 1_000
+"""How much of the first and of the last prompt is kept."""
+EXTRA_KINDS = 16
+EXTRA_BYTES = 4_096
+"""Of how many new kinds of records about the session the newest is kept, and how long it may be."""
+
+REQUEST_LOG = "api-request"
+"""How the kinds of record begin that repeat what was sent to the model: prompts and tools of the vendor."""
+
+# Records about the session that say nothing we use.
+SILENT = frozenset(
+    {
+        "agent-name", "agent-color", "agent-setting", "mode", "permission-mode", "queue-operation",
+        "file-history-snapshot", "file-history-delta", "tools-used", "worktree-state", "pr-link", "content-replacement",
+        "atis-latch", "repl-mode", "isolation-latch", "session-owner", "bridge-session", "frame-link",
+        "history-suppression", "derived-from", "data-flow-records", "data-flow-incomplete", "dev-mods",
+        "ended-by-model", "resume-head-vouch", "agent_metadata",
+    }
+)  # fmt: skip
+_SILENT_PREFIX = "artifact-"
+
+
+class Child(Value, frozen=True):
+    """A subagent that was started, and the tool call that started it."""
+
+    agent_id: str
+    tool_use_id: str | None = None
+
+
+class Info(Value, frozen=True):
+    """All that is known of a session beside its entries. Times are ms; what is not known is None.
+
+    `title_by` is who gave the title. `agent_id` and `sidechain` tell a subagent's transcript. `usage` is the sum over
+    the responses of the conversation, each counted once; `cost` is what the program itself last said. `unknown` counts
+    records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `extra` holds
+    the newest record about the session of each new kind. `continued_in` is the session that goes on where this ended.
+    """
+
+    session_id: str | None = None
+    title: str | None = None
+    title_by: TitleBy | None = None
+    tags: tuple[str, ...] = ()
+    cwd: str | None = None
+    git_branch: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    first_prompt: str | None = None
+    last_prompt: str | None = None
+    models: tuple[str, ...] = ()
+    usage: Usage | None = None
+    cost: float | None = None
+    children: tuple[Child, ...] = ()
+    agent_id: str | None = None
+    sidechain: bool = False
+    team: str | None = None
+    version: str | None = None
+    entrypoint: str | None = None
+    continued_in: str | None = None
+    unknown: dict[str, int] = {}
+    left_out: dict[str, int] = {}
+    damage: Damage = Damage()
+    extra: Json = {}
+
+
+class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is gathered while a transcript is read, and kept until more of it comes."""
+
+    session_id: str | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    summary: str | None = None
+    summary_of: str | None = None
+    tag: str | None = None
+    leaf: str | None = None
+    relocated: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    first_prompt: str | None = None
+    first_command: str | None = None
+    last_prompt: str | None = None
+    models: list[str] = []
+    cost: float | None = None
+    children: list[Child] = []
+    agent_id: str | None = None
+    team: str | None = None
+    version: str | None = None
+    entrypoint: str | None = None
+    continued_in: str | None = None
+    unknown: dict[str, int] = {}
+    left_out: dict[str, int] = {}
+    damage: Damage = Damage()
+    extra: dict[str, Any] = {}
+
+    def copy(self) -> Facts:
+        """Facts of the same content that can be changed apart."""
+        return msgspec.structs.replace(
+            self,
+            models=list(self.models),
+            children=list(self.children),
+            unknown=dict(self.unknown),
+            left_out=dict(self.left_out),
+            extra=dict(self.extra),
+        )
+
+    def observe(self, record: Record) -> None:
+        """Take in what every record of a conversation says beside its message."""
+        if record.timestamp is not None and self.created_at is None:
+            self.created_at = milliseconds(record.timestamp)
+        self.session_id = self.session_id or record.session_id
+        self.cwd = self.cwd or record.cwd
+        self.agent_id = self.agent_id or record.agent_id
+        self.team = self.team or record.team_name
+        self.entrypoint = self.entrypoint or record.entrypoint
+        self.git_branch = record.git_branch or self.git_branch
+        self.version = record.version or self.version
+
+    def tell(self, record: Record, value: Callable[[], Any], size: int) -> None:
+        """Take in a record about the session; `value` gives all of it, `size` is its length."""
+        self.session_id = self.session_id or record.session_id
+        if record.timestamp is not None and self.created_at is None:
+            self.created_at = milliseconds(record.timestamp)
+        if said := ABOUT.get(record.type):
+            said(self, record)
+        elif record.type.startswith(REQUEST_LOG):
+            count(self.left_out, record.type)
+        elif record.type not in SILENT and not record.type.startswith(_SILENT_PREFIX):
+            count(self.unknown, record.type)
+            room = record.type in self.extra or len(self.extra) < EXTRA_KINDS
+            if room and size <= EXTRA_BYTES:
+                self.extra[record.type] = value()
+
+    def converse(self, entry: Entry) -> None:
+        """Take in an entry that is new in the conversation."""
+        if self.updated_at is None or entry.at > self.updated_at:
+            self.updated_at = entry.at
+        if entry.role == "user" and self.first_prompt is None and not entry.meta.get("meta"):
+            self._prompt(plain_text(entry))
+
+    def use(self, model: str | None) -> None:
+        """Note that a model answered."""
+        if model is not None and model not in self.models:
+            self.models.append(model)
+
+    def _prompt(self, text: str) -> None:
+        if title_from(text) is not None:
+            self.first_prompt = text[:PROMPT_CHARS]
+        elif self.first_command is None and "<command-name>" in text:
+            command = text.partition("<command-name>")[2].partition("</command-name>")[0].strip()
+            self.first_command = command[:PROMPT_CHARS] or None
+
+    def info(self, usage: Usage | None, sidechain: bool, has: Callable[[str], bool]) -> Info:
+        """What is known now. `has` says whether the conversation has a record of this uuid."""
+        title, by = self._title(has)
+        return Info(
+            session_id=self.session_id,
+            title=title,
+            title_by=by,
+            tags=(self.tag,) if self.tag else (),
+            cwd=self.relocated or self.cwd,
+            git_branch=self.git_branch,
+            created_at=self.created_at,
+            updated_at=self.updated_at if self.updated_at is not None else self.created_at,
+            first_prompt=self.first_prompt or self.first_command,
+            last_prompt=self.last_prompt,
+            models=tuple(self.models),
+            usage=usage,
+            cost=self.cost,
+            children=tuple(self.children),
+            agent_id=self.agent_id,
+            sidechain=sidechain,
+            team=self.team,
+            version=self.version,
+            entrypoint=self.entrypoint,
+            continued_in=self.continued_in,
+            unknown=dict(self.unknown),
+            left_out=dict(self.left_out),
+            damage=self.damage,
+            extra=dict(self.extra),
+        )
+
+    def _title(self, has: Callable[[str], bool]) -> tuple[str | None, TitleBy | None]:
+        if self.custom_title and self.custom_title.strip():
+            return self.custom_title, "user"
+        # Old versions wrote summaries into files of other sessions.
+        own = self.summary_of is None or has(self.summary_of)
+        title = self.ai_title or (self.summary if own else None)
+        return (title, "source") if title else (None, None)
+
+
+def count(counts: dict[str, int], kind: str) -> None:
+    """Count one more of a kind."""
+    counts[kind] = counts.get(kind, 0) + 1
+
+
+def _custom_title(facts: Facts, record: Record) -> None:
+    facts.custom_title = record.custom_title
+
+
+def _ai_title(facts: Facts, record: Record) -> None:
+    facts.ai_title = record.ai_title or facts.ai_title
+
+
+def _summary(facts: Facts, record: Record) -> None:
+    facts.summary, facts.summary_of = record.summary, record.leaf_uuid
+
+
+def _tag(facts: Facts, record: Record) -> None:
+    facts.tag = record.tag
+
+
+def _last_prompt(facts: Facts, record: Record) -> None:
+    # A null leaf says that the program stands before the first message; the conversation there was is kept.
+    facts.leaf = record.leaf_uuid or facts.leaf
+    if record.last_prompt:
+        facts.last_prompt = record.last_prompt[:PROMPT_CHARS]
+
+
+def _cost(facts: Facts, record: Record) -> None:
+    cost = record.total_cost
+    if cost is not None and math.isfinite(cost) and 0 <= cost <= ENTRY_SUM:
+        facts.cost = cost
+
+
+def _relocated(facts: Facts, record: Record) -> None:
+    facts.relocated = record.relocated_cwd or facts.relocated
+
+
+def _continued(facts: Facts, record: Record) -> None:
+    facts.continued_in = record.continued_in_session_id
+
+
+ABOUT: dict[str, Callable[[Facts, Record], None]] = {
+    "custom-title": _custom_title,
+    "ai-title": _ai_title,
+    "summary": _summary,
+    "tag": _tag,
+    "last-prompt": _last_prompt,
+    "cost-state": _cost,
+    "relocated": _relocated,
+    "continued-in": _continued,
+}
+"""Kind of record about the session → what it tells; the last one of a kind counts."""
