@@ -643,7 +643,7 @@ def test_an_interrupt_ends_a_command_in_the_midst_of_its_work(
     shell.inside(lambda sessions: sessions.append(LOCAL, session_id, drafts))
     with shell.start(*arguments, session_id) as process:
         assert process.stdout is not None
-        process.stdout.read(1)  # it is writing, and nobody reads the rest
+        os.read(process.stdout.fileno(), 1)  # it is writing, and nobody reads the rest
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT_SECONDS) == 130
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -61,14 +59,10 @@ def _loose_link(values: object) -> Link:
         if field in _TRUTHS:
             setattr(found, field, bool(value))
         elif field in _RAWS:
-            setattr(found, field, msgspec.Raw(_encoded(value)))
+            setattr(found, field, msgspec.Raw(lines.encode(value)))
         elif value is None or isinstance(value, str):
             setattr(found, field, value)
     return found
-
-
-def _encoded(value: Any) -> bytes:
-    return json.dumps(value).encode()
 
 
 def links(records: Iterable[bytes]) -> list[Link]:

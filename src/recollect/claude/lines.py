@@ -124,6 +124,11 @@ def decode(record: bytes) -> object:
         return json.loads(record.decode("utf-8", "replace"))
 
 
+def encode(value: object) -> bytes:
+    """A value as JSON, whatever text it holds."""
+    return json.dumps(value).encode()
+
+
 def _pieces(line: bytes) -> list[bytes]:
     """The whole records in a line that several writers, or a crash, made of more than one.
 
@@ -173,25 +178,31 @@ def count_nul_runs(data: bytes) -> int:
     return sum(1 for _ in _NULS.finditer(data)) if b"\0" in data else 0
 
 
-def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """A file from `start` in pieces that end with a line, each with its offset; the last may end without one.
+def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    """A file from `start` in pieces: offset, bytes, and how many of these bytes are whole lines to be looked at.
 
-    NULs come as line ends. What is kept in memory at one time is a block, or the longest line up to `RECORD_LIMIT`.
+    The rest comes again with the next piece. At the end of the file a line without an end counts as whole. NULs come
+    as line ends. What is kept in memory at one time is a block, or the longest line up to `RECORD_LIMIT`.
     """
-    offset, rest = start, b""
-    while piece := os.pread(descriptor, max(BLOCK, len(rest)), offset + len(rest)):
-        if b"\0" in piece:
-            piece = piece.translate(_NUL_TO_NEWLINE)
-        end = piece.rfind(b"\n") + 1
+    size = os.fstat(descriptor).st_size
+    offset, block = start, BLOCK
+    while offset < size:
+        piece = _read(descriptor, offset, min(block, size - offset))
+        if not piece:
+            break  # it shrank meanwhile
+        end = len(piece) if offset + len(piece) >= size else piece.rfind(b"\n") + 1
         if end:
-            yield offset, rest + piece[:end]
-            offset, rest = offset + len(rest) + end, piece[end:]
+            yield offset, piece, end
+            offset, block = offset + end, BLOCK
+        elif block < RECORD_LIMIT:
+            block *= 2
         else:
-            rest += piece
-        if len(rest) > RECORD_LIMIT:
-            offset, rest = _line_end(descriptor, offset + len(rest)), b""
-    if rest:
-        yield offset, rest
+            offset = _line_end(descriptor, offset + block)
+
+
+def _read(descriptor: int, offset: int, size: int) -> bytes:
+    piece = os.pread(descriptor, size, offset)
+    return piece.translate(_NUL_TO_NEWLINE) if b"\0" in piece else piece
 
 
 def _line_end(descriptor: int, offset: int) -> int:

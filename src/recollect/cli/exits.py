@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from typing import IO
 
 import click
@@ -65,7 +64,6 @@ def report(error: Exception) -> int:
         case RecollectError():
             return _tell(error.message, error.code, exit_code(type(error)))
         case click.Abort():
-            silence(sys.stdout)  # it may be that nobody reads any more
             return INTERRUPTED
         case click.UsageError():
             if error.ctx is not None:
@@ -82,10 +80,9 @@ def report(error: Exception) -> int:
 
 def silence(stream: IO[str]) -> None:
     """Send what is left in a stream's buffer nowhere: its reader is gone."""
-    with suppress(OSError):  # a stream that is no file has no reader
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _tell(message: str, code: str, status: int) -> int:

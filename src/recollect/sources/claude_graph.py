@@ -79,14 +79,12 @@ def choose(nodes: Sequence[Node], leaf: int | None, answer: str | None = None) -
 
 
 def _newest(nodes: Sequence[Node], leaf: int | None) -> int:
-    """The newest message that descends from `leaf`; the leaf itself if there is none."""
-    if leaf is None:
-        for number in range(len(nodes) - 1, -1, -1):
-            if nodes[number].kind <= Kind.BLOCK:
-                return number
-        return len(nodes) - 1
-    below = _below(nodes, leaf)
-    return max((n for n in range(leaf, len(nodes)) if below[n] and nodes[n].kind <= Kind.BLOCK), default=leaf)
+    """The newest message that descends from `leaf`; if there is none the leaf itself, or the first node."""
+    below = None if leaf is None else _below(nodes, leaf)
+    for number in range(len(nodes) - 1, -1, -1):
+        if nodes[number].kind <= Kind.BLOCK and (below is None or below[number]):
+            return number
+    return leaf or 0
 
 
 def _below(nodes: Sequence[Node], top: int) -> bytearray:
@@ -101,8 +99,8 @@ def _below(nodes: Sequence[Node], top: int) -> bytearray:
 
 def _spine(nodes: Sequence[Node], newest: int) -> list[int]:
     """From the first node to the last one that descends from `newest`."""
-    number = _below(nodes, newest).rindex(1) if newest >= 0 else -1
-    spine = []
+    spine: list[int] = []
+    number = _below(nodes, newest).rindex(1) if nodes else -1
     while number >= 0:
         spine.append(number)
         number = nodes[number].parent

@@ -1,0 +1,353 @@
+"""Records of a conversation as entries, in order. Pure.
+
+An answer of the model is written block by block and becomes one entry. Since a transcript may be read while an answer
+is being written, an answer can go on after it was read: its entry is then *amended*.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from recollect.limits import ENTRY_BYTES, ENTRY_SUM, is_storable
+from recollect.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
+from recollect.sources.claude_facts import Child, Facts, count
+from recollect.sources.claude_parts import Parts, parts_of, shortened, with_output
+from recollect.sources.claude_records import NOTHING, Message, Record, Tokens, blocks_of, milliseconds, value_of
+
+LONGEST = ENTRY_BYTES // 2
+"""A longer record is shortened: as an entry it might go beyond what can be kept."""
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the program wrote itself."""
+_ID_CHARS = 200
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_AUTOMATIC = frozenset({"task-notification"})
+
+# Records of the system that only keep the books.
+_BOOKKEEPING = frozenset(
+    {
+        "turn_duration", "stop_hook_summary", "file_snapshot", "bridge_status", "cloud_session_status",
+        "permission_retry", "memory_saved", "agents_killed", "scheduled_task_fire", "voice_call_talk",
+    }
+)  # fmt: skip
+# What the program tells the model of itself, of its tools and of what happens around it.
+_CONTEXT = frozenset(
+    {
+        "prompt_snapshot", "environment", "model", "deferred_tools_delta", "deferred_tools_record",
+        "agent_listing_delta", "skill_listing", "session_context", "date", "date_change", "remote_session_change",
+        "auto_mode", "auto_mode_exit", "fork_briefing", "task_reminder", "todo_reminder", "todo", "task_status",
+        "edited_text_file", "edited_image_file", "read_truncation_notice", "compact_file_reference",
+        "command_permissions", "async_hook_response", "hook_success", "hook_additional_context",
+        "hook_non_blocking_error", "hook_blocking_error", "hook_cancelled", "hook_system_message",
+        "hook_permission_decision", "nested_memory", "relevant_memories", "diagnostics", "plan_mode",
+        "plan_mode_reentry", "plan_mode_exit", "plan_file_reference", "output_style", "critical_system_reminder",
+        "opened_file_in_ide", "selected_lines_in_ide", "invoked_skills", "dynamic_skill", "mcp_instructions_delta",
+        "already_read_file", "token_usage", "total_tokens_reminder", "budget_usd", "ultrathink_effort",
+    }
+)  # fmt: skip
+
+
+class Answer(Value, frozen=True):
+    """The newest answer: its entry so far, and how long its records are."""
+
+    response: str
+    entry: Entry
+    size: int
+
+
+class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
+    type: str = ""
+    prompt: Raw = NOTHING
+    command_mode: str | None = None
+    filename: str | None = None
+    content: Raw = NOTHING
+
+
+class _Started(msgspec.Struct, frozen=True, rename="camel"):
+    agent_id: str
+
+
+_attachment = msgspec.json.Decoder(_Attachment)
+_started = msgspec.json.Decoder(_Started)
+
+
+class Conversation:
+    """Makes entries of records, one after the other."""
+
+    def __init__(self, facts: Facts, answer: Answer | None, spent: Usage | None, at: int) -> None:
+        self.facts = facts
+        self.entries: list[Entry] = []
+        self.amended: Entry | None = None
+        self.answer = answer
+        self.at = at
+        self._spent = spent
+        self._place: int | None = None
+        self._known = answer
+
+    @property
+    def usage(self) -> Usage | None:
+        """The sum over all answers."""
+        return _sum(self._spent, self.answer.entry.usage if self.answer else None)
+
+    @property
+    def spent(self) -> Usage | None:
+        """The sum over all answers but the newest."""
+        return self._spent
+
+    def add(self, record: Record, line: bytes) -> None:
+        """Go on with a record; `line` is its bytes."""
+        self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
+        if record.type == "assistant":
+            self._go_on(record, len(line))
+            return
+        make = _MAKERS.get(record.type, _strange)
+        if (entry := make(record, line, self)) is not None:
+            self._put(entry if len(line) <= LONGEST else _cut(entry))
+
+    def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
+        """An entry at this record's place."""
+        return Entry(id=entry_id(record.uuid or ""), at=self.at, role=role, parts=parts, meta=meta)
+
+    def _put(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.facts.converse(entry)
+
+    def _go_on(self, record: Record, size: int) -> None:
+        message = record.message or Message()
+        response = message.id or record.uuid or ""
+        known = self.answer
+        if known is not None and known.response == response and known.size + size <= LONGEST:
+            self._amend(known, record, message, size)
+            return
+        model = None if message.model == SYNTHETIC else message.model
+        usage = _usage(message.usage)
+        entry = Entry(
+            id=entry_id(record.uuid or ""),
+            at=self.at,
+            role="assistant",
+            parts=parts_of(message.content, self.facts.unknown),
+            model=model,
+            usage=usage,
+            tokens=_tokens(usage),
+            meta=_assistant_meta(record, message),
+        )
+        entry = entry if size <= LONGEST else _cut(entry)
+        self._spent = self.usage
+        self.answer = Answer(response=response, entry=entry, size=size)
+        self._place = len(self.entries)
+        self.facts.use(model)
+        self._put(entry)
+
+    def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
+        """The newest answer goes on."""
+        usage = _most(known.entry.usage, _usage(message.usage))
+        entry = replace(
+            known.entry,
+            parts=known.entry.parts + parts_of(message.content, self.facts.unknown),
+            usage=usage,
+            tokens=_tokens(usage),
+            meta={**known.entry.meta, **_assistant_meta(record, message)},
+        )
+        self.answer = Answer(response=known.response, entry=entry, size=known.size + size)
+        if self._place is None:
+            self.amended = entry
+        else:
+            self.entries[self._place] = entry
+        self.facts.updated_at = max(self.facts.updated_at or 0, self.at)
+
+
+def entry_id(uuid: str) -> str:
+    """The uuid, if it is one that every store can keep; else a name made from it."""
+    if uuid and len(uuid) <= _ID_CHARS and is_storable(uuid):
+        return uuid
+    return "id-" + hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _user(record: Record, _: bytes, talk: Conversation) -> Entry | None:
+    message = record.message or Message()
+    parts = parts_of(message.content, talk.facts.unknown)
+    role: Role = "user"
+    if any(isinstance(part, ToolResult) for part in parts):
+        role = "tool"
+        parts = with_output(parts, record.tool_use_result)
+        _note_child(record.tool_use_result, parts, talk.facts)
+    meta: Json = {}
+    sender = record.origin.kind if record.origin else None
+    if sender is not None and sender != "human":
+        meta["origin"] = sender
+    if record.is_meta or sender in _AUTOMATIC or _is_reminder(parts):
+        meta["meta"] = True
+    if record.is_compact_summary:
+        role, meta["compact_summary"] = "system", True
+    return talk.entry(record, role, parts, meta)
+
+
+def _system(record: Record, line: bytes, talk: Conversation) -> Entry | None:
+    said = value_of(record.content)
+    meta: Json = {"subtype": record.subtype} if record.subtype else {}
+    if record.subtype == "compact_boundary":
+        meta = _boundary_meta(record)
+    if record.is_meta:
+        meta["meta"] = True
+    if record.level == "error" or record.subtype == "api_error":
+        meta["error"] = True
+    if isinstance(said, str) and said:
+        return talk.entry(record, "system", (Text(text=said),), meta)
+    if record.subtype == "compact_boundary":
+        return talk.entry(record, "system", (), meta)
+    if record.subtype is None or record.subtype in _BOOKKEEPING:
+        count(talk.facts.left_out, f"system {record.subtype or ''}".strip())
+        return None
+    return talk.entry(record, "system", _raw(line), meta)
+
+
+def _boundary_meta(record: Record) -> Json:
+    meta: Json = {"compaction_boundary": True}
+    if (said := record.compact_metadata) is not None:
+        facts = {"trigger": said.trigger, "pre_tokens": said.pre_tokens, "post_tokens": said.post_tokens}
+        meta |= {name: value for name, value in facts.items() if value is not None}
+    return meta
+
+
+def _attached(record: Record, line: bytes, talk: Conversation) -> Entry | None:
+    attachment = _read_attachment(record.attachment)
+    meta: Json = {"attachment": attachment.type}
+    if attachment.type == "queued_command":
+        if attachment.command_mode in _AUTOMATIC:
+            meta["meta"] = True
+        parts = parts_of(blocks_of(attachment.prompt), talk.facts.unknown)
+        return talk.entry(record, "user", parts, meta) if parts else None
+    if attachment.type == "file":
+        return talk.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
+    if attachment.type in _CONTEXT:
+        count(talk.facts.left_out, f"attachment {attachment.type}")
+        return None
+    count(talk.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
+    return talk.entry(record, "system", _raw(line), {**meta, "meta": True})
+
+
+def _read_attachment(raw: Raw) -> _Attachment:
+    try:
+        return _attachment.decode(raw)
+    except (ValueError, RecursionError):
+        value = value_of(raw)
+        kind = value.get("type") if isinstance(value, dict) else None
+        return _Attachment(type=kind if isinstance(kind, str) else "")
+
+
+def _file(attachment: _Attachment) -> Resource:
+    """A file that the user pointed at, with its text if that is there."""
+    match value_of(attachment.content):
+        case {"file": {"content": str(text)}} | {"content": str(text)}:
+            return Resource(uri=attachment.filename or "file", text=text)
+    return Resource(uri=attachment.filename or "file")
+
+
+def _progress(_record: Record, _line: bytes, talk: Conversation) -> None:
+    count(talk.facts.left_out, "progress")
+
+
+def _strange(record: Record, line: bytes, talk: Conversation) -> Entry:
+    count(talk.facts.unknown, record.type[:100] or "?")
+    return talk.entry(record, "system", _raw(line), {"meta": True, "type": record.type[:100]})
+
+
+_MAKERS: dict[str, Callable[[Record, bytes, Conversation], Entry | None]] = {
+    "user": _user,
+    "system": _system,
+    "attachment": _attached,
+    "progress": _progress,
+}
+"""Kind of record → what becomes of it."""
+
+LINKED = frozenset({"assistant", *_MAKERS})
+"""The kinds of record that are linked to each other."""
+
+
+def _raw(line: bytes) -> Parts:
+    value: Any = value_of(Raw(line))
+    return (Unknown(raw=value),)
+
+
+def _is_reminder(parts: Parts) -> bool:
+    """Whether all that is said was put in by the program."""
+    start, end = _REMINDER
+    return bool(parts) and all(
+        isinstance(part, Text) and part.text.lstrip().startswith(start) and part.text.rstrip().endswith(end)
+        for part in parts
+    )
+
+
+def _note_child(raw: Raw, parts: Parts, facts: Facts) -> None:
+    """Note the subagent that a tool's result tells of."""
+    if b'"agentId"' not in bytes(raw):
+        return
+    try:
+        started = _started.decode(raw)
+    except (ValueError, RecursionError):
+        return
+    call = next((part.id for part in parts if isinstance(part, ToolResult)), None)
+    child = Child(agent_id=started.agent_id, tool_use_id=call)
+    if child not in facts.children:
+        facts.children.append(child)
+
+
+def _assistant_meta(record: Record, message: Message) -> Json:
+    meta: Json = {}
+    if message.model == SYNTHETIC:
+        meta["synthetic"] = True
+    if record.is_api_error_message:
+        meta["error"] = True
+    return meta
+
+
+def _cut(entry: Entry) -> Entry:
+    return replace(entry, parts=shortened(entry.parts, LONGEST // 8), meta={**entry.meta, "cut": True})
+
+
+def _usage(tokens: Tokens | None) -> Usage | None:
+    if tokens is None:
+        return None
+    parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
+    known = [part for part in parts if part is not None]
+    return Usage(
+        input=sum(known) if known else None,
+        output=tokens.output_tokens,
+        cache_read=tokens.cache_read_input_tokens,
+        cache_write=tokens.cache_creation_input_tokens,
+    )
+
+
+def _tokens(usage: Usage | None) -> int | None:
+    """What the answer adds to the conversation."""
+    output = usage.output if usage else None
+    return output if output is not None and 0 <= output <= ENTRY_SUM else None
+
+
+def _most(one: Usage | None, other: Usage | None) -> Usage | None:
+    """The later of two states of one answer's usage: it only grows, and each block repeats it."""
+    return _joined(one, other, max)
+
+
+def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
+    return _joined(one, other, lambda a, b: a + b)
+
+
+def _joined(one: Usage | None, other: Usage | None, join: Callable[[int, int], int]) -> Usage | None:
+    if one is None or other is None:
+        return one or other
+
+    def both(a: int | None, b: int | None) -> int | None:
+        return join(a, b) if a is not None and b is not None else (b if a is None else a)
+
+    return Usage(
+        input=both(one.input, other.input),
+        output=both(one.output, other.output),
+        cache_read=both(one.cache_read, other.cache_read),
+        cache_write=both(one.cache_write, other.cache_write),
+    )
