@@ -23,6 +23,10 @@ CWD_CHARS = 4_096
 DIRECTORIES = 64
 NAME_CHARS = 500
 META_BYTES = 1024 * 1024
+LIVE_BYTES = 1024 * 1024
+RAW_BYTES = 64 * 1024 * 1024
+FACT_CHARS = 10_000
+FACTS_PER_CALL = 1_000
 KEY_CHARS = 500
 LOG_ENTRIES = (1 << 24) - 1
 LARGEST_NUMBER = (1 << 53) - 1
@@ -35,6 +39,13 @@ def checked_limit(value: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InvalidLimit(f"a limit must be between 1 and {most}, not {value!r}")
     return value
+
+
+def checked_size(data: bytes, most: int, what: str) -> bytes:
+    """`data` if it has at most `most` bytes."""
+    if len(data) > most:
+        raise TooLarge(f"{what} may have at most {most} bytes, this one has {len(data)}")
+    return data
 
 
 def checked_length(text: str, most: int, what: str) -> str:

@@ -6,17 +6,29 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from recollect.errors import InvalidCursor, InvalidInput, InvalidLimit, RecollectError, TooLarge
+from recollect.errors import (
+    AlreadyExists,
+    InvalidCursor,
+    InvalidInput,
+    InvalidLimit,
+    RecollectError,
+    TooLarge,
+)
 from recollect.limits import (
     CHANGES_PAGE,
     CWD_CHARS,
     DIRECTORIES,
     ENTRY_BYTES,
+    FACT_CHARS,
+    FACTS_PER_CALL,
     HISTORY_PAGE,
     LIST_PAGE,
+    LIVE_BYTES,
     META_BYTES,
     NAME_CHARS,
+    RAW_BYTES,
     SEARCH_PAGE,
     TAG_CHARS,
     TAGS,
@@ -325,14 +337,34 @@ async def test_an_error_in_the_middle_of_a_call_takes_all_of_it_back(
     session, _ = await started(sessions, ann, "a", "b")
     lines = await exported(sessions, ann, session.id)
     before = await everything(reader, ann)
-    doubled = [
-        lines[0].replace(b'"entries":2', b'"entries":3').replace(b"00000001", b"0000000f"),
+    beyond = [
+        lines[0].replace(b'"spans":[[1,2', b'"spans":[[1,9').replace(b"00000001", b"0000000f"),
         *lines[1:],
-        lines[-1],
     ]
-    with pytest.raises(RecollectError):
-        await sessions.import_session(ann, doubled)
+    assert beyond[0] != lines[0]
+    with pytest.raises(InvalidInput, match="spans"):
+        await sessions.import_session(ann, beyond)
+    with pytest.raises(AlreadyExists):
+        await sessions.append(ann, session.id, [say("c", id="new"), say("d", id="new")])
     with pytest.raises(InvalidInput):
         await sessions.fork(ann, session.id, cwd="relative")
     assert await everything(reader, ann) == before
     assert await told(reader, ann, session.id) == ["a", "b"]
+
+
+async def test_what_is_kept_beside_a_session_has_its_limits(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    before = await sessions.newest_change(ann)
+    fact = Fact(id="f", at=1, text="x")
+    calls = (
+        sessions.put_live(ann, session.id, bytes(LIVE_BYTES + 1)),
+        sessions.keep_raw(ann, session.id, "name", bytes(RAW_BYTES + 1)),
+        sessions.add_facts(ann, [replace(fact, text="x" * (FACT_CHARS + 1))]),
+        sessions.add_facts(ann, [fact] * (FACTS_PER_CALL + 1)),
+    )
+    for call in calls:
+        with pytest.raises(TooLarge):
+            await call
+    assert await sessions.newest_change(ann) == before
+    assert (await sessions.live(ann, session.id), await sessions.raw(ann, session.id)) == (None, [])
+    assert await sessions.facts(ann) == []

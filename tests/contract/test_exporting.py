@@ -290,3 +290,15 @@ async def test_an_imported_session_s_title_is_newer_than_its_messages(
     await sessions.import_session(ann, lines)
     (hit,) = (await reader.search(ann, "needle")).hits
     assert (hit.entry, hit.snippet, hit.more) == (None, "Needle", 1)
+
+
+async def test_an_id_that_a_fork_has_twice_survives_an_import(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    source = await sessions.create(ann)
+    await sessions.append(ann, source.id, say("first", id="same"))
+    fork = await sessions.fork(ann, source.id)
+    await sessions.append(ann, fork.id, say("second", id="same"))
+    lines = await exported(sessions, ann, fork.id)
+    await sessions.import_session(bob, lines)
+    assert await exported(reader, bob, fork.id) == lines

@@ -443,3 +443,13 @@ async def test_an_erased_entry_still_counts_as_it_did(
         assert (found.message_count, found.token_count, found.error_count) == (3, 8, 1)
         assert (found.bytes, found.cost) == (before.bytes, 1)
     assert (await reader.doctor(repair=False)).problems == ()
+
+
+async def test_a_remembered_append_to_a_deleted_session_finds_no_session(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    await sessions.append(ann, session.id, say("once"), idempotency_key="k")
+    await sessions.delete(ann, session.id)
+    with pytest.raises(SessionNotFound):
+        await sessions.append(ann, session.id, say("once"), idempotency_key="k")

@@ -26,6 +26,8 @@ from recollect.service import Sessions
 T = TypeVar("T")
 PROGRAM = (sys.executable, "-m", "recollect")
 LIMIT_SECONDS = 60
+# Makes the terminal on stdin the one whose ^C the program hears, then becomes the program.
+TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -130,14 +132,13 @@ class Shell:
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
             target = slave if stdout is None else undo.enter_context(stdout.open("wb"))
             process = subprocess.Popen(
-                (*PROGRAM, *arguments),
+                (sys.executable, "-c", TAKE_TERMINAL, *PROGRAM, *arguments),
                 env=self.environment({"TERM": "xterm-256color", **(env or {})}),
                 cwd=self.folder,
                 stdin=slave,
                 stdout=target,
                 stderr=slave,
                 start_new_session=True,
-                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             )
             os.close(slave)
             try:

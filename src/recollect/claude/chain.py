@@ -27,7 +27,10 @@ class Link(msgspec.Struct, rename="camel", gc=False):
     session_id: str | None = ""
     timestamp: str | None = None
     source_uuid: str | None = msgspec.field(name="sourceToolAssistantUUID", default=None)
+    subtype: str | None = None
     message: msgspec.Raw = NOTHING
+    # What a record of the type system says, which has no message.
+    content: msgspec.Raw = NOTHING
     attachment: msgspec.Raw = NOTHING
     compact_metadata: msgspec.Raw = NOTHING
     # Of records of the type last-prompt: the leaf that the command line stood at, or that it stood at none.
@@ -37,7 +40,7 @@ class Link(msgspec.Struct, rename="camel", gc=False):
 
 _link = msgspec.json.Decoder(Link)
 _TRUTHS = ("is_sidechain", "is_meta", "is_compact_summary", "explicit")
-_RAWS = ("message", "attachment", "compact_metadata")
+_RAWS = ("message", "content", "attachment", "compact_metadata")
 _NAMES = dict(zip(Link.__struct_fields__, Link.__struct_encode_fields__, strict=True))
 
 

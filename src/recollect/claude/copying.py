@@ -7,7 +7,6 @@ compaction says of the messages it kept.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -15,21 +14,19 @@ import msgspec
 from msgspec import Raw
 
 from recollect.claude import chain, lines, prompts
+from recollect.claude.lineage import Id, Lineage, plain, quoted
 
 Fields = dict[str, Raw]
 """A record, its values undecoded."""
-Id = bytes
-"""A uuid as it stands in a file, quotes included."""
 
 NULL = Raw(b"null")
 FALSE = Raw(b"false")
 EMPTY = frozenset({b"false", b"null", b"0", b'""', b"[]", b"{}"})
-KINDS = {f'"{kind}"'.encode() for kind in chain.KINDS}
-SPOKEN = {f'"{kind}"'.encode() for kind in chain.SPOKEN}
+KINDS = {quoted(kind) for kind in chain.KINDS}
+SPOKEN = {quoted(kind) for kind in chain.SPOKEN}
 USER, PROGRESS = b'"user"', b'"progress"'
 LEFT_OUT = ("teamName", "agentName", "slug", "sourceToolAssistantUUID")
 """What ties a record to the company its session was in."""
-UUIDS = 512
 
 _decoder = msgspec.json.Decoder(Fields)
 _encoder = msgspec.json.Encoder()
@@ -92,53 +89,31 @@ class Leaf:
 class Copy:
     """One reading of a transcript into the lines of its fork, which gather in `lines`.
 
-    A link may name one that comes later, or never. It is given a new uuid all the same; `wrong` tells in the end
-    which of these were never written, and a further reading that knows `before` gets them right.
+    It may be `wrong` about links that others name; then a further reading is needed, which knows what was `before`.
     """
 
     def __init__(self, session_id: str, fork_id: str, now: str, cut: Cut, before: Copy | None = None) -> None:
         self.lines = bytearray()
         self.aside = Aside(session_id)
+        self.lineage = Lineage(None if before is None else before.lineage)
         self._cut = cut
         self._ended = False
-        self._own_id, self._now = Raw(quoted(fork_id)), Raw(quoted(now))
+        self._id, self._now = Raw(quoted(fork_id)), Raw(quoted(now))
         self._from = b'{"sessionId":' + quoted(session_id) + b',"messageUuid":'
-        self._ids = new_ids()
-        self._new: dict[Id, Id] = {}
-        self._written: set[Id] = set()
-        self._guessed: set[Id] = set()
-        # Links that are not copied, each with its parent: what follows them follows from there.
-        self._passed: dict[Id, Id | None] = {} if before is None else before._passed
-        self._missing: frozenset[Id] = frozenset() if before is None else before._missing | before.wrong
-        # Where a link's parent is lost, it goes on from what the same agent wrote before.
-        self._last: dict[bytes | None, Id] = {}
         self._leaf = Leaf()
         self._held: Fields | None = None
 
     @property
-    def wrong(self) -> frozenset[Id]:
-        """What was taken for a link that is copied, and is none."""
-        return frozenset(self._guessed - self._written - self._missing)
+    def wrong(self) -> bool:
+        """Whether a link was named that turned out to be none of the fork's."""
+        return bool(self.lineage.wrong)
 
     @property
     def leaf(self) -> Id | None:
         """Where the fork's conversation ends: at the cut, else at the last thing that was said in it."""
         if self._cut.until is not None:
-            return self._parent(self._cut.until, None)
+            return self.lineage.nearest(self._cut.until)
         return self._leaf.said or self._leaf.said_beside or self._leaf.written
-
-    def copied(self, old: Id | None) -> Id | None:
-        """The uuid in the fork of a link that was copied."""
-        return self._new[old] if old in self._written else None
-
-    def new(self, old: Id | None) -> Id | None:
-        """The uuid in the fork of a link that was, or presumably will be, copied."""
-        if old is None or old in self._written:
-            return self.copied(old)
-        if old in self._passed or old in self._missing:
-            return None
-        self._guessed.add(old)
-        return self._new.setdefault(old, next(self._ids))
 
     def add(self, fields: Fields) -> None:
         """Copy a record, if it is one that belongs into the fork."""
@@ -148,50 +123,45 @@ class Copy:
             if (note := NOTES.get(kind)) is not None:
                 note(self.aside, fields)
         elif not self._ended:
-            self._link(fields, kind, uuid)
+            self._add_link(fields, kind, uuid)
             self._ended = uuid == self._cut.until and self._cut.among is None
 
-    def _link(self, fields: Fields, kind: bytes, uuid: Id) -> None:
+    def end(self) -> bool:
+        """Write the last link, with a new time, and what holds for the fork too; whether there was a link at all."""
+        if self._held is None:
+            return False
+        self._held["timestamp"] = self._now
+        self._release()
+        for fields in self.aside.carried.values():
+            self._write({**fields, "sessionId": self._id})
+        return True
+
+    def _add_link(self, fields: Fields, kind: bytes, uuid: Id) -> None:
         parent = as_id(fields.get("parentUuid"))
         if kind == USER and self.aside.first_prompt is None:
             self.aside.note_prompt(fields)
-        if (
-            is_true(fields, "isSidechain")
-            or kind == PROGRESS
-            or (self._cut.among is not None and uuid not in self._cut.among)
-        ):
-            self._passed.setdefault(uuid, parent)
+        if kind == PROGRESS or is_true(fields, "isSidechain") or not self._is_among(uuid):
+            self.lineage.pass_over(uuid, parent)
             return
         agent = fields.get("agentId")
-        writer = None if agent is None else bytes(agent)
-        own = self._new.get(uuid) or next(self._ids)
-        self._new[uuid] = own
-        above = self._parent(parent, writer)
-        self._written.add(uuid)
-        self._last[writer] = self._leaf.written = own
+        own, above = self.lineage.copy(uuid, parent, None if agent is None else bytes(agent))
+        self._leaf.written = own
         if kind in SPOKEN:
             self._leaf.note(fields, own)
         self._tie(fields, uuid, own, above)
         self._release()
         self._held = fields
 
-    def _parent(self, old: Id | None, writer: bytes | None) -> Id | None:
-        """The uuid in the fork of the nearest link from `old` upwards that is copied."""
-        seen = set()
-        while old is not None and old in self._passed and old not in self._written:
-            if old in seen:
-                return None
-            seen.add(old)
-            old = self._passed[old]
-        return self._last.get(writer) if old in self._missing else self.new(old)
+    def _is_among(self, uuid: Id) -> bool:
+        return self._cut.among is None or uuid in self._cut.among
 
     def _tie(self, fields: Fields, uuid: Id, own: Id, above: Id | None) -> None:
         """Make a link one of the fork's."""
-        logical = self.new(as_id(fields.get("logicalParentUuid")))
+        logical = self.lineage.new(as_id(fields.get("logicalParentUuid")))
         fields["uuid"] = Raw(own)
         fields["parentUuid"] = NULL if above is None else Raw(above)
         fields["logicalParentUuid"] = NULL if logical is None else Raw(logical)
-        fields["sessionId"] = self._own_id
+        fields["sessionId"] = self._id
         if as_id(fields.get("timestamp")) is None:
             fields["timestamp"] = self._now
         fields["isSidechain"] = FALSE
@@ -200,16 +170,6 @@ class Copy:
             fields.pop(name, None)
         if "compactMetadata" in fields:
             fields["compactMetadata"] = self._compaction(fields["compactMetadata"])
-
-    def end(self) -> bool:
-        """Write the last link, with a new time, and what the transcript says beside; whether there was a link."""
-        if self._held is None:
-            return False
-        self._held["timestamp"] = self._now
-        self._release()
-        for fields in self.aside.carried.values():
-            self._write({**fields, "sessionId": self._own_id})
-        return True
 
     def _release(self) -> None:
         """Write the link that was held back because it might have been the last."""
@@ -226,13 +186,13 @@ class Copy:
         told = lines.decode(bytes(raw))
         if not isinstance(told, dict):
             return raw
-        kept = {"preservedMessages": self._kept_messages, "preservedSegment": self._kept_segment}
-        for name, renamed in kept.items():
+        for name, renamed in (
+            ("preservedMessages", self._kept_messages),
+            ("preservedSegment", self._kept_segment),
+        ):
             if isinstance(told.get(name), dict):
                 told[name] = renamed(told[name])
-                if told[name] is None:
-                    del told[name]
-        return Raw(json.dumps(told, separators=(",", ":")).encode())
+        return Raw(lines.encode({name: value for name, value in told.items() if value is not None}))
 
     def _kept_messages(self, told: dict[str, object]) -> dict[str, object] | None:
         anchor = self._renamed(told.get("anchorUuid"))
@@ -246,12 +206,11 @@ class Copy:
         ends = {name: self._renamed(told.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")}
         if ends["tailUuid"] is None and self._cut.among is not None:
             # The cut goes through the segment, which then ends there.
-            ends["tailUuid"] = self._renamed(json.loads(self._cut.until or b"null"))
+            ends["tailUuid"] = self._renamed(plain(self._cut.until))
         return {**told, **ends} if None not in ends.values() else None
 
     def _renamed(self, uuid: object) -> str | None:
-        found = self.new(quoted(uuid)) if isinstance(uuid, str) else None
-        return None if found is None else json.loads(found)
+        return plain(self.lineage.new(quoted(uuid))) if isinstance(uuid, str) else None
 
 
 # Records that are no links
@@ -293,28 +252,27 @@ NOTES: dict[bytes, Callable[[Aside, Fields], None]] = {
 }
 
 
-# Records and ids
+# Records and their values
 
 
 def read_fields(source: int) -> Iterator[Fields]:
     """The intact records of a transcript."""
-    for _, block in lines.read_blocks(source):
-        for line in _mended(block).split(b"\n"):
-            if not line:
-                continue
-            try:
-                yield _decoder.decode(line)
-            except (ValueError, RecursionError):  # among them every error of msgspec's
-                yield from map(_loose_fields, lines.read_line(line)[0])
-
-
-def _mended(block: bytes) -> bytes:
-    """The block in UTF-8, which no reader of the fork shall stumble over."""
-    if not block.isascii():
+    for _, block, end in lines.read_blocks(source):
+        whole = memoryview(block)[:end]
+        if not block.isascii():
+            whole = _mended(whole)
         try:
-            block.decode()
-        except UnicodeDecodeError:
-            return block.decode("utf-8", "replace").encode()
+            yield from _decoder.decode_lines(whole)
+        except (ValueError, RecursionError):  # among them every error of msgspec's
+            yield from map(_loose_fields, lines.read_records(bytes(whole))[0])
+
+
+def _mended(block: memoryview) -> memoryview:
+    """The block in UTF-8, so that no reader of the fork stumbles over it."""
+    try:
+        str(block, "utf-8")
+    except UnicodeDecodeError:
+        return memoryview(str(block, "utf-8", "replace").encode())
     return block
 
 
@@ -322,10 +280,10 @@ def _loose_fields(record: bytes) -> Fields:
     try:
         return _decoder.decode(record)
     except (ValueError, RecursionError):
-        values = dict(lines.decode(record))  # type: ignore[call-overload]  a record is an object
-        return {
-            name: Raw(json.dumps(value, separators=(",", ":")).encode()) for name, value in values.items()
-        }
+        values = lines.decode(record)
+        if not isinstance(values, dict):
+            return {}
+        return {name: Raw(lines.encode(value)) for name, value in values.items()}
 
 
 def is_true(fields: Fields, name: str) -> bool:
@@ -336,30 +294,14 @@ def is_true(fields: Fields, name: str) -> bool:
 
 def as_id(raw: Raw | None) -> Id | None:
     """A value as a uuid, if it is a text and not empty."""
-    found = b"" if raw is None else bytes(raw)
-    if len(found) < 3 or found[:1] != b'"':
+    if raw is None:
+        return None
+    found = bytes(raw)
+    if found[:1] != b'"' or found == b'""':
         return None
     return quoted(json.loads(found)) if b"\\" in found else found
-
-
-def quoted(text: str) -> Id:
-    """A text as it stands in a file."""
-    try:
-        return json.dumps(text, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return json.dumps(text).encode()
 
 
 def _text(fields: Fields, name: str) -> str | None:
     found = lines.decode(bytes(fields.get(name, NULL)))
     return found if isinstance(found, str) else None
-
-
-def new_ids() -> Iterator[Id]:
-    """Random uuids of version 4, many drawn at a time."""
-    while True:
-        noise = os.urandom(16 * UUIDS).hex()
-        for at in range(0, len(noise), 32):
-            one = noise[at : at + 32]
-            variant = "89ab"[int(one[16], 16) & 3]
-            yield f'"{one[:8]}-{one[8:12]}-4{one[13:16]}-{variant}{one[17:20]}-{one[20:]}"'.encode()

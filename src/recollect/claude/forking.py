@@ -10,7 +10,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from recollect.claude import chain, lines
-from recollect.claude.copying import Copy, Cut, Id, as_id, quoted, read_fields
+from recollect.claude.copying import Copy, Cut, as_id, read_fields
+from recollect.claude.lineage import plain, quoted
 from recollect.claude.places import TRANSCRIPT, is_session_id, open_transcript
 from recollect.claude.tree import Branch, Tree
 from recollect.claude.writing import checked_id, encoded, found_session, iso_now, sync_folder
@@ -83,11 +84,11 @@ def _cut(source: int, session_id: str, message_id: str) -> Cut:
 
 
 def _links(source: int) -> Iterator[chain.Link]:
-    for _, block in lines.read_blocks(source):
+    for _, block, end in lines.read_blocks(source):
         try:
-            found = chain.decode_links(block)
+            found = chain.decode_links(block[:end])
         except (ValueError, RecursionError):
-            found = chain.links(lines.read_records(block)[0])
+            found = chain.links(lines.read_records(block[:end])[0])
         for link in found:
             # They would hold on to all that was read.
             link.message = link.attachment = chain.NOTHING
@@ -141,18 +142,14 @@ class _Fork:
         """Where the command line goes on: at the cut, at the last thing said, or where it would in the session itself."""
         leaf, aside = copy.leaf, copy.aside
         if cut.until is not None:
-            return {"leafUuid": _plain(leaf)}
+            return {"leafUuid": plain(leaf)}
         if self.branch == "cli" and aside.resumed is not None:
             marked = as_id(aside.resumed.get("leafUuid"))
             if marked is None:
                 return {"leafUuid": None, "explicit": True}
-            leaf = copy.copied(marked) or leaf
+            leaf = copy.lineage.copied(marked) or leaf
         prompt = {} if aside.last_prompt is None else {"lastPrompt": aside.last_prompt}
-        return {**prompt, "leafUuid": _plain(leaf)}
-
-
-def _plain(uuid: Id | None) -> str | None:
-    return None if uuid is None else uuid.decode().strip('"')
+        return {**prompt, "leafUuid": plain(leaf)}
 
 
 @contextmanager

@@ -48,13 +48,8 @@ class Metadata(msgspec.Struct, array_like=True):
     command: str | None = None
     picture: str | None = None
 
-    @property
-    def prompt(self) -> str | None:
-        """The first prompt that says something, else the first command."""
-        return self.first_prompt or self.command or None
 
-
-class _Record(msgspec.Struct, rename="camel", gc=False):
+class Record(msgspec.Struct, rename="camel", gc=False):
     """A record, as far as lists are concerned."""
 
     type: str = ""
@@ -76,8 +71,8 @@ class _Record(msgspec.Struct, rename="camel", gc=False):
     message: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_record = msgspec.json.Decoder(_Record)
-_NAMES = dict(zip(_Record.__struct_fields__, _Record.__struct_encode_fields__, strict=True))
+_record = msgspec.json.Decoder(Record)
+_NAMES = dict(zip(Record.__struct_fields__, Record.__struct_encode_fields__, strict=True))
 _LINKS = frozenset({"user", "assistant", "progress", "system", "attachment"})
 # Which value of a record of this type is kept; the last one counts.
 _KEPT = {
@@ -160,10 +155,10 @@ class _Pass:
         return self._data[start : self._data.find(b'"', start, start + 64)]
 
     def _take(self, place: int, end: int) -> None:
-        for record in _records(self._data[place:end]):
+        for record in records_in(self._data[place:end]):
             self._keep(record)
 
-    def _keep(self, record: _Record) -> None:
+    def _keep(self, record: Record) -> None:
         """Keep what counts wherever it stands; the last one does."""
         field = _KEPT.get(record.type)
         value = getattr(record, field) if field else record.git_branch
@@ -178,13 +173,13 @@ class _Pass:
             end = data.find(b"\n", place, self._size)
             if end < 0:
                 end = self._size
-            for record in _records(data[place:end]):
+            for record in records_in(data[place:end]):
                 self._begin_with(record)
                 self._keep(record)
             place = end + 1
         return place
 
-    def _begin_with(self, record: _Record) -> None:
+    def _begin_with(self, record: Record) -> None:
         found = self._found
         if found.created_at is None and record.timestamp:
             found.created_at = milliseconds(record.timestamp)
@@ -194,27 +189,28 @@ class _Pass:
             found.is_programmatic = record.entrypoint in PROGRAMS or record.session_kind == "daemon"
         found.cwd = found.cwd or record.cwd
         found.first_branch = found.first_branch or record.git_branch
-        if record.type == "user" and not record.is_meta and not record.is_compact_summary:
-            opened = prompts.opening(record.message)
+        opened = opening(record)
+        if opened is not None:
             found.first_prompt = found.first_prompt or opened.prompt
             found.command = found.command or opened.command
             found.picture = found.picture or opened.picture
 
 
-def _records(line: bytes) -> list[_Record]:
+def records_in(line: bytes) -> list[Record]:
+    """The records of one line: one, as a rule."""
     try:
         return [_record.decode(line)]
     except (ValueError, RecursionError):  # among them every error of msgspec's
         return [_loose_record(record) for record in lines.read_line(line)[0]]
 
 
-def _loose_record(record: bytes) -> _Record:
+def _loose_record(record: bytes) -> Record:
     """A record with values of other types than usual."""
     try:
         return _record.decode(record)
     except (ValueError, RecursionError):
         values = lines.decode(record)
-    found = _Record()
+    found = Record()
     assert isinstance(values, dict)
     for field, name in _NAMES.items():
         value = values.get(name)
@@ -225,6 +221,13 @@ def _loose_record(record: bytes) -> _Record:
         elif isinstance(value, str):
             setattr(found, field, value)
     return found
+
+
+def opening(record: Record) -> prompts.Opening | None:
+    """What a record has to offer as a prompt, if it is one of the user's own."""
+    if record.type != "user" or record.is_meta or record.is_compact_summary:
+        return None
+    return prompts.opening(record.message)
 
 
 def milliseconds(stamp: str) -> int | None:

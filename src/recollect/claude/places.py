@@ -32,6 +32,15 @@ def is_session_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def one_of(
+    directory: str | os.PathLike[str] | None, other: str | os.PathLike[str] | None
+) -> str | os.PathLike[str] | None:
+    """The directory that was given by either of its two names; None if none was, or an empty one."""
+    if directory and other and directory != other:
+        raise TypeError("give either `directory` or `dir`")
+    return directory or other or None
+
+
 def config_home() -> Path:
     """Claude Code's folder: `CLAUDE_CONFIG_DIR`, else `.claude` in the home folder."""
     given = os.environ.get("CLAUDE_CONFIG_DIR")
@@ -160,7 +169,7 @@ def transcripts(folder: Path) -> list[Path]:
 def worktrees(path: str) -> list[str]:
     """The directories of all worktrees of the git repository around `path`; none if there is no repository or no git."""
     try:
-        listed = subprocess.run(  # noqa: S603
+        listed = subprocess.run(
             ["git", "worktree", "list", "--porcelain"],  # noqa: S607  whichever git the user works with
             cwd=path,
             stdin=subprocess.DEVNULL,

@@ -7,11 +7,12 @@ a compaction kept, and calls of tools that ran side by side.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
-from recollect.claude.chain import KINDS, NOTHING, Link, is_aside, is_spoken, same_writer
+from recollect.claude.chain import KINDS, NOTHING, Link, is_aside, is_spoken
 from recollect.claude.parallel import with_parallel_calls
 
 Branch = Literal["sdk", "cli"]
@@ -74,11 +75,9 @@ class Tree:
         self._moved: dict[str, str] = {}
         self._ranks: dict[int, int] = {}
         for place, entry in enumerate(entries):
-            if entry.type == "system" and entry.compact_metadata is not NOTHING and self._is(place):
-                self._keep_messages(entry)
-
-    def _is(self, place: int) -> bool:
-        return self.places.get(self._entries[place].uuid or "") == place
+            if entry.type == "system" and entry.compact_metadata is not NOTHING and entry.uuid is not None:
+                if self.places.get(entry.uuid) == place:
+                    self._keep_messages(entry)
 
     def _keep_messages(self, boundary: Link) -> None:
         """Put the messages that a compaction kept behind its summary, and what follows the summary behind them."""
@@ -89,9 +88,17 @@ class Tree:
             self._moved[child] = parent
         last, members = kept[-1], set(kept)
         self._ranks[self.places[last]] = self.places[anchor]
-        for entry in self._entries:
-            if entry.parent_uuid == anchor and entry.uuid is not None and entry.uuid not in members:
-                self._moved[entry.uuid] = last
+        for child in self._children.get(anchor, ()):
+            if child not in members:
+                self._moved[child] = last
+
+    @cached_property
+    def _children(self) -> dict[str, list[str]]:
+        """The children of each link, as the file has them."""
+        children: dict[str, list[str]] = {}
+        for uuid, place in self.places.items():
+            children.setdefault(self._entries[place].parent_uuid or "", []).append(uuid)
+        return children
 
     def _kept(self, boundary: Link) -> tuple[str, list[str]]:
         """The summary's uuid and those of the kept messages, as far as they are in the file."""
@@ -128,14 +135,20 @@ class Tree:
         if not uuid:
             return None
         found = self.places.get(uuid)
-        if found is None and self._bridged:
-            return self._written_before(place)
-        return found
+        return self._before.get(place) if found is None and self._bridged else found
 
-    def _written_before(self, place: int) -> int | None:
-        entry = self._entries[place]
-        earlier = range(place - 1, -1, -1)
-        return next((at for at in earlier if self._is(at) and same_writer(self._entries[at], entry)), None)
+    @cached_property
+    def _before(self) -> dict[int, int]:
+        """For each link the one that the same agent wrote before it."""
+        before: dict[int, int] = {}
+        last: dict[tuple[bool, str | None], int] = {}
+        for place in sorted(self.places.values()):
+            entry = self._entries[place]
+            writer = bool(entry.is_sidechain), entry.agent_id
+            if writer in last:
+                before[place] = last[writer]
+            last[writer] = place
+        return before
 
     def way_to(self, leaf: int) -> list[int]:
         """The places from the root to `leaf`; a circle is walked once."""

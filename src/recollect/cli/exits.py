@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import IO
 
 import click
@@ -64,6 +65,7 @@ def report(error: Exception) -> int:
         case RecollectError():
             return _tell(error.message, error.code, exit_code(type(error)))
         case click.Abort():
+            silence(sys.stdout)  # if nobody reads, what is left in its buffer would keep the program
             return INTERRUPTED
         case click.UsageError():
             if error.ctx is not None:
@@ -80,9 +82,10 @@ def report(error: Exception) -> int:
 
 def silence(stream: IO[str]) -> None:
     """Send what is left in a stream's buffer nowhere: its reader is gone."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    with suppress(OSError):  # a stream that is no file keeps nobody
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _tell(message: str, code: str, status: int) -> int:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
 from recollect.filters import normal_cwd
-from recollect.limits import ENTRY_SUM, checked_number
+from recollect.limits import ENTRY_SUM, FACT_CHARS, checked_length, checked_number
 from recollect.model import Checkpoint, Entry, Fact, Session
 from recollect.service.catalogue import (
     checked_directories,
@@ -81,6 +81,7 @@ def checked_fact(fact: Fact) -> Fact:
     checked_required(fact.id, "a fact's id")
     checked_required(fact.kind, "a fact's kind")
     checked_number(fact.at, "the time of a fact")
+    checked_length(fact.text, FACT_CHARS, "a fact")
     for entry_id in fact.entries:
         checked_required(entry_id, "an entry id")
     return fact

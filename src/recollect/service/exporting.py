@@ -8,6 +8,7 @@ by itself and no number of the store is in it.
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import AsyncIterator, Container, Iterable, Sequence
 from functools import partial
 from sys import intern
@@ -233,6 +234,7 @@ def _shaped(line: bytes, shape: type[Any]) -> Any:
 def _rows(lines: Sequence[_Line]) -> list[Row]:
     rows: list[Row] = []
     sums = Totals()
+    repeated = Counter[str]()
     for line in lines:
         payload = line.payload
         if payload is None:
@@ -241,6 +243,10 @@ def _rows(lines: Sequence[_Line]) -> list[Row]:
             raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
         entry = _entry(payload)
         sums = sums.plus(totals_of(entry, payload))
+        repeated[entry.id] += 1
+        if repeated[entry.id] > 1:
+            # A fork may have an id again that its source has. Here they share one log; the bytes stay as they are.
+            entry = replace(entry, id=f"{entry.id}~{repeated[entry.id]}")
         rows.append(Row(entry=entry, payload=payload, seq=len(rows) + 1, totals=sums))
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -74,9 +75,13 @@ class History(Core):
             return Appended(entries=tuple(entry.id for entry in entries), revision=record.session.revision)
 
         asked = [session_id, given]
-        return await self._store.write(
-            once(checked_owner(who), "append", idempotency_key, asked, now, work, Appended)
-        )
+        remembered = once(checked_owner(who), "append", idempotency_key, asked, now, work, Appended)
+
+        async def while_it_is_there(tx: Writer) -> Appended:
+            await required(tx, who, session_id)  # a deleted session answers nothing, whatever is remembered
+            return cast("Appended", await remembered(tx))
+
+        return await self._store.write(work if idempotency_key is None else while_it_is_there)
 
     async def history(
         self,

@@ -14,7 +14,7 @@ from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, dec
 from recollect.ports import Reader, Record, Writer
 from recollect.service.catalogue import add_session, checked_meta, checked_tags, checked_title, titled
 from recollect.service.checks import checked_entry
-from recollect.service.core import checked_owner, checked_required
+from recollect.service.core import checked_owner, checked_required, is_clean
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import append_entries
 from recollect.spans import Span, Spans, Stretch
@@ -82,7 +82,7 @@ class Intake(Forking):
         owner = checked_owner(who)
 
         async def work(tx: Writer) -> bool:
-            record = await tx.session(owner, session_id)
+            record = await tx.session(owner, session_id) if is_clean(session_id) else None
             if record is None or bool(record.session.meta.get("source_gone")) == gone:
                 return False
             meta = {name: value for name, value in record.session.meta.items() if name != "source_gone"}

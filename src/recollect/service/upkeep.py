@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from recollect.errors import TooLarge
+from recollect.limits import FACTS_PER_CALL, RAW_BYTES, checked_size
 from recollect.model import Fact, Json, Principal
 from recollect.ports import Health, RawCopy, Reader, Writer
 from recollect.service.catalogue import Catalogue
@@ -44,6 +46,8 @@ class Upkeep(Catalogue):
         async def work(tx: Writer) -> None:
             for session_id in {fact.session for fact in facts if fact.session is not None}:
                 await required(tx, who, session_id)
+            if len(facts) > FACTS_PER_CALL:
+                raise TooLarge(f"add_facts takes at most {FACTS_PER_CALL} facts, not {len(facts)}")
             await tx.put_facts(owner, [checked_fact(fact) for fact in facts])
 
         await self._store.write(work)
@@ -64,7 +68,9 @@ class Upkeep(Catalogue):
         async def work(tx: Writer) -> None:
             record = await required(tx, who, session_id)
             checked_required(name, "a name")
-            await tx.put_raw_copy(record.owner, record.num, RawCopy(name, data))
+            await tx.put_raw_copy(
+                record.owner, record.num, RawCopy(name, checked_size(data, RAW_BYTES, "a raw copy"))
+            )
 
         await self._store.write(work)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from recollect.limits import CHANGES_PAGE, checked_limit, checked_number
+from recollect.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
 from recollect.model import Change, Principal
 from recollect.ports import Reader, Writer
 from recollect.service.core import Core, checked_owner, required, writable
@@ -51,7 +51,7 @@ class Watching(Core):
         async def work(tx: Writer) -> None:
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
-            await tx.put_live(record, data)
+            await tx.put_live(record, None if data is None else checked_size(data, LIVE_BYTES, "a live text"))
 
         await self._store.write(work)
 

@@ -7,21 +7,35 @@ of it: also what was before a compaction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec import Raw
 
-from recollect.claude.lines import RECORD_LIMIT, Damage, count_nul_runs, read_line, split
+from recollect.claude.lines import (
+    RECORD_LIMIT,
+    Damage,
+    count_bad_utf8,
+    count_nul_runs,
+    is_object,
+    read_line,
+    split,
+)
 from recollect.model import Entry, Usage, Value, decode_json
 from recollect.sources.claude_entries import LINKED, Answer, Conversation
 from recollect.sources.claude_facts import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from recollect.sources.claude_linking import Linked, NeedsWhole, Window
-from recollect.sources.claude_records import Record, read
+from recollect.sources.claude_records import Record, read, value_of
 
 VERSION = 1
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
 SEAL = 64
+_NEWLINE = 0x0A
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_REST_OF_LINE = re.compile(rb"[^\n\0]+")
 
 __all__ = ["Child", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
 
@@ -31,12 +45,13 @@ class State(Value, frozen=True):
 
     Its size: the last stretch of the conversation (some kilobytes, the newest answer included) and four bytes for
     each record of the conversation. `offset` is where to go on; `seal` is what stood before it, by which a file that
-    was rewritten in place is told from one that has grown.
+    was rewritten in place is told from one that has grown; `open` says that no line end stood there.
     """
 
     version: int = VERSION
     offset: int = 0
     seal: bytes = b""
+    open: bool = False
     sidechain: bool | None = None
     window: Window = Window()
     answer: Answer | None = None
@@ -81,7 +96,13 @@ def parse(data: bytes, known: State | None = None) -> Parsed:
     except NeedsWhole:
         info = start.facts.info(None, bool(start.sidechain), lambda _: False)
         return Parsed(
-            change="rebuild", entries=(), amended=None, info=info, state=start, total=start.entries, unread=len(data)
+            change="rebuild",
+            entries=(),
+            amended=None,
+            info=info,
+            state=start,
+            total=start.entries,
+            unread=len(data),
         )
 
 
@@ -105,7 +126,7 @@ def child_id(parent_uuid: str, agent_id: str) -> str:
 
 
 def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> Parsed:
-    if start.version != VERSION:
+    if start.version != VERSION or (start.open and _goes_on(data)):
         raise NeedsWhole
     end = _end(data)
     facts = start.facts.copy()
@@ -120,6 +141,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
     state = State(
         offset=start.offset + end,
         seal=(start.seal + data[max(end - SEAL, 0) : end])[-SEAL:],
+        open=data[end - 1] != _NEWLINE if end else start.open,
         sidechain=sidechain,
         window=linked.window(),
         answer=talk.answer,
@@ -140,10 +162,21 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
 
 
 def _end(data: bytes) -> int:
-    """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one."""
-    end = data.rfind(b"\n") + 1
-    rest = data[end:]
-    return len(data) if rest and rest.rstrip().endswith(b"}") and read(rest) is not None else end
+    """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one.
+
+    NULs end lines too, but a run of them at the end may grow and waits.
+    """
+    end = max(data.rfind(b"\n"), data.rfind(b"\0")) + 1
+    if end == len(data):
+        return len(data.rstrip(b"\0"))
+    rest = data[end:].removeprefix(_BYTE_ORDER_MARK)
+    return len(data) if rest.rstrip().endswith(b"}") and is_object(rest) else end
+
+
+def _goes_on(data: bytes) -> bool:
+    """Whether these bytes go on with the line before them."""
+    rest = _REST_OF_LINE.match(data)
+    return rest is not None and not rest.group().isspace()
 
 
 def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
@@ -153,7 +186,7 @@ def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
             facts.observe(record)
             yield _Line(record, line)
         else:
-            facts.tell(record, lambda line=line: decode_json(line), len(line))
+            facts.tell(record, partial(value_of, Raw(line)), len(line))
 
 
 def _is_linked(record: Record) -> bool:
@@ -166,7 +199,7 @@ def _is_linked(record: Record) -> bool:
 
 def _records(data: bytes, facts: Facts) -> Iterator[tuple[Record, bytes]]:
     """Every intact record with its bytes; damage is counted."""
-    harmed = b"\0" in data or not _is_utf8(data)
+    harmed = b"\0" in data or count_bad_utf8(data) > 0
     if harmed:
         facts.damage += Damage(nul_runs=count_nul_runs(data))
     for line in (line for _, line, _ in split(data)) if harmed else data.split(b"\n"):
@@ -186,16 +219,6 @@ def _salvaged(line: bytes, facts: Facts) -> Iterator[tuple[Record, bytes]]:
     for piece in pieces:
         if (record := read(piece)) is not None:
             yield record, piece
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_sidechain(lines: list[_Line], known: bool | None) -> bool | None:

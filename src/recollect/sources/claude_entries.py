@@ -18,7 +18,15 @@ from recollect.limits import ENTRY_BYTES, ENTRY_SUM, is_storable
 from recollect.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
 from recollect.sources.claude_facts import Child, Facts, count
 from recollect.sources.claude_parts import Parts, parts_of, shortened, with_output
-from recollect.sources.claude_records import NOTHING, Message, Record, Tokens, blocks_of, milliseconds, value_of
+from recollect.sources.claude_records import (
+    NOTHING,
+    Message,
+    Record,
+    Tokens,
+    blocks_of,
+    milliseconds,
+    value_of,
+)
 
 LONGEST = ENTRY_BYTES // 2
 """A longer record is shortened: as an entry it might go beyond what can be kept."""

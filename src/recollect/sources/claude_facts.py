@@ -72,10 +72,10 @@ class Info(Value, frozen=True):
     version: str | None = None
     entrypoint: str | None = None
     continued_in: str | None = None
-    unknown: dict[str, int] = {}
-    left_out: dict[str, int] = {}
+    unknown: dict[str, int] = msgspec.field(default_factory=dict)
+    left_out: dict[str, int] = msgspec.field(default_factory=dict)
     damage: Damage = Damage()
-    extra: Json = {}
+    extra: Json = msgspec.field(default_factory=dict)
 
 
 class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -184,7 +184,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             usage=usage,
             cost=self.cost,
             children=tuple(self.children),
-            agent_id=self.agent_id,
+            agent_id=self.agent_id if sidechain else None,
             sidechain=sidechain,
             team=self.team,
             version=self.version,

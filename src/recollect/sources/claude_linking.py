@@ -169,7 +169,7 @@ class Linked:
         if not nodes:
             return self._window
         top = choice.spine[-SIGHT] if len(choice.spine) > SIGHT else choice.spine[0]
-        kept = {}
+        kept: dict[int, int] = {}
         for number in range(top, len(nodes)):
             if choice.chosen[number] and (number == top or nodes[number].parent in kept):
                 kept[number] = len(kept)

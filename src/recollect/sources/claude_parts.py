@@ -43,7 +43,9 @@ Counts = dict[str, int]
 Parts = tuple[Part, ...]
 
 # Kinds of block that we know and keep as they are, having no part of our own for them.
-_KEPT_RAW = frozenset({"redacted_thinking", "tool_reference", "container_upload", "fallback", "connector_text"})
+_KEPT_RAW = frozenset(
+    {"redacted_thinking", "tool_reference", "container_upload", "fallback", "connector_text"}
+)
 
 _fields = msgspec.json.Decoder(dict[str, Raw])
 
@@ -147,7 +149,11 @@ def _document(block: DocumentBlock, _: Counts) -> Parts:
 
 def _other(block: OtherBlock, unknown: Counts) -> Parts:
     kind = block.raw.get("type") if isinstance(block.raw, dict) else None
-    if isinstance(kind, str) and kind.endswith("_tool_result") and isinstance(block.raw.get("tool_use_id"), str):
+    if (
+        isinstance(kind, str)
+        and kind.endswith("_tool_result")
+        and isinstance(block.raw.get("tool_use_id"), str)
+    ):
         return (_server_result(block.raw),)
     if kind not in _KEPT_RAW:
         count(unknown, f"block {kind if isinstance(kind, str) else '?'}"[:100])

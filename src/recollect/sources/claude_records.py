@@ -252,13 +252,15 @@ def _block(value: Any) -> Block:
             content = _content(value["content"])
             value = {key: item for key, item in value.items() if key != "content"}
             block = _converted(value)
-            return msgspec.structs.replace(block, content=content) if isinstance(block, ResultBlock) else block
+            return (
+                msgspec.structs.replace(block, content=content) if isinstance(block, ResultBlock) else block
+            )
     return _converted(value)
 
 
 def _converted(value: Any) -> Block:
     try:
-        block: Block = msgspec.convert(value, Block)  # type: ignore[arg-type]
+        block: Block = msgspec.convert(value, Block)
     except (ValueError, RecursionError):
         return OtherBlock(raw=value)
     return block

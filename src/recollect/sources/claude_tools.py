@@ -107,4 +107,8 @@ def _step(todo: Json) -> Json:
 
 
 def _texts(given: Any) -> dict[str, str]:
-    return {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+    return (
+        {name: text for name, text in given.items() if isinstance(text, str)}
+        if isinstance(given, dict)
+        else {}
+    )

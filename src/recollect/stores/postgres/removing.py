@@ -42,9 +42,12 @@ ON CONFLICT DO NOTHING
 """
 REMOVE = """
 WITH gone AS (
-    DELETE FROM entry WHERE owner = %(owner)s AND log = %(log)s AND seq IN (
-        SELECT seq FROM entry
-        WHERE owner = %(owner)s AND log = %(log)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq LIMIT %(batch)s
+    DELETE FROM entry WHERE owner = %(owner)s AND log = %(log)s AND seq BETWEEN %(first)s AND (
+        SELECT max(seq) FROM (
+            SELECT seq FROM entry
+            WHERE owner = %(owner)s AND log = %(log)s AND seq BETWEEN %(first)s AND %(last)s
+            ORDER BY seq LIMIT %(batch)s
+        ) part
     ) RETURNING 1
 ) SELECT count(*) FROM gone
 """

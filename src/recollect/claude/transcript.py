@@ -1,0 +1,112 @@
+"""A transcript as its links; what they say is kept as bytes, and of a very large file not even these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from recollect.claude import lines
+from recollect.claude.chain import KINDS, NOTHING, SPOKEN, Link, decode_links, link
+from recollect.claude.lines import UNHARMED, Damage
+from recollect.claude.parallel import tools_of
+from recollect.claude.places import open_transcript
+
+WHOLE = 64 << 20
+"""A larger file is read in blocks, and what its messages say is read again when it is wanted."""
+_encoder = msgspec.json.Encoder()
+
+
+class Transcript:
+    """The links of a transcript that was read as a whole. `damage`: as far as it was noticed on the way."""
+
+    def __init__(self, links: list[Link], damage: Damage) -> None:
+        self.links = links
+        self.damage = damage
+
+    def full(self, places: list[int]) -> Iterator[Link]:
+        """The links at these places, with all they say."""
+        return (self.links[place] for place in places)
+
+
+class LargeTranscript(Transcript):
+    """The same for a file that is not kept in memory: where each link is in the file."""
+
+    def __init__(self, path: Path, links: list[Link], damage: Damage, spans: list[tuple[int, int]]) -> None:
+        super().__init__(links, damage)
+        self._path = path
+        self._spans = spans
+
+    def full(self, places: list[int]) -> Iterator[Link]:
+        """The links at these places, read again."""
+        descriptor = open_transcript(self._path, os.O_RDONLY)
+        try:
+            for place in places:
+                offset, size = self._spans[place]
+                yield link(os.pread(descriptor, size, offset))
+        finally:
+            os.close(descriptor)
+
+
+def read_transcript(path: Path) -> Transcript:
+    """The links in the file; OSError if it cannot be read."""
+    descriptor = open_transcript(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > WHOLE:
+            return _read_large(path, descriptor)
+        return _read_whole(_all(descriptor, size))
+    finally:
+        os.close(descriptor)
+
+
+def _all(descriptor: int, size: int) -> bytes:
+    data = os.pread(descriptor, size, 0)
+    return data
+
+
+def _read_whole(data: bytes) -> Transcript:
+    try:
+        if b"\0" not in data:
+            return Transcript(decode_links(data), UNHARMED)
+    except (ValueError, RecursionError):
+        pass
+    records, damage = lines.read_records(data)
+    return Transcript([link(record) for record in records], damage)
+
+
+def _read_large(path: Path, descriptor: int) -> Transcript:
+    links, spans, damage = [], [], UNHARMED
+    for offset, record, harm in records_of(descriptor):
+        damage = damage + harm if harm else damage
+        if record:
+            found = link(record)
+            if found.type in KINDS or found.type == "last-prompt":
+                links.append(_slim(found))
+                spans.append((offset, len(record)))
+    return LargeTranscript(path, links, damage, spans)
+
+
+def records_of(descriptor: int) -> Iterator[tuple[int, bytes, Damage]]:
+    """The intact records of a file, each with its offset, in bounded memory; and damage, where no record is for it."""
+    expected = 0
+    for offset, block, size in lines.read_blocks(descriptor):
+        if offset != expected:
+            yield offset, b"", Damage(overlong=1)
+        expected = offset + size
+        for start, line, tail in lines.split(block[:size]):
+            records, damage = lines.read_line(line, tail)
+            yield offset, b"", damage
+            for record in records:
+                yield offset + start + line.index(record), record, UNHARMED
+
+
+def _slim(found: Link) -> Link:
+    """The same link without what it says, as far as that is not needed to find its place."""
+    found.message = msgspec.Raw(_encoder.encode(tools_of(found))) if found.type in SPOKEN else NOTHING
+    found.content = NOTHING
+    found.compact_metadata = found.compact_metadata.copy()
+    found.attachment = found.attachment.copy() if is_queued(found) else NOTHING
+    return found
