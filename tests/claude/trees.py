@@ -38,7 +38,9 @@ TOOLS = ("Bash", "Read", "Edit", "Grep", "Write")
 
 def compact(record: Mapping[str, Any]) -> bytes:
     """A record as one line, with its line end."""
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    return (
+        json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    )
 
 
 def iso(ms: int) -> str:
@@ -123,7 +125,9 @@ class Writer:
     def result(self, call: str, text: str, **values: Any) -> Record:
         """What a tool answered."""
         block = {"tool_use_id": call, "type": "tool_result", "content": text, "is_error": False}
-        return self.link("user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": text}, **values)
+        return self.link(
+            "user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": text}, **values
+        )
 
     def attach(self, kind: str, **values: Any) -> Record:
         """Something the program adds to the conversation."""
@@ -282,7 +286,12 @@ def _bookkeeping(writer: Writer, babble: Babble, size: int) -> None:
 
 def _blob(babble: Babble, size: int) -> str:
     tool = {"name": "T", "input_schema": {"type": "object", "required": ["path"]}}
-    return json.dumps({"system": babble.text(size // 2), "tools": [tool | {"description": babble.text(400)}] * (size // 1000)})
+    return json.dumps(
+        {
+            "system": babble.text(size // 2),
+            "tools": [tool | {"description": babble.text(400)}] * (size // 1000),
+        }
+    )
 
 
 def _names(writer: Writer, babble: Babble) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -38,6 +39,8 @@ class Link(msgspec.Struct, rename="camel", gc=False):
     explicit: bool | None = None
 
 
+# The type comes first in what the program writes; the rest of an attachment may be long and is not searched.
+_QUEUED = re.compile(rb'\s*\{\s*"type"\s*:\s*"queued_command"')
 _link = msgspec.json.Decoder(Link)
 _TRUTHS = ("is_sidechain", "is_meta", "is_compact_summary", "explicit")
 _RAWS = ("message", "content", "attachment", "compact_metadata")
@@ -91,3 +94,8 @@ def is_aside(entry: Link) -> bool:
 def same_writer(one: Link, other: Link) -> bool:
     """Whether two links were written by the same agent."""
     return bool(one.is_sidechain) == bool(other.is_sidechain) and one.agent_id == other.agent_id
+
+
+def is_queued_prompt(entry: Link) -> bool:
+    """Whether this is a prompt that the user gave while the model was at work."""
+    return entry.type == "attachment" and _QUEUED.match(entry.attachment) is not None

@@ -95,7 +95,7 @@ class Copy:
     def __init__(self, session_id: str, fork_id: str, now: str, cut: Cut, before: Copy | None = None) -> None:
         self.lines = bytearray()
         self.aside = Aside(session_id)
-        self.lineage = Lineage(None if before is None else before.lineage)
+        self.lineage: Lineage = Lineage(None if before is None else before.lineage)
         self._cut = cut
         self._ended = False
         self._id, self._now = Raw(quoted(fork_id)), Raw(quoted(now))

@@ -12,11 +12,11 @@ from uuid import uuid4
 from recollect.claude import chain, lines
 from recollect.claude.copying import Copy, Cut, as_id, read_fields
 from recollect.claude.lineage import plain, quoted
-from recollect.claude.places import TRANSCRIPT, is_session_id, open_transcript
+from recollect.claude.places import TRANSCRIPT, is_session_id, one_of, open_transcript
 from recollect.claude.tree import Branch, Tree
-from recollect.claude.writing import checked_id, encoded, found_session, iso_now, sync_folder
+from recollect.claude.writing import Directory, checked_id, encoded, found_session, iso_now, sync_folder
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """How much is gathered for one write."""
 
 
@@ -29,11 +29,11 @@ class ForkSessionResult:
 
 def fork_session(
     session_id: str,
-    directory: str | None = None,
+    directory: Directory = None,
     up_to_message_id: str | None = None,
     title: str | None = None,
     *,
-    dir: str | None = None,
+    dir: Directory = None,
     branch: Branch = "sdk",
 ) -> ForkSessionResult:
     """Copy a session into a new one beside it; with `up_to_message_id`, up to and including that message.
@@ -48,7 +48,7 @@ def fork_session(
     checked_id(session_id)
     if up_to_message_id and not is_session_id(up_to_message_id):
         raise ValueError(f"Invalid up_to_message_id: {up_to_message_id}")
-    path = found_session(session_id, directory or dir)
+    path = found_session(session_id, one_of(directory, dir))
     fork = _Fork(session_id, str(uuid4()), iso_now(), branch, (title or "").strip())
     source = open_transcript(path, os.O_RDONLY)
     try:

@@ -75,9 +75,12 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
         else:
             records = [line for line in data.split(b"\n") if line and not line.isspace()]
             return records, Damage(bad_utf8=count_bad_utf8(data))
-    found = [read_line(line, tail) for _, line, tail in split(data)]
-    records = [record for line, _ in found for record in line]
-    damage = sum((damage for _, damage in found), Damage(nul_runs=count_nul_runs(data)))
+    records: list[bytes] = []
+    damage = Damage(nul_runs=sum(1 for _ in _NULS.finditer(data)))
+    for _, line, tail in split(data):
+        found, harm = read_line(line, tail)
+        records += found
+        damage = damage + harm if harm else damage
     return records, damage
 
 
@@ -173,9 +176,16 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def count_nul_runs(data: bytes) -> int:
-    """How many runs of NUL bytes there are."""
-    return sum(1 for _ in _NULS.finditer(data)) if b"\0" in data else 0
+def count_nul_runs(descriptor: int) -> int:
+    """How many runs of NUL bytes a file has."""
+    runs, offset, open_run = 0, 0, False
+    while piece := os.pread(descriptor, BLOCK, offset):
+        offset += len(piece)
+        if b"\0" in piece:
+            # A run that goes on from the block before was counted there.
+            runs += sum(1 for _ in _NULS.finditer(piece)) - (open_run and piece.startswith(b"\0"))
+        open_run = piece.endswith(b"\0")
+    return runs
 
 
 def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, int]]:

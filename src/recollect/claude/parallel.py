@@ -67,7 +67,12 @@ def _loose_tools(message: object) -> Tools:
     return Tools(
         own if isinstance(own, str) else None,
         [
-            _Block(*(value if isinstance(value := block.get(name), str) else None for name in ("type", "id", "tool_use_id")))
+            _Block(
+                *(
+                    value if isinstance(value := block.get(name), str) else None
+                    for name in ("type", "id", "tool_use_id")
+                )
+            )
             for block in blocks
             if isinstance(block, dict)
         ],
@@ -91,7 +96,9 @@ class _Responses:
         self._places = places
         self._way = way
         self._taken = set(way)
-        self._tools = {place: tools_of(entries[place]) for place in places.values() if is_spoken(entries[place])}
+        self._tools = {
+            place: tools_of(entries[place]) for place in places.values() if is_spoken(entries[place])
+        }
         self._members: dict[str, list[int]] = {}
         # Who made a call; None if two responses claim it.
         self._owners: dict[str, int | None] = {}
@@ -130,7 +137,11 @@ class _Responses:
 
     def left_beside(self) -> dict[int, list[int]]:
         """What to insert, by the place to insert it behind."""
-        last = {response: place for place in self._way if place in self._tools and (response := self._response(place))}
+        last = {
+            response: place
+            for place in self._way
+            if place in self._tools and (response := self._response(place))
+        }
         inserts = {}
         for response, anchor in last.items():
             found = self._left_by(response)

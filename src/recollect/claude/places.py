@@ -65,7 +65,9 @@ def folder_name(path: str) -> str:
     Counted in UTF-16 code units, as Claude Code does: a character beyond the basic plane becomes two hyphens.
     """
     units = path.encode("utf-16-le", "surrogatepass")
-    codes = memoryview(units).cast("H") if sys.byteorder == "little" else memoryview(_swapped(units)).cast("H")
+    codes = (
+        memoryview(units).cast("H") if sys.byteorder == "little" else memoryview(_swapped(units)).cast("H")
+    )
     name = _STRANGE.sub("-", "".join(map(chr, codes)))
     return name if len(name) <= NAME_LIMIT else f"{name[:NAME_LIMIT]}-{_hash(codes)}"
 

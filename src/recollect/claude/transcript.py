@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from recollect.claude import lines
-from recollect.claude.chain import KINDS, NOTHING, SPOKEN, Link, decode_links, link
+from recollect.claude.chain import KINDS, NOTHING, SPOKEN, Link, decode_links, is_queued_prompt, link
 from recollect.claude.lines import UNHARMED, Damage
 from recollect.claude.parallel import tools_of
 from recollect.claude.places import open_transcript
@@ -50,6 +50,18 @@ class LargeTranscript(Transcript):
             os.close(descriptor)
 
 
+def damage_of(path: Path) -> Damage:
+    """All that is wrong with a transcript; OSError if it cannot be read."""
+    descriptor = open_transcript(path, os.O_RDONLY)
+    try:
+        found = Damage(nul_runs=lines.count_nul_runs(descriptor))
+        for _, _, harm in records_of(descriptor):
+            found = found + harm if harm else found
+        return found
+    finally:
+        os.close(descriptor)
+
+
 def read_transcript(path: Path) -> Transcript:
     """The links in the file; OSError if it cannot be read."""
     descriptor = open_transcript(path, os.O_RDONLY)
@@ -57,14 +69,9 @@ def read_transcript(path: Path) -> Transcript:
         size = os.fstat(descriptor).st_size
         if size > WHOLE:
             return _read_large(path, descriptor)
-        return _read_whole(_all(descriptor, size))
+        return _read_whole(os.pread(descriptor, size, 0))
     finally:
         os.close(descriptor)
-
-
-def _all(descriptor: int, size: int) -> bytes:
-    data = os.pread(descriptor, size, 0)
-    return data
 
 
 def _read_whole(data: bytes) -> Transcript:
@@ -107,6 +114,7 @@ def _slim(found: Link) -> Link:
     """The same link without what it says, as far as that is not needed to find its place."""
     found.message = msgspec.Raw(_encoder.encode(tools_of(found))) if found.type in SPOKEN else NOTHING
     found.content = NOTHING
-    found.compact_metadata = found.compact_metadata.copy()
-    found.attachment = found.attachment.copy() if is_queued(found) else NOTHING
+    found.attachment = found.attachment.copy() if is_queued_prompt(found) else NOTHING
+    if found.compact_metadata is not NOTHING:
+        found.compact_metadata = found.compact_metadata.copy()
     return found

@@ -22,12 +22,14 @@ from recollect.claude.places import (
     find_session,
     folders_of,
     is_session_id,
+    one_of,
     open_transcript,
     project_folders,
     projects_folder,
 )
+from recollect.claude.sidecars import ARCHIVED, session_folder
 
-ARCHIVED = "archived.json"
+Directory = str | os.PathLike[str] | None
 # Format marks, private use and unassigned: what is not seen, or not the same everywhere, is no part of a tag.
 UNWANTED = frozenset({"Cf", "Co", "Cn"})
 # Taking something out may let the rest combine anew; it comes to rest long before.
@@ -36,7 +38,7 @@ ATTEMPTS = 5
 
 
 def rename_session(
-    session_id: str, title: str, directory: str | None = None, *, dir: str | None = None
+    session_id: str, title: str, directory: Directory = None, *, dir: Directory = None
 ) -> None:
     """Give a session a title; it is stripped, and the last one given is the title.
 
@@ -48,13 +50,13 @@ def rename_session(
         raise ValueError("title must be non-empty")
     _append(
         session_id,
-        directory or dir,
+        one_of(directory, dir),
         {"type": "custom-title", "customTitle": stripped, "sessionId": session_id},
     )
 
 
 def tag_session(
-    session_id: str, tag: str | None, directory: str | None = None, *, dir: str | None = None
+    session_id: str, tag: str | None, directory: Directory = None, *, dir: Directory = None
 ) -> None:
     """Give a session a tag, which replaces the one it had; None takes the tag away.
 
@@ -65,35 +67,35 @@ def tag_session(
     clean = "" if tag is None else _visible(tag).strip()
     if tag is not None and not clean:
         raise ValueError("tag must be non-empty (use None to clear)")
-    _append(session_id, directory or dir, {"type": "tag", "tag": clean, "sessionId": session_id})
+    _append(session_id, one_of(directory, dir), {"type": "tag", "tag": clean, "sessionId": session_id})
 
 
-def archive_session(session_id: str, directory: str | None = None, *, dir: str | None = None) -> None:
+def archive_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
     """Put a session away, until it is taken back or somebody says something in it.
 
     ValueError for something that is not an id; FileNotFoundError if there is no such session.
     """
-    _mark(session_id, directory or dir, archived=True)
+    _mark(session_id, one_of(directory, dir), archived=True)
 
 
-def unarchive_session(session_id: str, directory: str | None = None, *, dir: str | None = None) -> None:
+def unarchive_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
     """Take a session back; fails as `archive_session` does."""
-    _mark(session_id, directory or dir, archived=False)
+    _mark(session_id, one_of(directory, dir), archived=False)
 
 
-def delete_session(session_id: str, directory: str | None = None, *, dir: str | None = None) -> None:
+def delete_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
     """Delete a session for good: its transcript, and the folder beside it with subagents and tool results.
 
     ValueError for something that is not an id; FileNotFoundError if there is no such session; OSError if something
     of the folder could not be removed.
     """
     checked_id(session_id)
-    path = found_session(session_id, directory or dir)
+    path = found_session(session_id, one_of(directory, dir))
     try:
         path.unlink()
     except FileNotFoundError:
         raise FileNotFoundError(f"Session {session_id} not found") from None
-    folder = path.parent / session_id
+    folder = session_folder(path)
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():
@@ -108,7 +110,7 @@ def checked_id(session_id: str) -> str:
     return session_id
 
 
-def found_session(session_id: str, directory: str | None) -> Path:
+def found_session(session_id: str, directory: Directory) -> Path:
     """The session's transcript."""
     path = find_session(session_id, directory)
     if path is None:
@@ -133,7 +135,7 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
 
 
-def _append(session_id: str, directory: str | None, record: dict[str, object]) -> None:
+def _append(session_id: str, directory: Directory, record: dict[str, object]) -> None:
     path = find_session(session_id, directory)
     if path is None:
         raise _not_found(session_id, directory)
@@ -169,7 +171,7 @@ def _ends_line(descriptor: int, offset: int) -> bool:
     return offset == 0 or os.pread(descriptor, 1, offset - 1) == b"\n"
 
 
-def _not_found(session_id: str, directory: str | None) -> OSError:
+def _not_found(session_id: str, directory: Directory) -> OSError:
     """Why there is no transcript to append to; where nobody may look, it could be."""
     folders = [folder for folder, _ in folders_of(directory)] if directory else project_folders()
     for folder in folders:
@@ -197,11 +199,11 @@ def _visible(text: str) -> str:
     return text
 
 
-def _mark(session_id: str, directory: str | None, *, archived: bool) -> None:
+def _mark(session_id: str, directory: Directory, *, archived: bool) -> None:
     path = find_session(checked_id(session_id), directory)
     if path is None:
         raise _not_found(session_id, directory)
-    folder = path.parent / session_id
+    folder = session_folder(path)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
