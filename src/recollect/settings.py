@@ -13,18 +13,25 @@ DATA_DIR = "RECOLLECT_DATA_DIR"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """`store` is the URL of the store; `data_dir` the folder for everything that is kept on this machine."""
+    """What the caller and the environment say; the rest follows when it is asked for."""
 
-    store: str
-    data_dir: Path
+    given_store: str | None = None
+    folder: str | None = None
+
+    @property
+    def data_dir(self) -> Path:
+        """Where everything is that is kept on this machine."""
+        return Path(self.folder) if self.folder else _user_data_dir()
+
+    @property
+    def store(self) -> str:
+        """The URL of the store."""
+        return self.given_store or f"sqlite:///{self.data_dir / 'recollect.db'}"
 
 
 def read_settings(environ: Mapping[str, str] = os.environ, *, store: str | None = None) -> Settings:
     """The settings in force; a given store goes before the environment's."""
-    folder = environ.get(DATA_DIR)
-    data_dir = Path(folder) if folder else _user_data_dir()
-    url = store or environ.get(STORE) or f"sqlite:///{data_dir / 'recollect.db'}"
-    return Settings(store=url, data_dir=data_dir)
+    return Settings(given_store=store or environ.get(STORE), folder=environ.get(DATA_DIR))
 
 
 def _user_data_dir() -> Path:

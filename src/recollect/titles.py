@@ -41,8 +41,9 @@ _UNDERLINE = re.compile(r"^\s*(?:[-=*_#>~`+•]\s*)+$")
 
 
 def clean_title(text: str) -> str:
-    """The text as one line without control and direction characters, each run of white space one space."""
-    return " ".join(_UNSEEN.sub("", _SEPARATING.sub(" ", text)).split())
+    """The text as one line without terminal codes, control and direction characters, each run of white space one space."""
+    plain = _TERMINAL_CODES.sub("", text)
+    return " ".join(_UNSEEN.sub("", _SEPARATING.sub(" ", plain)).split())
 
 
 def title_from(text: str) -> str | None:

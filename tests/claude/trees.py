@@ -28,7 +28,7 @@ SPREAD = 1.04
 # One file in so many is large.
 LARGE_EVERY = 400
 SNAPSHOT = 53_000
-WORDS = (
+WORDS = (  # noqa: SIM905  read as words
     "the a of to and in is it for on with as this that be are from or by at file line test path error value name type "
     "function return import class list string number result output input command run build check change read write "
     "add remove update move copy session message tool model prompt token branch merge commit parser cache index query"

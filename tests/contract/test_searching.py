@@ -354,3 +354,11 @@ async def test_searches_agree_with_a_plain_look_at_every_message(
         assert {hit.session.id for hit in found} == meant
         assert len(found) == len(meant)
     assert len(await listed(reader, ann)) == 12
+
+
+async def test_what_was_said_is_shown_before_the_title_made_of_it(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    appended = await sessions.append(ann, session.id, say("Repair the carburettor"))
+    assert (await sessions.get(ann, session.id)).title == "Repair the carburettor"
+    (hit,) = (await sessions.search(ann, "carburettor")).hits
+    assert (hit.entry, hit.more) == (appended.entries[0], 1)

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 import recollect
-from recollect.errors import SchemaTooNew, StoreDamaged, StoreError, StoreFull
+from recollect.errors import AlreadyExists, SchemaTooNew, StoreDamaged, StoreError, StoreFull
 from recollect.model import LOCAL, Draft, Text
 from recollect.service import Sessions
 from recollect.stores.sqlite.connection import fetch, open_file
@@ -297,6 +297,13 @@ async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path
         assert (await copy.doctor()).problems == ()
         assert len((await copy.search(LOCAL, "before")).hits) == 1
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
+
+
+async def test_a_backup_never_replaces_a_file(sessions: Sessions, file: Path) -> None:
+    before = (await sessions.about())["bytes"]
+    with pytest.raises(AlreadyExists):
+        await sessions.backup(str(file))
+    assert (await sessions.about())["bytes"] == before
 
 
 async def test_the_plain_views_show_sessions_as_the_schema_of_old(sessions: Sessions, file: Path) -> None:

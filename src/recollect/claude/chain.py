@@ -52,12 +52,11 @@ def link(record: bytes) -> Link:
     try:
         return _link.decode(record)
     except (ValueError, RecursionError):  # among them every error of msgspec's
-        return _loose_link(lines.decode(record))
+        return _loose_link(lines.decode_object(record))
 
 
-def _loose_link(values: object) -> Link:
+def _loose_link(values: dict[str, object]) -> Link:
     found = Link()
-    assert isinstance(values, dict)
     for field, name in _NAMES.items():
         if name not in values:
             continue

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -73,10 +74,10 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
         except (ValueError, RecursionError):  # among them every error of msgspec's
             pass
         else:
-            records = [line for line in data.split(b"\n") if line and not line.isspace()]
-            return records, Damage(bad_utf8=count_bad_utf8(data))
+            whole = [line for line in data.split(b"\n") if line and not line.isspace()]
+            return whole, Damage(bad_utf8=count_bad_utf8(data))
     records: list[bytes] = []
-    damage = Damage(nul_runs=sum(1 for _ in _NULS.finditer(data)))
+    damage = Damage(nul_runs=count_nul_runs(data))
     for _, line, tail in split(data):
         found, harm = read_line(line, tail)
         records += found
@@ -125,6 +126,12 @@ def decode(record: bytes) -> object:
         return msgspec.json.decode(record)
     except (ValueError, RecursionError):
         return json.loads(record.decode("utf-8", "replace"))
+
+
+def decode_object(record: bytes) -> dict[str, Any]:
+    """The same, of an object; empty for anything else."""
+    value = decode(record)
+    return value if isinstance(value, dict) else {}
 
 
 def encode(value: object) -> bytes:
@@ -176,14 +183,18 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def count_nul_runs(descriptor: int) -> int:
+def count_nul_runs(data: bytes) -> int:
+    """How many runs of NUL bytes there are."""
+    return sum(1 for _ in _NULS.finditer(data)) if b"\0" in data else 0
+
+
+def count_nul_runs_of(descriptor: int) -> int:
     """How many runs of NUL bytes a file has."""
     runs, offset, open_run = 0, 0, False
     while piece := os.pread(descriptor, BLOCK, offset):
         offset += len(piece)
-        if b"\0" in piece:
-            # A run that goes on from the block before was counted there.
-            runs += sum(1 for _ in _NULS.finditer(piece)) - (open_run and piece.startswith(b"\0"))
+        # A run that goes on from the block before was counted there.
+        runs += count_nul_runs(piece) - (open_run and piece.startswith(b"\0"))
         open_run = piece.endswith(b"\0")
     return runs
 

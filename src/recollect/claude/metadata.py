@@ -209,9 +209,8 @@ def _loose_record(record: bytes) -> Record:
     try:
         return _record.decode(record)
     except (ValueError, RecursionError):
-        values = lines.decode(record)
+        values = lines.decode_object(record)
     found = Record()
-    assert isinstance(values, dict)
     for field, name in _NAMES.items():
         value = values.get(name)
         if field == "message":

@@ -62,21 +62,16 @@ def _loose_tools(message: object) -> Tools:
     if not isinstance(message, dict):
         return Tools()
     content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    own = message.get("id")
-    return Tools(
-        own if isinstance(own, str) else None,
-        [
-            _Block(
-                *(
-                    value if isinstance(value := block.get(name), str) else None
-                    for name in ("type", "id", "tool_use_id")
-                )
-            )
-            for block in blocks
-            if isinstance(block, dict)
-        ],
-    )
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    found = [
+        _Block(str(block.get("type")), _text(block, "id"), _text(block, "tool_use_id")) for block in blocks
+    ]
+    return Tools(_text(message, "id"), found)
+
+
+def _text(values: dict[str, object], name: str) -> str | None:
+    value = values.get(name)
+    return value if isinstance(value, str) else None
 
 
 def with_parallel_calls(entries: Sequence[Link], places: Mapping[str, int], way: list[int]) -> list[int]:

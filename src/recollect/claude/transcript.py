@@ -54,7 +54,7 @@ def damage_of(path: Path) -> Damage:
     """All that is wrong with a transcript; OSError if it cannot be read."""
     descriptor = open_transcript(path, os.O_RDONLY)
     try:
-        found = Damage(nul_runs=lines.count_nul_runs(descriptor))
+        found = Damage(nul_runs=lines.count_nul_runs_of(descriptor))
         for _, _, harm in records_of(descriptor):
             found = found + harm if harm else found
         return found

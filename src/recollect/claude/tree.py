@@ -75,9 +75,12 @@ class Tree:
         self._moved: dict[str, str] = {}
         self._ranks: dict[int, int] = {}
         for place, entry in enumerate(entries):
-            if entry.type == "system" and entry.compact_metadata is not NOTHING and entry.uuid is not None:
-                if self.places.get(entry.uuid) == place:
-                    self._keep_messages(entry)
+            if entry.compact_metadata is not NOTHING and self._is_boundary(place):
+                self._keep_messages(entry)
+
+    def _is_boundary(self, place: int) -> bool:
+        entry = self._entries[place]
+        return entry.type == "system" and entry.uuid is not None and self.places.get(entry.uuid) == place
 
     def _keep_messages(self, boundary: Link) -> None:
         """Put the messages that a compaction kept behind its summary, and what follows the summary behind them."""

@@ -132,7 +132,8 @@ class _Search:
         """Count the match for every session it stands in; False when the page has no room for a new one."""
         entry: Entry | None = None
         for session in await self._standing_in(match):
-            if not self._timed and session.id in self.found:
+            hit = self.found.get(session.id)
+            if hit is not None and not self._timed and not _is_better(match, hit):
                 self.more[session.id] += 1
                 continue
             if match.place is not None and entry is None:
@@ -141,13 +142,11 @@ class _Search:
             at = session.updated_at if entry is None else entry.at
             if not self._in_time(at):
                 continue
-            if session.id in self.found:
-                self.more[session.id] += 1
-            elif len(self.found) == self.limit:
+            if hit is None and len(self.found) == self.limit:
                 return False
-            else:
+            if hit is None or _is_better(match, hit):
                 self.found[session.id] = self._hit(session, entry, at)
-                self.more[session.id] = 0
+            self.more[session.id] = self.more.get(session.id, -1) + 1
         return True
 
     @property
@@ -197,6 +196,11 @@ class _Search:
             and passes(record.session, self.wanted)
             and (not self.query.title or words.matches(self.query.title, title_tokens(record.session)))
         )
+
+
+def _is_better(match: Match, hit: Hit) -> bool:
+    """What was said tells more than a title, which is often made of it."""
+    return match.place is not None and hit.entry is None
 
 
 def _stands(stretches: Sequence[Stretch], place: Place) -> bool:

@@ -32,8 +32,8 @@ class Window(Value, frozen=True):
     """The end of the conversation, in which new records find their parents.
 
     `nodes` are those of the conversation that descend from the first of them, `answer` what that one belongs to;
-    `newest` is the message that decided (or the first node, if that is farther up), and `decides` whether it is the
-    newest of the file. `last` is the file's last node (-1: not in the window). `leaf` is the leaf that the program
+    `newest` is the message that decided (or the first node, if that is farther up), and `decides` whether no
+    message of the file is newer; `tip` is where the spine ends. `last` is the file's last node (-1: not in the window). `leaf` is the leaf that the program
     named last, if there was such a node, and `leaf_at` the node in the window that it is or that descends from it.
     `seen` holds a checksum of each uuid.
     """
@@ -41,6 +41,7 @@ class Window(Value, frozen=True):
     nodes: tuple[Node, ...] = ()
     answer: str | None = None
     newest: int = 0
+    tip: int = 0
     decides: bool = True
     last: int = -1
     leaf: str | None = None
@@ -147,10 +148,18 @@ class Linked:
         choice = choose(self._nodes, self._leaf_at, window.answer)
         if not all(choice.chosen[: self._old]):
             raise NeedsWhole
-        undecided = choice.newest != window.newest or (self._leaf != window.leaf and not window.decides)
-        if choice.newest < self._old and undecided:
+        if choice.newest < self._old and not self._is_certain(choice):
             raise NeedsWhole
         return choice
+
+    def _is_certain(self, choice: Choice) -> bool:
+        """Whether nothing out of sight could have decided instead of a node that was known before."""
+        window = self._window
+        if choice.newest == window.newest:
+            return window.decides or self._leaf == window.leaf
+        # The leaf is named only now and hangs from what decided before, with no message behind it.
+        last = choice.spine[-1]
+        return window.decides and choice.newest > window.newest and (last == window.tip or last >= self._old)
 
     def _place(self, leaf: str | None) -> tuple[str | None, int | None]:
         """The named leaf and where it is; None and None if there is no such node."""
@@ -178,6 +187,7 @@ class Linked:
             nodes=tuple(self._moved(nodes[number], kept) for number in kept),
             answer=choice.answers[top],
             newest=kept.get(choice.newest, 0),
+            tip=kept[choice.spine[-1]],
             decides=self._decides(),
             last=kept.get(self._last, -1),
             leaf=self._leaf,
@@ -190,11 +200,11 @@ class Linked:
         return Node(uuid, kept.get(node.parent, -1), node.kind, node.response)
 
     def _decides(self) -> bool:
-        """Whether the message that decided is the newest of the file."""
-        for number in range(len(self._nodes) - 1, self._old - 1, -1):
-            if self._nodes[number].kind <= Kind.BLOCK:
-                return number == self._choice.newest
-        return self._window.decides
+        """Whether no message of the file is newer than what decided."""
+        newest = self._choice.newest
+        if any(node.kind <= Kind.BLOCK for node in self._nodes[max(newest + 1, self._old) :]):
+            return False
+        return newest >= self._old or self._window.decides
 
 
 def _response(record: Record) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import apsw
 
-from recollect.errors import InvalidInput
+from recollect.errors import AlreadyExists, InvalidInput
 from recollect.ids import now_ms
 from recollect.model import Json
 from recollect.ports import Health, Now, Reader, Writer
@@ -179,6 +179,8 @@ class SqliteStore:
     def _backup(self, name: str) -> None:
         """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
         target = Path(name).expanduser().absolute()
+        if target.exists():
+            raise AlreadyExists(f"{target.name} is there already: name a new file")
         part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
         with in_our_words(target):
             make_private(part)
