@@ -200,7 +200,9 @@ class Babble:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._text = " ".join(rng.choices(WORDS, k=60_000))
+        # Lines, quotes and signs beyond ASCII are as frequent as in prompts, code and what models say.
+        signs = ["\n", "\n", "\n", '"quoted"', "→", "—", "✓", "é"]
+        self._text = " ".join(rng.choices(WORDS + signs, [12] * len(WORDS) + [10] * len(signs), k=60_000))
         tool = {"name": "T", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
         tools = [tool | {"description": self.text(300)} for _ in range(400)]
         # As strings within a record: escaped once, like the prompts and schemas in real snapshots.

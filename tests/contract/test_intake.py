@@ -145,3 +145,20 @@ async def test_imported_sessions_are_listed_by_source(
     await sessions.take_in(ann, imported(clock), [entry("a")])
     page = await sessions.find(ann, Filter(source="claude"))
     assert [session.id for session in page.sessions] == ["claude:1"]
+
+
+async def test_an_amended_answer_stands_where_it_stood(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a"), entry("b", "begun"), entry("c")])
+    for text in ("begun and", "begun and ended"):
+        await sessions.take_in(ann, imported(clock), [], extends=True, amended=entry("b", text))
+    assert await texts(sessions, ann) == ["text of a", "begun and ended", "text of c"]
+    await sessions.take_in(
+        ann, imported(clock), [entry("d")], extends=True, amended=entry("b", "begun and ended")
+    )
+    assert await texts(sessions, ann) == ["text of a", "begun and ended", "text of c", "text of d"]
+    assert await sessions.checkpoints(ann, "claude:1") == []
+    whole = [entry("a"), entry("b", "begun and ended"), entry("c"), entry("d")]
+    assert (await sessions.take_in(ann, imported(clock), whole)).appended == 0
+    assert await texts(sessions, ann) == ["text of a", "begun and ended", "text of c", "text of d"]

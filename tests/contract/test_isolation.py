@@ -57,6 +57,7 @@ BY_ID: dict[str, Call] = {
     "add_facts": lambda s, who, x: s.add_facts(who, [Fact(id="f", at=1, text="t", session=x)]),
     "keep_raw": lambda s, who, x: s.keep_raw(who, x, "n", b"mine"),
     "raw": lambda s, who, x: s.raw(who, x),
+    "drop_raw": lambda s, who, x: s.drop_raw(who, x),
     "export": lambda s, who, x: exported(s, who, x),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""

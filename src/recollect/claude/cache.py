@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 
 import msgspec
@@ -49,8 +49,8 @@ class Reader:
         read = _read(os.path.join(folder, name), None)
         return read.metadata if read else None
 
-    def close(self, seen: Mapping[str, Set[str]], *, everything: bool) -> None:
-        """Called when all is read. `seen` are the names in each folder that was looked into; perhaps in `everything`."""
+    def close(self, names: Callable[[], Mapping[str, Set[str]]], *, everything: bool) -> None:
+        """Called when all is read. `names` are those in each folder that was looked into; perhaps in `everything`."""
 
 
 class CachedReader(Reader):
@@ -77,8 +77,9 @@ class CachedReader(Reader):
         self._changed.add(folder)
         return read.metadata
 
-    def close(self, seen: Mapping[str, Set[str]], *, everything: bool) -> None:
+    def close(self, names: Callable[[], Mapping[str, Set[str]]], *, everything: bool) -> None:
         """Remember what was read, and forget the transcripts that are gone."""
+        seen = names()
         for folder, entries in self._open.items():
             gone = entries.keys() - seen.get(folder, entries.keys())
             if gone:

@@ -75,7 +75,7 @@ def links(records: Iterable[bytes]) -> list[Link]:
     return [link(record) for record in records]
 
 
-def decode_links(data: bytes) -> list[Link]:
+def decode_links(data: bytes | memoryview) -> list[Link]:
     """The links of undamaged lines, at once; ValueError or RecursionError if anything about them is unusual."""
     return _link.decode_lines(data)
 

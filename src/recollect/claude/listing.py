@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from recollect.claude import places
@@ -16,6 +18,8 @@ from recollect.claude.sidecars import TITLE, read_sidecar
 
 WORTH_REMEMBERING = 32 << 20
 """From so many bytes on, a look into the cache costs less than reading the transcripts."""
+SPARE = 32
+"""So many more transcripts are looked up than sessions asked for: some are not to be listed."""
 _ID_LENGTH = 36
 _NAME_LENGTH = _ID_LENGTH + len(places.TRANSCRIPT)
 
@@ -41,7 +45,7 @@ class SDKSessionInfo:
     archived: bool = False
 
 
-# When changed, name, number of the folder; and then what the folder said of the file.
+# When changed, name, number of the folder: in this order they are compared. And what the folder said of the file.
 _File = tuple[int, str, int, os.stat_result]
 
 
@@ -62,15 +66,13 @@ def list_sessions(
     """
     scan = _Scan(places.one_of(directory, dir), include_worktrees)
     wanted = max(offset, 0) + limit if limit is not None and limit > 0 else None
-    sizes = (found.st_size for _, _, _, found in scan.files[:wanted])
-    reader = CachedReader(scan.projects) if sum(sizes) > WORTH_REMEMBERING else Reader()
-    page = []
-    for number, info in enumerate(_infos(scan, reader, include_programmatic)):
-        if number >= offset:
-            page.append(info)
-        if wanted is not None and number + 1 >= wanted:
-            break
-    reader.close(scan.names(), everything=scan.everything)
+    files = scan.newest_first(wanted)
+    first = list(islice(files, wanted))
+    size = sum(found.st_size for _, _, _, found in first)
+    reader = CachedReader(scan.projects) if size > WORTH_REMEMBERING else Reader()
+    infos = _infos(scan, chain(first, files), reader, include_programmatic)
+    page = list(islice(infos, max(offset, 0), wanted))
+    reader.close(scan.names, everything=scan.everything)
     return page
 
 
@@ -93,8 +95,14 @@ class _Scan:
         self.owners: list[set[str]] = []
         for number, (folder, _) in enumerate(self.folders):
             self.owners.append(self._look_into(folder, number))
-        # Ties go to the higher id, as in the TypeScript SDK.
-        self.files.sort(key=lambda file: file[:3], reverse=True)
+
+    def newest_first(self, wanted: int | None) -> Iterator[_File]:
+        """All transcripts; the first `wanted` come without all of them being sorted. Ties go to the higher id."""
+        begun = 0
+        if wanted is not None and wanted + SPARE < len(self.files):
+            begun = wanted + SPARE
+            yield from heapq.nlargest(begun, self.files)
+        yield from sorted(self.files, reverse=True)[begun:]
 
     def _look_into(self, folder: str, number: int) -> set[str]:
         owners = set()
@@ -120,9 +128,11 @@ class _Scan:
         return names
 
 
-def _infos(scan: _Scan, reader: Reader, include_programmatic: bool) -> Iterator[SDKSessionInfo]:
+def _infos(
+    scan: _Scan, files: Iterable[_File], reader: Reader, include_programmatic: bool
+) -> Iterator[SDKSessionInfo]:
     seen = set()
-    for modified, name, number, found in scan.files:
+    for modified, name, number, found in files:
         session_id = name[:_ID_LENGTH]
         if session_id in seen or not _is_transcript(session_id, found):
             continue

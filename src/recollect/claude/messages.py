@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -125,16 +126,19 @@ def _read(
         if transcript.damage:
             log.warning("transcript of session %s is damaged: %s", path.stem, transcript.damage)
         links = transcript.links
-        shown = [place for place in chosen(links) if visible(links[place])]
+        shown = (place for place in chosen(links) if visible(links[place]))
         return [_message(entry) for entry in transcript.full(_page(shown, limit, offset))]
     except OSError:
         return []
 
 
-def _page(rows: list[T], limit: int | None, offset: int) -> list[T]:
-    if limit is not None and limit > 0:
-        return rows[offset : offset + limit]
-    return rows[offset:] if offset > 0 else rows
+def _page(rows: Iterator[T], limit: int | None, offset: int) -> list[T]:
+    """The rows asked for; no more of them are looked at than needed."""
+    if limit is None or limit <= 0:
+        return list(islice(rows, max(offset, 0), None))
+    if offset >= 0:
+        return list(islice(rows, offset, offset + limit))
+    return list(rows)[offset : offset + limit]
 
 
 def _message(entry: Link) -> SessionMessage:

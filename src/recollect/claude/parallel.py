@@ -6,7 +6,8 @@ The way from the leaf to the root passes one result only, and no call after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -29,21 +30,23 @@ class Tools(msgspec.Struct):
     @property
     def calls(self) -> list[str]:
         """The ids of the calls in this message."""
-        return [block.id for block in self._blocks("tool_use") if block.id is not None]
+        return [block.id for block in self.blocks if block.type == "tool_use" and block.id is not None]
 
     @property
     def answers(self) -> list[str]:
         """The ids of the calls that this message answers."""
-        return [block.tool_use_id for block in self._blocks("tool_result") if block.tool_use_id is not None]
+        found = [block.tool_use_id for block in self.blocks if block.type == "tool_result"]
+        return [call for call in found if call is not None]
 
     @property
     def is_result(self) -> bool:
         """Whether this is the result of a tool."""
-        return any(self._blocks("tool_result"))
+        return any(block.type == "tool_result" for block in self.blocks)
 
-    def _blocks(self, kind: str) -> Iterator[_Block]:
-        if isinstance(self.content, list):
-            yield from (block for block in self.content if block.type == kind)
+    @property
+    def blocks(self) -> list[_Block]:
+        """The parts of the message."""
+        return self.content if isinstance(self.content, list) else []
 
 
 _tools = msgspec.json.Decoder(Tools)
@@ -77,69 +80,77 @@ def _text(values: dict[str, object], name: str) -> str | None:
 def with_parallel_calls(entries: Sequence[Link], places: Mapping[str, int], way: list[int]) -> list[int]:
     """`way` with what responses on it left beside it, behind the last link of each response on the way."""
     on_way = set(way)
-    if all(place in on_way or not is_spoken(entries[place]) for place in places.values()):
+    beside = [place for place in places.values() if place not in on_way and is_spoken(entries[place])]
+    if not beside:
         return way
-    inserts = _Responses(entries, places, way).left_beside()
+    inserts = _Responses(entries, places, way, beside).left_beside()
     return [place for at in way for place in (at, *inserts.get(at, ()))]
 
 
 class _Responses:
-    """The model's responses and the results of their calls, wherever they are in the transcript."""
+    """The model's responses, wherever their links are, and the results that are beside the way."""
 
-    def __init__(self, entries: Sequence[Link], places: Mapping[str, int], way: Sequence[int]) -> None:
+    def __init__(
+        self, entries: Sequence[Link], places: Mapping[str, int], way: Sequence[int], beside: Sequence[int]
+    ) -> None:
         self._entries = entries
         self._places = places
         self._way = way
         self._taken = set(way)
-        self._tools = {
-            place: tools_of(entries[place]) for place in places.values() if is_spoken(entries[place])
-        }
         self._members: dict[str, list[int]] = {}
+        # The response that a link is part of.
+        self._response: dict[int, str] = {}
         # Who made a call; None if two responses claim it.
         self._owners: dict[str, int | None] = {}
+        # The results beside the way, under every link they may belong to.
         self._results: dict[int, list[int]] = {}
+        self._answers: dict[int, list[str]] = {}
         self._find_members()
-        self._find_results()
-
-    def _response(self, place: int) -> str | None:
-        """The id of the response that a link is part of."""
-        return (self._tools[place].id or None) if self._entries[place].type == "assistant" else None
+        for place in beside:
+            self._find_owners(place)
+        self._concerned = {
+            self._response[place] for place in (*beside, *self._results) if place in self._response
+        }
 
     def _find_members(self) -> None:
-        for place, tools in self._tools.items():
-            response = self._response(place)
-            if response is None:
+        response_of, owners = self._response, self._owners
+        for place in self._places.values():
+            if self._entries[place].type != "assistant":
                 continue
-            self._members.setdefault(response, []).append(place)
+            tools = tools_of(self._entries[place])
+            if not tools.id:
+                continue
+            response_of[place] = tools.id
+            self._members.setdefault(tools.id, []).append(place)
             for call in tools.calls:
-                owner = self._owners.get(call, place)
-                mine = owner is not None and self._response(owner) == response
-                self._owners[call] = place if mine else None
+                owner = owners.get(call, place)
+                mine = owner is not None and response_of[owner] == tools.id
+                owners[call] = place if mine else None
 
-    def _find_results(self) -> None:
-        """Note each result under every link it may belong to: its parent, its source, the owners of its calls."""
-        for place, tools in self._tools.items():
-            entry = self._entries[place]
-            if entry.type != "user" or not entry.parent_uuid or not tools.is_result:
-                continue
-            claims = [self._owners.get(call) for call in tools.answers]
-            if entry.source_uuid is not None:
-                claims.insert(0, self._places.get(entry.source_uuid))
-            own = [at for at in claims if at is not None and same_writer(entry, self._entries[at])]
-            parent = self._places.get(entry.parent_uuid)
-            for at in dict.fromkeys([parent, *own] if parent is not None else own):
-                self._results.setdefault(at, []).append(place)
+    def _find_owners(self, place: int) -> None:
+        """Note a result under its parent, its source and the owners of its calls."""
+        entry = self._entries[place]
+        if entry.type != "user" or not entry.parent_uuid:
+            return
+        tools = tools_of(entry)
+        if not tools.is_result:
+            return
+        answers = self._answers[place] = tools.answers
+        claims = [self._owners.get(call) for call in answers]
+        if entry.source_uuid is not None:
+            claims.insert(0, self._places.get(entry.source_uuid))
+        own = [at for at in claims if at is not None and same_writer(entry, self._entries[at])]
+        parent = self._places.get(entry.parent_uuid)
+        for at in dict.fromkeys([parent, *own] if parent is not None else own):
+            self._results.setdefault(at, []).append(place)
 
     def left_beside(self) -> dict[int, list[int]]:
         """What to insert, by the place to insert it behind."""
-        last = {
-            response: place
-            for place in self._way
-            if place in self._tools and (response := self._response(place))
-        }
+        response_of = self._response
+        last = {response_of[place]: place for place in self._way if place in response_of}
         inserts = {}
         for response, anchor in last.items():
-            found = self._left_by(response)
+            found = self._left_by(response) if response in self._concerned else []
             self._taken.update(found)
             if found:
                 inserts[anchor] = found
@@ -161,15 +172,20 @@ class _Responses:
         """Those results with a parent elsewhere that answer a call of this response which nothing else answers."""
         if not strays:
             return []
-        spoken = [place for place in self._way if place in self._tools]
-        answered = {call for place in (*spoken, *own) for call in self._tools[place].answers}
+        answered = self._answered | {call for place in own for call in self._answers[place]}
         found = []
         for place in strays:
-            calls = self._tools[place].answers
+            calls = self._answers[place]
             if any(call not in answered and self._owners.get(call) in members for call in calls):
                 answered.update(calls)
                 found.append(place)
         return found
+
+    @cached_property
+    def _answered(self) -> set[str]:
+        """The calls that are answered on the way."""
+        spoken = [self._entries[place] for place in self._way if is_spoken(self._entries[place])]
+        return {call for entry in spoken for call in tools_of(entry).answers}
 
     def _stamp(self, place: int) -> str:
         return self._entries[place].timestamp or ""

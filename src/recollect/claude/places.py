@@ -119,9 +119,14 @@ def _given_name() -> str | None:
 
 def project_folders() -> list[Path]:
     """All folders of transcripts; none if there is no such place."""
+    return [Path(path) for path in _project_folder_paths()]
+
+
+def _project_folder_paths() -> list[str]:
+    # As texts: making a Path takes longer than asking the system about it.
     try:
         with os.scandir(projects_folder()) as found:
-            return [Path(entry.path) for entry in found if entry.is_dir()]
+            return [entry.path for entry in found if entry.is_dir()]
     except OSError:
         return []
 
@@ -221,11 +226,12 @@ def find_session(session_id: str, directory: str | os.PathLike[str] | None = Non
     if directory:
         candidates = (folder / name for folder, _ in folders_of(directory))
         return next((path for path in candidates if _age(path)), None)
-    stamped = [(age, folder / name) for folder in project_folders() if (age := _age(folder / name))]
-    return max(stamped)[1] if stamped else None
+    paths = [f"{folder}{os.sep}{name}" for folder in _project_folder_paths()]
+    stamped = [(age, path) for path in paths if (age := _age(path))]
+    return Path(max(stamped)[1]) if stamped else None
 
 
-def _age(path: Path) -> int:
+def _age(path: str | os.PathLike[str]) -> int:
     """When a file with something in it was changed last; 0 for all else."""
     try:
         found = os.stat(path, follow_symlinks=False)

@@ -17,6 +17,13 @@ from recollect.claude.places import open_transcript
 WHOLE = 64 << 20
 """A larger file is read in blocks, and what its messages say is read again when it is wanted."""
 _encoder = msgspec.json.Encoder()
+_WANTED = KINDS | {"last-prompt"}
+_LINKED = b'{"parentUuid"'
+# How the records begin that are no links and of which there are many, or large ones.
+_UNLINKED = tuple(
+    b'{"type":"' + kind
+    for kind in (b"api-request", b"file-history-", b"queue-operation", b"cost-state", b"content-replacement")
+)
 
 
 class Transcript:
@@ -66,22 +73,54 @@ def read_transcript(path: Path) -> Transcript:
     """The links in the file; OSError if it cannot be read."""
     descriptor = open_transcript(path, os.O_RDONLY)
     try:
-        size = os.fstat(descriptor).st_size
-        if size > WHOLE:
-            return _read_large(path, descriptor)
-        return _read_whole(os.pread(descriptor, size, 0))
+        large = os.fstat(descriptor).st_size > WHOLE
+        return _read_large(path, descriptor) if large else _read_whole(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _read_whole(data: bytes) -> Transcript:
-    try:
-        if b"\0" not in data:
-            return Transcript(decode_links(data), UNHARMED)
-    except (ValueError, RecursionError):
-        pass
-    records, damage = lines.read_records(data)
-    return Transcript([link(record) for record in records], damage)
+def _read_whole(descriptor: int) -> Transcript:
+    links: list[Link] = []
+    damage = UNHARMED
+    for _, block, size in lines.read_blocks(descriptor):
+        for run in _runs(block, size):
+            try:
+                found = decode_links(run)
+            except (ValueError, RecursionError):  # among them every error of msgspec's
+                records, harm = lines.read_records(bytes(run))
+                found = [link(record) for record in records]
+                damage = damage + harm
+            links += [_own(entry) for entry in found if entry.type in _WANTED]
+    return Transcript(links, damage)
+
+
+def _runs(block: bytes, size: int) -> Iterator[memoryview]:
+    """The block without the lines that hold no link, which are most of its bytes, in as few pieces as possible."""
+    view = memoryview(block)
+    find, starts = block.find, block.startswith
+    begun = place = 0
+    while place < size:
+        end = find(b"\n", place, size) + 1 or size
+        # Behind a torn record there may be a whole one, in the same line.
+        if starts(_UNLINKED, place) and block.rfind(_LINKED, place, end) < 0:
+            if begun < place:
+                yield view[begun:place]
+            begun = end
+        place = end
+    if begun < size:
+        yield view[begun:size]
+
+
+def _own(entry: Link) -> Link:
+    """The same link without its block of the file: that can be given back."""
+    if entry.type in SPOKEN:
+        entry.message = entry.message.copy()
+    elif entry.type == "system":
+        entry.content = entry.content.copy()
+        if entry.compact_metadata is not NOTHING:
+            entry.compact_metadata = entry.compact_metadata.copy()
+    entry.attachment = entry.attachment.copy() if is_queued_prompt(entry) else NOTHING
+    return entry
 
 
 def _read_large(path: Path, descriptor: int) -> Transcript:
@@ -90,7 +129,7 @@ def _read_large(path: Path, descriptor: int) -> Transcript:
         damage = damage + harm if harm else damage
         if record:
             found = link(record)
-            if found.type in KINDS or found.type == "last-prompt":
+            if found.type in _WANTED:
                 links.append(_slim(found))
                 spans.append((offset, len(record)))
     return LargeTranscript(path, links, damage, spans)
@@ -110,11 +149,9 @@ def records_of(descriptor: int) -> Iterator[tuple[int, bytes, Damage]]:
                 yield offset + start + line.index(record), record, UNHARMED
 
 
-def _slim(found: Link) -> Link:
+def _slim(entry: Link) -> Link:
     """The same link without what it says, as far as that is not needed to find its place."""
-    found.message = msgspec.Raw(_encoder.encode(tools_of(found))) if found.type in SPOKEN else NOTHING
-    found.content = NOTHING
-    found.attachment = found.attachment.copy() if is_queued_prompt(found) else NOTHING
-    if found.compact_metadata is not NOTHING:
-        found.compact_metadata = found.compact_metadata.copy()
-    return found
+    entry = _own(entry)
+    entry.message = msgspec.Raw(_encoder.encode(tools_of(entry))) if entry.type in SPOKEN else NOTHING
+    entry.content = NOTHING
+    return entry

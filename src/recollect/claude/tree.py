@@ -35,6 +35,8 @@ class _Compaction(msgspec.Struct, rename="camel"):
     preserved_segment: _Segment | None = None
 
 
+# No uuid: what has no parent is not found under it.
+_NOBODY = "\0"
 _compaction = msgspec.json.Decoder(_Compaction)
 
 
@@ -132,13 +134,18 @@ class Tree:
             uuid = self._moved.get(uuid) or self._entries[self.places[uuid]].parent_uuid
         return []
 
-    def _parent(self, place: int) -> int | None:
-        entry = self._entries[place]
-        uuid = self._moved.get(entry.uuid or "") or entry.parent_uuid
-        if not uuid:
-            return None
-        found = self.places.get(uuid)
-        return self._before.get(place) if found is None and self._bridged else found
+    @cached_property
+    def _parents(self) -> dict[int, int | None]:
+        """The place of each link's parent, by its own; None for a root."""
+        entries, find, moved = self._entries, self.places.get, self._moved
+        parents = {place: find(entries[place].parent_uuid or _NOBODY) for place in self.places.values()}
+        for uuid, parent in moved.items():
+            parents[self.places[uuid]] = find(parent)
+        if self._bridged:
+            for place, found in parents.items():
+                if found is None and entries[place].parent_uuid:
+                    parents[place] = self._before.get(place)
+        return parents
 
     @cached_property
     def _before(self) -> dict[int, int]:
@@ -155,13 +162,14 @@ class Tree:
 
     def way_to(self, leaf: int) -> list[int]:
         """The places from the root to `leaf`; a circle is walked once."""
+        parents = self._parents
         way = []
         seen = set()
         place: int | None = leaf
         while place is not None and place not in seen:
             seen.add(place)
             way.append(place)
-            place = self._parent(place)
+            place = parents.get(place)
         return way[::-1]
 
     def last_leaf(self) -> int | None:
@@ -196,7 +204,7 @@ class Tree:
 
     def _leaves(self) -> list[int]:
         """The nearest thing said above each link that has no child; if there are circles only, the last thing said."""
-        parents = {place: self._parent(place) for place in self.places.values()}
+        parents = self._parents
         inner = set(parents.values())
         above: dict[int, int | None] = {}
         leaves = [self._spoken_above(place, parents, above) for place in parents if place not in inner]
@@ -219,8 +227,7 @@ class Tree:
 
     def _descendants(self, ancestor: int) -> set[int]:
         children: dict[int, list[int]] = {}
-        for place in self.places.values():
-            parent = self._parent(place)
+        for place, parent in self._parents.items():
             if parent is not None:
                 children.setdefault(parent, []).append(place)
         family = {ancestor}

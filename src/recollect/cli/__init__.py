@@ -25,6 +25,8 @@ COMMANDS: dict[str, Listed] = {
     "list": Listed("recollect.cli.list", "Sessions, newest activity first."),
     "show": Listed("recollect.cli.show", "One session and what was said in it."),
     "search": Listed("recollect.cli.search", "Find sessions by what was said in them."),
+    "sync": Listed("recollect.cli.sync", "Take in the sessions that other agents keep."),
+    "resume": Listed("recollect.cli.resume", "The command that goes on with a session in its own agent."),
     "new": Listed("recollect.cli.new", "Make an empty session."),
     "append": Listed("recollect.cli.append", "Add a message to a session."),
     "rename": Listed("recollect.cli.rename", "Give a session a title."),
@@ -34,7 +36,9 @@ COMMANDS: dict[str, Listed] = {
     "fork": Listed("recollect.cli.fork", "Start a new session from a point of another."),
     "rewind": Listed("recollect.cli.rewind", "Go back to an earlier message."),
     "checkpoints": Listed("recollect.cli.checkpoints", "Earlier states that a session can go back to."),
-    "restore": Listed("recollect.cli.restore", "Go back to a checkpoint."),
+    "restore": Listed(
+        "recollect.cli.restore", "Go back to a checkpoint, or bring a vanished transcript back."
+    ),
     "erase": Listed("recollect.cli.erase", "Blank one message for good."),
     "delete": Listed("recollect.cli.delete", "Delete sessions for good."),
     "move": Listed("recollect.cli.move", "Say that a folder is now elsewhere."),

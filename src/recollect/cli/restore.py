@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import click
 
+from recollect.claude.places import config_home
 from recollect.cli.changing import tell
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
+from recollect.errors import InvalidInput
 from recollect.model import LOCAL
 from recollect.service import Sessions
+from recollect.sources.syncing import original, write_back
 
 
-@command("recollect restore 019a8c0e CHECKPOINT", "recollect restore 019a8c0e CHECKPOINT --since")
+@command(
+    "recollect restore 019a8c0e CHECKPOINT",
+    "recollect restore 019a8c0e CHECKPOINT --since",
+    "recollect restore claude:550e",
+)
 @session_argument
-@click.argument("checkpoint")
+@click.argument("checkpoint", required=False)
 @click.option("--since", is_flag=True, help="Followed by all that was said after it.")
-async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str, since: bool) -> None:
-    """Go back to a checkpoint, exactly. The present state becomes a checkpoint first."""
+async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str | None, since: bool) -> None:
+    """Go back to a checkpoint, exactly; the present state becomes a checkpoint first.
+
+    Without a checkpoint: write the transcript of a session that was read from another agent, and whose file is gone,
+    back into that agent's folder, byte for byte as it was read. A file that is there is never touched.
+    """
     session_id = await sessions.resolve(LOCAL, session)
-    tell(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
+    if checkpoint is not None:
+        tell(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
+        return
+    found = await sessions.get(LOCAL, session_id)
+    data = await original(sessions, LOCAL, session_id)
+    if found.source is None or not data:
+        raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
+    path = write_back(config_home(), found, data)
+    if out.json:
+        out.document({"session": session_id, "path": str(path), "bytes": len(data)})
+    else:
+        out.line(str(path))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from recollect import spans as algebra
 from recollect.errors import InvalidInput, SessionNotFound
 from recollect.filters import normal_cwd
+from recollect.limits import RAW_BYTES, checked_size
 from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
-from recollect.ports import Reader, Record, Writer
+from recollect.ports import RawCopy, Reader, Record, Writer
 from recollect.service.catalogue import add_session, checked_meta, checked_tags, checked_title, titled
 from recollect.service.checks import checked_entry
 from recollect.service.core import checked_owner, checked_required, is_clean
@@ -48,33 +50,72 @@ class Taken(Value, frozen=True):
     refused: bool = False
 
 
+class _Source(NamedTuple):
+    """All that is taken in at once; an amended entry is the first of the entries."""
+
+    imported: Imported
+    entries: Sequence[Entry]
+    extends: bool
+    amended: Entry | None
+    raw: Sequence[RawCopy]
+
+
 class Intake(Forking):
     """Sessions of other agents."""
 
     async def take_in(
-        self, who: Principal, imported: Imported, entries: Sequence[Entry], *, extends: bool = False
+        self,
+        who: Principal,
+        imported: Imported,
+        entries: Sequence[Entry],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        raw: Sequence[RawCopy] = (),
     ) -> Taken:
         """Make the session in the store what its source says: these entries, in this order.
 
-        With `extends` they come behind what is there. Entries that are there already are not stored again; one that
+        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that are there already are not stored again; one that
         changed is stored beside its earlier form. Doing it twice, or again after a crash in the middle, is doing it
         once. When the source has lost something, what was there before becomes a checkpoint.
+        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them.
         """
         owner = checked_owner(who)
         checked_required(imported.id, "a session id")
         checked_required(imported.source, "a source")
-        for entry in entries:
+        given = entries if amended is None else (amended, *entries)
+        for entry in given:
             checked_entry(entry)
-        began = await self._store.write(lambda tx: self._begin(tx, owner, imported))
-        if began is None:
-            return Taken(refused=True)
-        record, created = began
-        ids, seqs, fresh = await self._store.read(partial(_placed, record, entries))
+        for copy in raw:
+            checked_size(copy.data, RAW_BYTES, "a raw copy")
+        source = _Source(imported, given, extends, amended, raw)
+        taken = await self._store.write(partial(self._at_once, owner, source))
+        return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
+
+    async def _at_once(self, owner: str, source: _Source, tx: Writer) -> Taken | tuple[Record, bool]:
+        """All of it in one transaction; of a long session only the beginning, to be gone on with in batches."""
+        record = await tx.session(owner, source.imported.id)
+        created = record is None
+        if record is None:
+            if await tx.buried(owner, source.imported.id):
+                return Taken(refused=True)
+            record = await self._begin(tx, owner, source.imported)
+        if record.session.source != source.imported.source:
+            raise InvalidInput(f"session {source.imported.id!r} does not come from {source.imported.source}")
+        if len(source.entries) > BATCH:
+            return record, created
+        ids, seqs, fresh = await _placed(record, source.entries, tx)
+        if fresh:
+            seqs |= await self._add(record, fresh, tx)
+        reshaped = await self._finish(record, source, [seqs[name] for name in ids], tx)
+        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+
+    async def _in_batches(self, source: _Source, record: Record, created: bool) -> Taken:
+        ids, seqs, fresh = await self._store.read(partial(_placed, record, source.entries))
         for start in range(0, len(fresh), BATCH):
-            batch = fresh[start : start + BATCH]
-            seqs |= await self._store.write(partial(self._add, record, batch))
-        spans = _ranges(record.num, [seqs[name] for name in ids])
-        reshaped = await self._store.write(partial(self._finish, record, imported, spans, extends))
+            seqs |= await self._store.write(partial(self._add, record, fresh[start : start + BATCH]))
+        numbers = [seqs[name] for name in ids]
+        reshaped = await self._store.write(partial(self._finish, record, source, numbers))
         return Taken(created=created, appended=len(fresh), reshaped=reshaped)
 
     async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
@@ -91,15 +132,7 @@ class Intake(Forking):
 
         return await self._store.write(work)
 
-    async def _begin(self, tx: Writer, owner: str, imported: Imported) -> tuple[Record, bool] | None:
-        """The session to fill, made if it is new; None if its owner has deleted it."""
-        record = await tx.session(owner, imported.id)
-        if record is not None:
-            if record.session.source != imported.source:
-                raise InvalidInput(f"session {imported.id!r} does not come from {imported.source}")
-            return record, False
-        if await tx.buried(owner, imported.id):
-            return None
+    async def _begin(self, tx: Writer, owner: str, imported: Imported) -> Record:
         session = Session(
             id=imported.id,
             revision=1,
@@ -110,7 +143,7 @@ class Intake(Forking):
         )
         record = await add_session(tx, owner, session, order_at=min(imported.updated_at, self._now()))
         await tx.put_spans(owner, record.num, ())
-        return record, True
+        return record
 
     async def _add(self, old: Record, entries: Sequence[Entry], tx: Writer) -> dict[str, int]:
         """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
@@ -120,15 +153,21 @@ class Intake(Forking):
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
         return {entry.id: seq for seq, entry in enumerate(entries, record.head + 1)}
 
-    async def _finish(self, old: Record, imported: Imported, spans: Spans, extends: bool, tx: Writer) -> bool:
+    async def _finish(self, old: Record, source: _Source, seqs: Sequence[int], tx: Writer) -> bool:
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
         before = await tx.spans(record.owner, record.num)
-        if extends:
-            spans = algebra.closed((*before, *spans), record.num, record.head)
-        lost = bool(algebra.said_since(_stretches(before), _stretches(spans)))
+        kept, spans = before, _ranges(record.num, seqs)
+        if source.extends:
+            if source.amended is not None:
+                kept = await _amended(tx, record, before, source.amended.id, seqs[0])
+                spans = _ranges(record.num, seqs[1:])
+            spans = algebra.closed((*kept, *spans), record.num, record.head)
+        lost = bool(algebra.said_since(_stretches(kept), _stretches(spans)))
         if lost:
             await self._checkpoint(tx, record, "sync")
+        await _put_raw(tx, record, source)
+        imported = source.imported
         described = _described(record.session, imported)
         session = await recounted(tx, record, spans, described)
         if session == record.session and spans == before:
@@ -137,6 +176,35 @@ class Intake(Forking):
         order_at = max(min(session.updated_at, self._now()), 0)
         await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
         return lost
+
+
+async def _put_raw(tx: Writer, record: Record, source: _Source) -> None:
+    if source.raw and not source.extends:
+        await tx.drop_raw_copies(record.owner, record.num)
+    for copy in source.raw:
+        await tx.put_raw_copy(record.owner, record.num, copy)
+
+
+async def _amended(tx: Reader, record: Record, spans: Spans, entry_id: str, new: int) -> Spans:
+    name, number, found = entry_id, 1, None
+    while places := await tx.locate(record.owner, [record.num], name):
+        found = places[0] if any(span.holds(places[0]) for span in spans) else found
+        number += 1
+        name = f"{entry_id}~{number}"
+    if found is None or found.seq == new:
+        return spans
+    out: list[Span] = []
+    for span in spans:
+        if not span.holds(found):
+            out.append(span)
+            continue
+        pieces = (
+            span._replace(last=found.seq - 1),
+            Span(record.num, new, new),
+            span._replace(first=found.seq + 1),
+        )
+        out += [piece for piece in pieces if piece.last is not None and piece.first <= piece.last]
+    return tuple(out)
 
 
 async def required_source(tx: Reader, old: Record) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -19,6 +20,20 @@ MEMOS_KEPT_MS = 7 * 86_400_000
 
 class Upkeep(Catalogue):
     """Care of the store."""
+
+    @property
+    def store_id(self) -> str:
+        """A name for this store, the same for everyone who opens it and for nobody else's."""
+        return hashlib.blake2b(self._store.secret, digest_size=8, person=b"store id").hexdigest()
+
+    async def drop_raw(self, who: Principal, session_id: str) -> None:
+        """Forget the files that a session was read from; what was read from them stays."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            await tx.drop_raw_copies(record.owner, record.num)
+
+        await self._store.write(work)
 
     async def about(self) -> Json:
         """The kind of store, its versions and size."""

@@ -22,6 +22,8 @@ SIGHT = 32
 _COMPACTIONS = 64
 # Stands for the uuid of a node that a compaction has moved: what follows it is for a whole reading to decide.
 _HIDDEN = ""
+_NONE = -1
+_UNSEEN = -2
 
 
 class NeedsWhole(Exception):
@@ -33,7 +35,8 @@ class Window(Value, frozen=True):
 
     `nodes` are those of the conversation that descend from the first of them, `answer` what that one belongs to;
     `newest` is the message that decided (or the first node, if that is farther up), and `decides` whether no
-    message of the file is newer; `tip` is where the spine ends. `last` is the file's last node (-1: not in the window). `leaf` is the leaf that the program
+    message of the file is newer; `tip` is where the spine ends. `last` is the last node of the file that hangs from no other (-1: there
+    is none, -2: it is not in the window). `leaf` is the leaf that the program
     named last, if there was such a node, and `leaf_at` the node in the window that it is or that descends from it.
     `seen` holds a checksum of each uuid.
     """
@@ -43,7 +46,7 @@ class Window(Value, frozen=True):
     newest: int = 0
     tip: int = 0
     decides: bool = True
-    last: int = -1
+    last: int = _NONE
     leaf: str | None = None
     leaf_at: int = 0
     seen: bytes = b""
@@ -91,15 +94,17 @@ class Linked:
             self._nodes[place].kind, self._nodes[place].response = kind, response
             return
         parent = self._parent(record, kind)
-        self._last = self._index[uuid] = len(self._nodes)
+        place = self._index[uuid] = len(self._nodes)
         self._nodes.append(Node(uuid, parent, kind, response))
+        if self._last == _NONE or kind is not Kind.HANGING:
+            self._last = place
         self._records.append(number)
         self._sums.append(checksum)
         if kind is Kind.BOUNDARY:
-            self._keep(record)
+            self._keep(record, place)
 
     def _parent(self, record: Record, kind: Kind) -> int:
-        """The node that a record follows; what lost its parent follows the record before it."""
+        """The node that a record follows; what lost its parent follows the last thing said before it."""
         named = record.parent_uuid
         if named is None and kind is Kind.RESULT:
             named = record.source_tool_assistant
@@ -111,12 +116,11 @@ class Linked:
         place = self._index.get(named, instead)
         if place is not None:
             return place
-        out_of_sight = _checksum(named) in self._seen
-        if out_of_sight or (self._last < 0 and (self._seen or self._nodes)):
+        if self._last == _UNSEEN or _checksum(named) in self._seen:
             raise NeedsWhole
         return self._last
 
-    def _keep(self, boundary: Record) -> None:
+    def _keep(self, boundary: Record, place: int) -> None:
         """Note what a compaction kept: from then on it stands behind the summary."""
         said = boundary.compact_metadata
         if said is None:
@@ -129,8 +133,8 @@ class Linked:
             kept = said.preserved_messages
             anchor, uuids = kept.anchor_uuid or anchor, (*uuids, *kept.uuids, *kept.all_uuids)
         for uuid in uuids:
-            if uuid is not None and uuid != anchor:
-                self._kept[uuid] = (anchor, self._last)
+            if uuid is not None and uuid != anchor and self.has(uuid):
+                self._kept[uuid] = (anchor, place)
 
     def _after_compaction(self, named: str) -> tuple[str, int | None]:
         """The node that follows from a compaction that kept `named`, and which one if that is not there."""
@@ -189,7 +193,7 @@ class Linked:
             newest=kept.get(choice.newest, 0),
             tip=kept[choice.spine[-1]],
             decides=self._decides(),
-            last=kept.get(self._last, -1),
+            last=kept.get(self._last, _UNSEEN),
             leaf=self._leaf,
             leaf_at=kept.get(self._leaf_at or 0, 0),
             seen=seen,

@@ -1,0 +1,206 @@
+"""Claude Code's files in our own store: only what is new is read, nothing is lost, the files are never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.errors import AlreadyExists, InvalidInput
+from recollect.model import LOCAL, Filter, Text
+from recollect.service import Sessions
+from recollect.sources import claude_files
+from recollect.sources.ledger import Ledger
+from recollect.sources.syncing import Report, Sync, original, write_back
+from tests.claude import trees
+
+MANY = 25
+
+
+class House:
+    """A folder of Claude Code's, a store and a ledger."""
+
+    def __init__(self, folder: Path, sessions: Sessions) -> None:
+        self.config = folder / "claude"
+        self.projects = self.config / "projects"
+        self.sessions = sessions
+        self.ledger_file = folder / "data" / "ledger.db"
+
+    async def sync(self) -> Report:
+        ledger = Ledger(self.ledger_file)
+        try:
+            return await Sync(self.sessions, LOCAL, ledger).run(list(claude_files.find(self.config)))
+        finally:
+            ledger.close()
+
+    def talk(self, number: int, *texts: str) -> Path:
+        """A transcript in which the user says these texts."""
+        writer = trees.Writer(trees.session_id(number))
+        for text in texts:
+            writer.user(text)
+        data = b"".join(map(trees.compact, writer.records))
+        return trees.save(self.projects, writer.cwd, writer.session_id, data)
+
+    def hashes(self) -> dict[str, str]:
+        files = (path for path in self.config.rglob("*") if path.is_file())
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+        yield House(tmp_path, sessions)
+
+
+def id_of(number: int) -> str:
+    return f"claude:{trees.session_id(number)}"
+
+
+async def said(house: House, number: int) -> list[str]:
+    page = await house.sessions.history(LOCAL, id_of(number), limit=1_000)
+    return [part.text for entry in page.entries for part in entry.parts if isinstance(part, Text)]
+
+
+async def test_every_transcript_is_taken_in_and_none_is_changed(house: House) -> None:
+    assert len(list(trees.grow(house.projects, MANY))) == MANY
+    before = house.hashes()
+    report = await house.sync()
+    assert (report.found, report.new, report.failed) == (MANY, MANY, ())
+    assert house.hashes() == before
+    assert await house.sessions.count(LOCAL, Filter(source="claude")) == MANY
+    assert (await house.sessions.doctor()).problems == ()
+
+
+async def test_a_second_sync_parses_nothing(house: House) -> None:
+    list(trees.grow(house.projects, MANY))
+    await house.sync()
+    change = await house.sessions.newest_change(LOCAL)
+    report = await house.sync()
+    assert (report.unchanged, report.parsed_files, report.parsed_bytes) == (MANY, 0, 0)
+    assert await house.sessions.newest_change(LOCAL) == change
+
+
+async def test_an_appended_line_costs_the_new_bytes_only(house: House) -> None:
+    path = house.talk(1, "first", "second")
+    await house.sync()
+    line = json.dumps({"type": "custom-title", "customTitle": "Mine", "sessionId": "x"}).encode() + b"\n"
+    with path.open("ab") as file:
+        file.write(line)
+    report = await house.sync()
+    assert (report.updated, report.parsed_files, report.parsed_bytes) == (1, 1, len(line))
+    assert (await house.sessions.get(LOCAL, id_of(1))).title == "Mine"
+    assert await said(house, 1) == ["first", "second"]
+
+
+async def test_what_is_said_later_is_found_and_kept_raw(house: House) -> None:
+    writer = trees.Writer(trees.session_id(1))
+    writer.user("about apricots")
+    head = b"".join(map(trees.compact, writer.records))
+    path = trees.save(house.projects, writer.cwd, writer.session_id, head)
+    await house.sync()
+    writer.user("about quinces")
+    tail = trees.compact(writer.records[-1])
+    with path.open("ab") as file:
+        file.write(tail[:20])
+    assert (await house.sync()).parsed_files == 1
+    assert await said(house, 1) == ["about apricots"]
+    with path.open("ab") as file:
+        file.write(tail[20:])
+    await house.sync()
+    assert await said(house, 1) == ["about apricots", "about quinces"]
+    assert [hit.session.id for hit in (await house.sessions.search(LOCAL, "quinces")).hits] == [id_of(1)]
+    assert await original(house.sessions, LOCAL, id_of(1)) == path.read_bytes()
+
+
+@pytest.mark.parametrize("how", ["shrunk", "replaced"])
+async def test_a_shrunk_or_replaced_file_is_read_again_and_nothing_is_lost(house: House, how: str) -> None:
+    path = house.talk(1, "one", "two", "three")
+    await house.sync()
+    if how == "shrunk":
+        os.truncate(path, len(path.read_bytes().splitlines(keepends=True)[0]))
+    else:
+        path.unlink()
+        house.talk(1, "another beginning")
+    await house.sync()
+    assert await said(house, 1) == (["one"] if how == "shrunk" else ["another beginning"])
+    (checkpoint,) = await house.sessions.checkpoints(LOCAL, id_of(1))
+    branch = await house.sessions.branch(LOCAL, id_of(1), checkpoint.id)
+    assert branch.message_count == 3
+
+
+async def test_a_vanished_file_leaves_our_copy_which_can_be_written_back(house: House) -> None:
+    path = house.talk(1, "keep me")
+    await house.sync()
+    before = path.read_bytes()
+    path.unlink()
+    assert (await house.sync()).kept == 1
+    assert (await house.sync()).kept == 0
+    session = await house.sessions.get(LOCAL, id_of(1))
+    assert session.meta["source_gone"] is True
+    assert await said(house, 1) == ["keep me"]
+    assert write_back(house.config, session, await original(house.sessions, LOCAL, id_of(1))) == path
+    assert path.read_bytes() == before
+    with pytest.raises(AlreadyExists):
+        write_back(house.config, session, b"other")
+    assert path.read_bytes() == before
+    await house.sync()
+    assert "source_gone" not in (await house.sessions.get(LOCAL, id_of(1))).meta
+
+
+async def test_nothing_is_written_back_outside_of_the_agents_folder(house: House, tmp_path: Path) -> None:
+    house.talk(1, "x")
+    await house.sync()
+    session = await house.sessions.set_meta(LOCAL, id_of(1), {"path": str(tmp_path / "elsewhere.jsonl")})
+    with pytest.raises(InvalidInput):
+        write_back(house.config, session, b"x")
+    assert not (tmp_path / "elsewhere.jsonl").exists()
+
+
+async def test_a_session_deleted_here_stays_away(house: House) -> None:
+    path = house.talk(1, "one")
+    await house.sync()
+    await house.sessions.delete(LOCAL, id_of(1))
+    with path.open("ab") as file:
+        file.write(b'{"type":"mode","mode":"x"}\n')
+    assert (await house.sync()).refused == 1
+    assert await house.sessions.count(LOCAL) == 0
+
+
+async def test_a_lost_ledger_costs_reading_but_changes_nothing(house: House) -> None:
+    list(trees.grow(house.projects, 5))
+    await house.sync()
+    before = [session.revision for session in (await house.sessions.find(LOCAL)).sessions]
+    house.ledger_file.write_bytes(b"nonsense" * 100)
+    for part in house.ledger_file.parent.glob("ledger.db-*"):
+        part.unlink()
+    report = await house.sync()
+    assert (report.parsed_files, report.new, report.updated) == (5, 0, 0)
+    assert [session.revision for session in (await house.sessions.find(LOCAL)).sessions] == before
+
+
+async def test_one_unreadable_file_does_not_stop_the_others(house: House) -> None:
+    house.talk(1, "good")
+    bad = house.talk(2, "bad")
+    bad.unlink()
+    bad.mkdir()
+    target = house.talk(3, "linked")
+    (target.parent / f"{trees.session_id(4)}.jsonl").symlink_to(target)
+    report = await house.sync()
+    assert report.new == 2
+    assert {session.id for session in (await house.sessions.find(LOCAL)).sessions} == {id_of(1), id_of(3)}
+
+
+async def test_a_session_moved_to_another_folder_is_not_called_gone(house: House) -> None:
+    path = house.talk(1, "one")
+    await house.sync()
+    elsewhere = house.projects / "-somewhere-else" / path.name
+    elsewhere.parent.mkdir()
+    path.rename(elsewhere)
+    await house.sync()
+    assert "source_gone" not in (await house.sessions.get(LOCAL, id_of(1))).meta
+    assert await said(house, 1) == ["one"]
