@@ -24,12 +24,13 @@ define environment
 	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
 endef
 
-.PHONY: help install run test check bench mutants lock clean
+.PHONY: help install run test interop check bench mutants lock clean
 
 help:
 	@echo "make install   everything into $(VENV)"
 	@echo "make run       set up and list the sessions of the default store"
 	@echo "make test      set up and run every test, PostgreSQL included"
+	@echo "make interop   have the real Claude Code go on from what was written, on the loopback interface"
 	@echo "make check     ruff, mypy, import-linter, requirement files"
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
@@ -59,6 +60,10 @@ run: $(VENV)/.runtime
 
 test: $(VENV)/.ready
 	$(PY) -m pytest $(ARGS)
+
+# Not a part of `make test`: a program of another maker, and half a minute.
+interop: $(VENV)/.ready
+	$(PY) -m pytest tests/interop/claude_cli.py $(ARGS)
 
 check: $(VENV)/.ready
 	$(VENV)/bin/ruff check .

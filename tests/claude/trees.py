@@ -69,13 +69,18 @@ class Writer:
         digits = f"{self.rng.getrandbits(128):032x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
-    def link(self, kind: str, **values: Any) -> Record:
-        """A record that is part of the chain; a given `parentUuid`, `uuid` or other value goes before the usual one."""
+    def link(self, kind: str, said: Mapping[str, Any] | None = None, **values: Any) -> Record:
+        """A record that is part of the chain, with what is `said` where the program writes it.
+
+        A given `parentUuid`, `uuid` or other value goes before the usual one.
+        """
         self.now += self.rng.randrange(50, 5_000)
+        # A prompt's type comes before what it says, all others' after it.
+        typed = {"type": kind, **(said or {})} if kind == "user" else {**(said or {}), "type": kind}
         record: Record = {
             "parentUuid": self.last,
             "isSidechain": False,
-            "type": kind,
+            **typed,
             "uuid": self.uuid(),
             "timestamp": iso(self.now),
             "userType": "external",
@@ -84,8 +89,8 @@ class Writer:
             "sessionId": self.session_id,
             "version": VERSION,
             "gitBranch": self.branch,
-            **values,
         }
+        record |= values
         self.last = record["uuid"]
         self.records.append(record)
         return record
@@ -98,7 +103,7 @@ class Writer:
 
     def user(self, content: Any, **values: Any) -> Record:
         """A prompt."""
-        return self.link("user", message={"role": "user", "content": content}, **values)
+        return self.link("user", {"message": {"role": "user", "content": content}}, **values)
 
     def assistant(self, *blocks: Record, message_id: str | None = None, **values: Any) -> Record:
         """A part of a response; parts with one id are one response."""
@@ -111,7 +116,7 @@ class Writer:
             "stop_reason": None,
             "usage": {"input_tokens": 9, "output_tokens": 21, "cache_read_input_tokens": 12_000},
         }
-        return self.link("assistant", message=message, **values)
+        return self.link("assistant", {"message": message}, **values)
 
     def say(self, text: str, **values: Any) -> Record:
         """A response that is a text."""
@@ -131,7 +136,7 @@ class Writer:
 
     def attach(self, kind: str, **values: Any) -> Record:
         """Something the program adds to the conversation."""
-        return self.link("attachment", attachment={"type": kind, **values})
+        return self.link("attachment", {"attachment": {"type": kind, **values}})
 
     def title(self, text: str) -> Record:
         """A title as a user gives it."""
@@ -203,20 +208,38 @@ class Babble:
         # Lines, quotes and signs beyond ASCII are as frequent as in prompts, code and what models say.
         signs = ["\n", "\n", "\n", '"quoted"', "→", "—", "✓", "é"]
         self._text = " ".join(rng.choices(WORDS + signs, [12] * len(WORDS) + [10] * len(signs), k=60_000))
-        tool = {"name": "T", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
-        tools = [tool | {"description": self.text(300)} for _ in range(400)]
-        # As strings within a record: escaped once, like the prompts and schemas in real snapshots.
-        self._schemas = json.dumps(tools)
+        properties = {"path": {"type": "string"}, "limit": {"type": "number", "minimum": 1}}
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": ["path"],
+            "additionalProperties": False,
+        }
+        self._tools = [
+            {
+                "name": f"Tool{number}",
+                "description": self.text(rng.randrange(300, 8_000)),
+                "input_schema": schema,
+            }
+            for number in range(200)
+        ]
 
     def text(self, size: int) -> str:
         """About `size` characters."""
         start = self._rng.randrange(max(1, len(self._text) - size))
         return self._text[start : start + size]
 
-    def schema(self, size: int) -> str:
-        """The same, of JSON."""
-        start = self._rng.randrange(max(1, len(self._schemas) - size))
-        return self._schemas[start : start + size]
+    def texts(self, size: int) -> list[str]:
+        """The same, in pieces as prompts are made of."""
+        return [self.text(min(size, 1_500)) for _ in range(max(1, size // 1_500))]
+
+    def tools(self, size: int) -> list[Record]:
+        """Descriptions of tools, `size` characters or a little more."""
+        chosen: list[Record] = []
+        while size > 0:
+            chosen.append(self._rng.choice(self._tools))
+            size -= len(chosen[-1]["description"]) + 200
+        return chosen
 
 
 def size_of(rng: random.Random, number: int) -> int:
@@ -278,22 +301,19 @@ def _side_by_side(writer: Writer, babble: Babble) -> None:
 
 
 def _bookkeeping(writer: Writer, babble: Babble, size: int) -> None:
-    if writer.rng.random() < 0.5:
-        writer.attach("prompt_snapshot", content=babble.schema(size))
+    """What the program keeps of a request: its prompt, or its shape and the messages in it."""
+    if writer.rng.random() < 0.6:
+        prompt, tools = babble.texts(size // 3), babble.tools(size * 2 // 3)
+        writer.attach("prompt_snapshot", systemPrompt=prompt, tools=tools, contextRendering="inline")
         return
     digest = f"{writer.rng.getrandbits(256):064x}"
-    writer.note("api-request-blob", hash=digest, blob=json.loads(_blob(babble, size)))
-    writer.note("api-request", hash=digest, model="claude-sonnet-4-5", blocks=[digest])
-
-
-def _blob(babble: Babble, size: int) -> str:
-    tool = {"name": "T", "input_schema": {"type": "object", "required": ["path"]}}
-    return json.dumps(
-        {
-            "system": babble.text(size // 2),
-            "tools": [tool | {"description": babble.text(400)}] * (size // 1000),
-        }
+    blocks = [{"type": "text", "text": text} for text in babble.texts(size // 6)]
+    shape = {"system": [{"type": "text", "text": babble.text(60)}], "tools": babble.tools(size)}
+    writer.note(
+        "api-request-shape", shapeHash=digest, timestamp=iso(writer.now), version=VERSION, shape=shape
     )
+    writer.note("api-request-blob", hash=digest, message={"role": "user", "content": blocks})
+    writer.note("api-request", id=writer.uuid(), shapeHash=digest, keep=0, tail=[digest])
 
 
 def _names(writer: Writer, babble: Babble) -> None:

@@ -15,11 +15,11 @@ def writer(seed: int = 7) -> Writer:
     return Writer(SESSION, rng=random.Random(seed))
 
 
-def random_transcript(seed: int, steps: int) -> bytes:
-    """A transcript of so many random steps."""
+def random_transcript(seed: int, steps: int, *, usual: bool = False) -> bytes:
+    """A transcript of so many random steps; `usual` ones have no repeated records and no new kinds of record."""
     made = writer(seed)
     for _ in range(steps):
-        made.rng.choice(STEPS)(made)
+        made.rng.choice(USUAL if usual else STEPS)(made)
     return made.data()
 
 
@@ -151,3 +151,4 @@ STEPS: list[Callable[[Writer], None]] = [
     _name_some_leaf, _write_again, _compact, _hang, _hang_elsewhere, _progress, _meta, _aside, _describe,
     _something_new, _without_time,
 ]  # fmt: skip
+USUAL = [step for step in STEPS if step not in (_write_again, _something_new)]

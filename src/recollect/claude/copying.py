@@ -26,7 +26,7 @@ KINDS = {quoted(kind) for kind in chain.KINDS}
 SPOKEN = {quoted(kind) for kind in chain.SPOKEN}
 USER, PROGRESS = b'"user"', b'"progress"'
 LEFT_OUT = ("teamName", "agentName", "slug", "sourceToolAssistantUUID")
-"""What ties a record to the company its session was in."""
+"""What ties a record to the company its session was in. So what a team said is part of a fork's conversation."""
 
 _decoder = msgspec.json.Decoder(Fields)
 _encoder = msgspec.json.Encoder()
@@ -80,7 +80,7 @@ class Leaf:
 
     def note(self, fields: Fields, own: Id) -> None:
         """Note something that was said."""
-        if is_true(fields, "isMeta") or is_true(fields, "teamName"):
+        if is_true(fields, "isMeta"):
             self.said_beside = own
         else:
             self.said = own

@@ -66,8 +66,8 @@ def fork_session(
 def _cut(source: int, session_id: str, message_id: str) -> Cut:
     """The cut behind a message.
 
-    The file up to there holds all that was said before, as a rule. Not so for a message that a compaction kept: the
-    summary it now follows was written after it, and then only the way to the message is taken.
+    The file up to there holds what was said before, as a rule. Not so where a compaction kept messages: these were
+    written before the summary they now follow. Then only the way to the message is taken.
     """
     links = list(_links(source))
     own = [place for place, link in enumerate(links) if link.type in chain.KINDS and not link.is_sidechain]
@@ -78,9 +78,13 @@ def _cut(source: int, session_id: str, message_id: str) -> Cut:
     if place is None:
         raise ValueError(f"Message {message_id} not found in session {session_id}")
     way = Tree(links, bridged=True).way_to(place)
-    if max(way) <= place:
+    if max(way) <= place and not _is_followed_by_kept(links[place]):
         return Cut(quoted(message_id))
     return Cut(quoted(message_id), frozenset(quoted(links[at].uuid or "") for at in way))
+
+
+def _is_followed_by_kept(link: chain.Link) -> bool:
+    return bool(link.is_compact_summary) or link.compact_metadata is not chain.NOTHING
 
 
 def _links(source: int) -> Iterator[chain.Link]:

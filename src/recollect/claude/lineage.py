@@ -38,10 +38,9 @@ class Lineage:
         Where the parent is lost, the link goes on from what the same writer wrote before it.
         """
         own = self._copied.get(uuid) or self._promised.get(uuid) or next(self._ids)
-        above = self._copied.get(parent) if parent is not None else None
-        if above is None and parent is not None:
-            above = self._above(parent, writer)
-        self._copied[uuid] = self._last[writer] = own
+        self._copied[uuid] = own
+        above = None if parent is None else self._copied.get(parent) or self._above(parent, writer)
+        self._last[writer] = own
         return own, above
 
     def pass_over(self, uuid: Id, parent: Id | None) -> None:

@@ -113,12 +113,10 @@ class _Responses:
         }
 
     def _find_members(self) -> None:
-        response_of, owners = self._response, self._owners
+        entries, response_of, owners = self._entries, self._response, self._owners
         for place in self._places.values():
-            if self._entries[place].type != "assistant":
-                continue
-            tools = tools_of(self._entries[place])
-            if not tools.id:
+            entry = entries[place]
+            if entry.type != "assistant" or not (tools := tools_of(entry)).id:
                 continue
             response_of[place] = tools.id
             self._members.setdefault(tools.id, []).append(place)

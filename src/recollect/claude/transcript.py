@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,14 @@ WHOLE = 64 << 20
 """A larger file is read in blocks, and what its messages say is read again when it is wanted."""
 _encoder = msgspec.json.Encoder()
 _WANTED = KINDS | {"last-prompt"}
-_LINKED = b'{"parentUuid"'
+# How a snapshot of the prompt begins and ends. One that is written otherwise is decoded like any other record.
+_LONG = 8_192
+_REACH = 2_048
+_SNAPSHOT = re.compile(
+    rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":false,"attachment":\{"type":"prompt_snapshot"'
+)
+_SNAPSHOT_TYPE = b'},"type":"attachment","uuid":"'
+_SNAPSHOT_END = re.compile(rb'\},"type":"attachment","uuid":"([0-9a-f-]{36})"[^{}\[\]]*\}\s*\Z')
 # How the records begin that are no links and of which there are many, or large ones.
 _UNLINKED = tuple(
     b'{"type":"' + kind
@@ -84,6 +92,9 @@ def _read_whole(descriptor: int) -> Transcript:
     damage = UNHARMED
     for _, block, size in lines.read_blocks(descriptor):
         for run in _runs(block, size):
+            if isinstance(run, Link):
+                links.append(run)
+                continue
             try:
                 found = decode_links(run)
             except (ValueError, RecursionError):  # among them every error of msgspec's
@@ -94,21 +105,51 @@ def _read_whole(descriptor: int) -> Transcript:
     return Transcript(links, damage)
 
 
-def _runs(block: bytes, size: int) -> Iterator[memoryview]:
-    """The block without the lines that hold no link, which are most of its bytes, in as few pieces as possible."""
+def _runs(block: bytes, size: int) -> Iterator[memoryview | Link]:
+    """The block without the lines that need no decoding, which are most of its bytes, in as few pieces as possible.
+
+    Of a snapshot of the prompt only its place in the chain is of interest: it comes as a link.
+    """
     view = memoryview(block)
     find, starts = block.find, block.startswith
     begun = place = 0
     while place < size:
         end = find(b"\n", place, size) + 1 or size
-        # Behind a torn record there may be a whole one, in the same line.
-        if starts(_UNLINKED, place) and block.rfind(_LINKED, place, end) < 0:
+        passed: bool | Link | None = False
+        if starts(_UNLINKED, place):
+            passed = not _ends_with_link(block, place, end)
+        elif end - place > _LONG:
+            passed = _snapshot(block, place, end)
+        if passed:
             if begun < place:
                 yield view[begun:place]
+            if isinstance(passed, Link):
+                yield passed
             begun = end
         place = end
     if begun < size:
         yield view[begun:size]
+
+
+def _ends_with_link(block: bytes, place: int, end: int) -> bool:
+    """Whether a line that is no link has one behind it, as when a record was torn and the next one written."""
+    start = max(place, end - _REACH)
+    return block.rfind(b'"uuid":', start, end) >= 0 or block.rfind(b'"gitBranch":', start, end) >= 0
+
+
+def _snapshot(block: bytes, place: int, end: int) -> Link | None:
+    """The link in a line that is a snapshot of the prompt, from the line's two ends.
+
+    If the two are of different records, the first one is torn, and its parent is the nearest there is.
+    """
+    head = _SNAPSHOT.match(block, place, end)
+    if head is None:
+        return None
+    tail = _SNAPSHOT_END.match(block, block.rfind(_SNAPSHOT_TYPE, max(place, end - _REACH), end), end)
+    if tail is None:
+        return None
+    parent, uuid = head[1], tail[1]
+    return Link(type="attachment", uuid=uuid.decode(), parent_uuid=parent.decode() if parent else None)
 
 
 def _own(entry: Link) -> Link:

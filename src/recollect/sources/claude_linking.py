@@ -33,12 +33,11 @@ class NeedsWhole(Exception):
 class Window(Value, frozen=True):
     """The end of the conversation, in which new records find their parents.
 
-    `nodes` are those of the conversation that descend from the first of them, `answer` what that one belongs to;
-    `newest` is the message that decided (or the first node, if that is farther up), and `decides` whether no
-    message of the file is newer; `tip` is where the spine ends. `last` is the last node of the file that hangs from no other (-1: there
-    is none, -2: it is not in the window). `leaf` is the leaf that the program
-    named last, if there was such a node, and `leaf_at` the node in the window that it is or that descends from it.
-    `seen` holds a checksum of each uuid.
+    `nodes` are those of the conversation that descend from the first of them, `answer` what that one belongs to.
+    `newest` is the message that decided (or the first node, if that is farther up), `decides` whether no message of
+    the file is newer, `tip` where the spine ends. `last` is what a record without its parent follows (-1: nothing,
+    -2: it is not in the window). `leaf` is the leaf that the program named last, if there was such a node, and
+    `leaf_at` the node in the window that it is or that descends from it. `seen` holds a checksum of each uuid.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -252,9 +252,15 @@ async def changes_of(folder: Path) -> AsyncIterator[None]:
     from watchfiles import awatch  # here: only who watches needs it
 
     yield
-    nearest = _nearest(folder)
-    async for _ in awatch(nearest, debounce=400, step=50, recursive=nearest == folder):
-        yield
+    nearest, began = _nearest(folder), False
+    watch = awatch(
+        nearest, debounce=400, step=50, recursive=nearest == folder, rust_timeout=500, yield_on_timeout=True
+    )
+    async for changes in watch:
+        # Once more when the watch has begun: what changed between the first look and that would be missed.
+        if changes or not began:
+            yield
+        began = True
 
 
 def write_back(config_home: Path, session: Session, data: bytes) -> Path:

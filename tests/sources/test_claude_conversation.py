@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.claude.chain import links
+from recollect.claude.lines import read_records
+from recollect.claude.tree import conversation
+from recollect.model import (
+    Entry,
+    ToolResult,
+    plain_text,
+)
+from recollect.sources.claude import parse
+from tests.claude.trees import Writer
+from tests.sources.transcripts import random_transcript, writer
+
+
+def entries(made: Writer) -> tuple[Entry, ...]:
+    return parse(made.data()).entries
+
+
+def said(made: Writer) -> list[str]:
+    return [plain_text(entry) for entry in entries(made)]
+
+
+def test_the_branch_with_the_newest_message_is_the_conversation() -> None:
+    made = writer()
+    first = made.user("one")
+    made.say("two")
+    made.user("three", parentUuid=first["uuid"])
+    assert said(made) == ["one", "three"]
+
+
+def test_the_leaf_that_the_program_named_wins_with_what_followed_it() -> None:
+    made = writer()
+    first = made.user("one")
+    kept = made.say("two")
+    made.user("three", parentUuid=first["uuid"])
+    made.last_prompt(leaf=kept["uuid"])
+    assert said(made) == ["one", "two"]
+    made.user("four", parentUuid=kept["uuid"])
+    assert said(made) == ["one", "two", "four"]
+
+
+def test_a_named_leaf_that_is_not_there_or_null_changes_nothing() -> None:
+    made = writer()
+    made.user("one")
+    made.note("last-prompt", leafUuid="nobody")
+    assert said(made) == ["one"]
+    made.note("last-prompt", leafUuid=None, explicit=True)
+    assert said(made) == ["one"]
+
+
+def test_results_of_tools_that_ran_side_by_side_are_all_there_in_the_order_of_the_file() -> None:
+    made = writer()
+    made.user("Compare")
+    a, first = made.call("Read", {"file_path": "/a"}, message_id="msg_1")
+    b, second = made.call("Read", {"file_path": "/b"}, message_id="msg_1")
+    made.result(second, "B", parentUuid=b["uuid"])
+    made.result(first, "A", parentUuid=a["uuid"])
+    made.say("Same", parentUuid=made.records[-2]["uuid"])
+    got = entries(made)
+    assert [entry.role for entry in got] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert len(got[1].parts) == 2
+    assert [entry.parts[0].id for entry in got[2:4] if isinstance(entry.parts[0], ToolResult)] == [
+        second,
+        first,
+    ]
+
+
+def test_what_was_before_a_compaction_stays_and_the_boundary_is_marked() -> None:
+    made = writer()
+    made.user("one")
+    made.say("two")
+    made.compact(summary="They counted.")
+    made.user("three")
+    got = entries(made)
+    assert [entry.role for entry in got] == ["user", "assistant", "system", "system", "user"]
+    boundary = {"compaction_boundary": True, "trigger": "manual", "pre_tokens": 90_000, "post_tokens": 4_000}
+    assert got[2].meta == boundary
+    assert got[3].meta == {"compact_summary": True}
+    assert plain_text(got[3]) == "They counted."
+
+
+@pytest.mark.parametrize("follows", ["the summary", "what was kept"])
+def test_messages_that_a_compaction_kept_are_there_once(follows: str) -> None:
+    made = writer()
+    made.user("one")
+    kept = [made.user("two")["uuid"], made.say("three")["uuid"]]
+    summary = made.compact(keep=kept, summary="sum")
+    made.user("four", parentUuid=summary["uuid"] if follows == "the summary" else kept[-1])
+    assert said(made) == ["one", "two", "three", "Conversation compacted", "sum", "four"]
+
+
+def test_a_lost_parent_hides_nothing() -> None:
+    made = writer()
+    made.user("one")
+    made.say("two")
+    made.user("three", parentUuid="never written")
+    assert said(made) == ["one", "two", "three"]
+
+
+def test_parents_that_go_round_in_circles_hide_nothing() -> None:
+    made = writer()
+    first = made.user("one")
+    first["parentUuid"] = made.say("two")["uuid"]
+    made.records[-1]["parentUuid"] = made.records[-1]["uuid"]
+    assert said(made) == ["one", "two"]
+
+
+def test_a_record_written_again_stays_in_its_place_and_says_the_newer_thing() -> None:
+    made = writer()
+    first = made.user("one")
+    made.say("two")
+    made.records.append({**first, "message": {"role": "user", "content": "one, better"}})
+    made.say("three")
+    assert said(made) == ["one, better", "two", "three"]
+
+
+def test_uuids_that_no_store_could_keep_get_another_name() -> None:
+    made = writer()
+    made.user("one", uuid="a\0b")
+    made.user("two", uuid="x" * 10_000)
+    ids = [entry.id for entry in entries(made)]
+    assert len(set(ids)) == 2
+    assert all(entry_id.startswith("id-") and len(entry_id) < 50 for entry_id in ids)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 40))
+def test_everything_that_the_program_would_go_on_with_is_there(seed: int, steps: int) -> None:
+    data = random_transcript(seed, steps, usual=True)
+    found = links(read_records(data)[0])
+    own = (found[place] for place in conversation(found, "cli"))
+    prompts = {link.uuid for link in own if link.type == "user" and not link.is_sidechain}
+    assert prompts <= {entry.id for entry in parse(data).entries}
