@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-PART_NAMES = ("append", "history", "list", "search", "postgres", "import")
+PART_NAMES = ("append", "history", "list", "search", "postgres", "import", "claude-files", "claude-forks")
 PAGE = Path("docs/benchmarks.md")
 
 

@@ -31,10 +31,15 @@ class Sizes:
     postgres_history: int
     postgres_sessions: tuple[int, ...]
     import_runs: int
+    claude_trees: tuple[int, ...]
+    claude_bytes: int
+    claude_rounds: int
+    fork_bytes: int
+    fork_rounds: int
 
 
 FULL = Sizes(
-    append_rounds=50,
+    append_rounds=45,
     append_slice=200,
     quadratic_slice=20,
     writers=8,
@@ -55,6 +60,11 @@ FULL = Sizes(
     postgres_history=10_000,
     postgres_sessions=(1_000, 50_000),
     import_runs=9,
+    claude_trees=(2_000, 10_000),
+    claude_bytes=20_000_000,
+    claude_rounds=7,
+    fork_bytes=20_000_000,
+    fork_rounds=7,
 )
 
 QUICK = Sizes(
@@ -79,4 +89,9 @@ QUICK = Sizes(
     postgres_history=500,
     postgres_sessions=(200, 800),
     import_runs=3,
+    claude_trees=(100, 300),
+    claude_bytes=2_000_000,
+    claude_rounds=3,
+    fork_bytes=2_000_000,
+    fork_rounds=2,
 )

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.meter import Meter
-from bench.parts import appending, histories, importing, listing, on_postgres, searching
+from bench.parts import (
+    appending,
+    claude_files,
+    claude_forks,
+    histories,
+    importing,
+    listing,
+    on_postgres,
+    searching,
+)
 from bench.results import Part
 from bench.sizes import Sizes
 
@@ -17,4 +26,6 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "search": searching.run,
     "postgres": on_postgres.run,
     "import": importing.run,
+    "claude-files": claude_files.run,
+    "claude-forks": claude_forks.run,
 }

@@ -64,7 +64,7 @@ def title_tokens(session: Session) -> list[str]:
 
 def text_terms(given: Filter) -> tuple[Term, ...]:
     """The terms that `text` asks for, all of which the title must have."""
-    return words.parse_query(given.text).terms if given.text else ()
+    return words.parse_words(given.text) if given.text else ()
 
 
 def passes(session: Session, given: Filter) -> bool:

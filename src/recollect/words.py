@@ -206,6 +206,12 @@ def parse_query(text: str) -> Query:
     return Query(terms, title, tag, **once)
 
 
+def parse_words(text: str) -> tuple[Term, ...]:
+    """The words and phrases of a text in which nothing is an operator."""
+    items = _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES))
+    return tuple(term for item in items if (term := _term(item[0])) is not None)[:QUERY_TERMS]
+
+
 def _term(text: str) -> Term | None:
     body = text.rstrip('*"')
     lowered = _lowered(_folded(body))

@@ -12,7 +12,7 @@ import random
 import sys
 from itertools import count
 
-TORN_EVERY = 40
+TORN_EVERY = 4
 BEGINNING = b'{"type":"user","uuid":"other'
 """What each line of an appender called `other…` begins with."""
 

@@ -26,15 +26,6 @@ UNKNOWN = "00000000-0000-4000-8000-00000000dead"
 
 
 @pytest.fixture
-def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The projects folder of a config folder that is the test's own."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    folder = tmp_path / "config" / "projects"
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
 def writer() -> Writer:
     return Writer(ID, CWD)
 
@@ -400,6 +391,30 @@ def test_the_leaf_has_a_time_and_the_last_prompt_names_it(projects: Path, writer
     assert all(record["timestamp"] > "2026" for record in found[:7])
 
 
+def test_what_the_program_put_in_at_last_is_not_where_the_command_line_goes_on(
+    projects: Path, writer: Writer
+) -> None:
+    begun = talk(writer)[1]
+    writer.user("put in", isMeta=True, parentUuid=begun["uuid"])
+    writer.save(projects)
+    fork = fork_session(ID).session_id
+    assert said(fork) == said(fork, branch="cli") == said(ID)
+    assert len(said(fork)) == 6
+
+
+def test_replaced_contents_come_along_in_one_record_but_not_those_of_another_session(
+    projects: Path, writer: Writer
+) -> None:
+    talk(writer)
+    writer.note("content-replacement", replacements=[1, 2])
+    writer.records.append({"type": "content-replacement", "replacements": [3], "sessionId": UNKNOWN})
+    writer.note("content-replacement", replacements=[4])
+    writer.save(projects)
+    for fork in (fork_session(ID).session_id, sdk.fork_session(ID).session_id):
+        found = [record for record in records(projects, fork) if record["type"] == "content-replacement"]
+        assert [(record["replacements"], record["sessionId"]) for record in found] == [([1, 2, 4], fork)]
+
+
 def test_what_holds_for_the_fork_too_comes_along_with_its_new_id(projects: Path, writer: Writer) -> None:
     talk(writer)
     for kind in ("relocated", "relocated", "tools-used", "cost-state", "tag", "agent-name"):
@@ -454,17 +469,42 @@ def test_a_fork_that_does_not_fit_on_the_disk_leaves_nothing(projects: Path) -> 
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_fork_takes_little_memory_however_large_the_session(projects: Path) -> None:
+# The peak that Linux tells of a process by getrusage is also that of the process which started it.
+PEAK = """
+import re, resource
+from pathlib import Path
+from recollect.claude.forking import fork_session
+
+def peak():
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read_text()).group(1)) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+used = peak()
+"""
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_a_fork_takes_little_memory_however_large_the_session(projects: Path, part: bool) -> None:
     name = large(projects, 60_000_000)
-    code = (
-        "import resource; from recollect.claude.forking import fork_session\n"
-        "used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        f"fork_session({name!r})\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used)"
-    )
+    first = next(record["uuid"] for record in records(projects, name) if "uuid" in record)
+    code = f"{PEAK}fork_session({name!r}, None, {first if part else None!r})\nprint(peak() - used)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    scale = 1 if sys.platform == "darwin" else 1024
-    assert int(done.stdout) * scale < 30_000_000
+    assert int(done.stdout) < 25_000_000
+
+
+def test_a_huge_hole_in_a_transcript_takes_no_memory(projects: Path, writer: Writer) -> None:
+    talk(writer)
+    path = writer.save(projects)
+    os.truncate(path, 256 << 20)
+    with path.open("ab") as file:
+        file.write(b"\n" + compact(writer.user("after the hole")))
+    code = f"{PEAK}print(fork_session({ID!r}).session_id, peak() - used)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    fork, grown = done.stdout.split()
+    assert int(grown) < 25_000_000
+    assert len(said(fork)) == 7
 
 
 # Input that is no good

@@ -182,9 +182,9 @@ async def test_a_title_given_through_the_sdk_is_the_title_unless_the_owner_gave_
     (session,) = (await kept.find(LOCAL)).sessions
     assert session.title == "Barn"
     await store.append(MAIN, entries({"type": "custom-title", "customTitle": "The \x1b[31mred barn"}))
-    assert (await kept.get(LOCAL, session.id)).title == "The [31mred barn"
+    assert (await kept.get(LOCAL, session.id)).title == "The red barn"
     await store.append(MAIN, entries({"type": "ai-title", "aiTitle": "Later"}))
-    assert (await kept.get(LOCAL, session.id)).title == "The [31mred barn"
+    assert (await kept.get(LOCAL, session.id)).title == "The red barn"
     await kept.rename(LOCAL, session.id, "Mine")
     await store.append(MAIN, entries({"type": "custom-title", "customTitle": "Theirs"}))
     assert (await kept.get(LOCAL, session.id)).title == "Mine"

@@ -9,7 +9,6 @@ import resource
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,12 +23,12 @@ from recollect.claude.writing import (
     tag_session,
     unarchive_session,
 )
+from tests.claude.privileges import without_privileges
 from tests.claude.trees import Writer, session_id
 
 ID = session_id(1)
 OTHER = session_id(2)
 CWD = "/home/ann/project"
-NOBODY = 65_534
 
 Call = Callable[..., object]
 WRITERS: dict[str, tuple[Call, Call | None]] = {
@@ -42,15 +41,6 @@ WRITERS: dict[str, tuple[Call, Call | None]] = {
     "archive": (archive_session, None),
     "unarchive": (unarchive_session, None),
 }
-
-
-@pytest.fixture
-def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The projects folder of a config folder that is the test's own."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    folder = tmp_path / "config" / "projects"
-    folder.mkdir(parents=True)
-    return folder
 
 
 def talk(number: int = 1, cwd: str = CWD) -> Writer:
@@ -390,25 +380,10 @@ def test_a_note_that_is_a_link_is_replaced_and_its_target_stays(transcript: Path
 
 
 @pytest.fixture
-def unprivileged(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A projects folder outside of what only its owner may enter, seen by somebody whom modes apply to."""
-    with tempfile.TemporaryDirectory() as name:
-        monkeypatch.setenv("CLAUDE_CONFIG_DIR", name)
-        Path(name).chmod(0o755)
-        folder = Path(name) / "projects"
-        folder.mkdir()
-        privileged = os.geteuid() == 0
-        if privileged:
-            os.chown(name, NOBODY, NOBODY)
-            os.chown(folder, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield folder
-        finally:
-            if privileged:
-                os.seteuid(0)
-            for path in [folder, *folder.rglob("*")]:
-                path.chmod(0o755)
+def unprivileged(projects: Path) -> Iterator[Path]:
+    """A projects folder seen by somebody whom modes apply to."""
+    with without_privileges(projects.parent):
+        yield projects
 
 
 @pytest.mark.parametrize("name", ["rename", "tag", "delete"])

@@ -16,7 +16,7 @@ from tests.claude.trees import Writer, session_id
 ID = session_id(1)
 OTHERS = 8
 LIVES = 3
-ACKNOWLEDGED = 25
+ACKNOWLEDGED = 60
 
 
 class Process:

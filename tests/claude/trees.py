@@ -130,9 +130,8 @@ class Writer:
     def result(self, call: str, text: str, **values: Any) -> Record:
         """What a tool answered."""
         block = {"tool_use_id": call, "type": "tool_result", "content": text, "is_error": False}
-        return self.link(
-            "user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": text}, **values
-        )
+        said = {"message": {"role": "user", "content": [block]}}
+        return self.link("user", said, **{"toolUseResult": {"stdout": text}, **values})
 
     def attach(self, kind: str, **values: Any) -> Record:
         """Something the program adds to the conversation."""

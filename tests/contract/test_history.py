@@ -148,7 +148,7 @@ async def test_an_append_has_at_least_one_message_and_not_too_many(
     sessions: Sessions, ann: Principal, number: int
 ) -> None:
     session = await sessions.create(ann)
-    with pytest.raises(TooLarge):
+    with pytest.raises(InvalidInput):
         await sessions.append(ann, session.id, [say("x")] * number)
     assert (await sessions.get(ann, session.id)).revision == 1
 
@@ -453,3 +453,52 @@ async def test_a_remembered_append_to_a_deleted_session_finds_no_session(
     await sessions.delete(ann, session.id)
     with pytest.raises(SessionNotFound):
         await sessions.append(ann, session.id, say("once"), idempotency_key="k")
+
+
+async def test_an_id_of_the_shared_history_is_refused_in_a_fork(sessions: Sessions, ann: Principal) -> None:
+    source = await sessions.create(ann)
+    await sessions.append(ann, source.id, say("first", id="same"))
+    fork = await sessions.fork(ann, source.id)
+    with pytest.raises(AlreadyExists):
+        await sessions.append(ann, fork.id, say("second", id="same"))
+    await sessions.append(ann, fork.id, say("second", id="other"))
+    assert (await sessions.get(ann, fork.id)).message_count == 2
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Draft(role="user", parts=({"type": "nope"},)),  # type: ignore[arg-type]
+        Draft(role="user", parts=("text",)),  # type: ignore[arg-type]
+        Draft(role="user", model=7),  # type: ignore[arg-type]
+        Draft(role="user", meta=[]),  # type: ignore[arg-type]
+        Draft(role="user", parts=7),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_is_no_message_is_refused_and_breaks_nothing(
+    sessions: Sessions, ann: Principal, draft: Draft
+) -> None:
+    session = await sessions.create(ann)
+    with pytest.raises(InvalidInput):
+        await sessions.append(ann, session.id, draft)
+    await sessions.append(ann, session.id, say("words"))
+    assert len((await sessions.search(ann, "words")).hits) == 1
+
+
+async def test_results_nested_too_deep_are_refused(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    part = ToolResult(id="t")
+    for _ in range(400):
+        part = ToolResult(id="t", content=(part,))
+    with pytest.raises(InvalidInput):
+        await sessions.append(ann, session.id, Draft(role="tool", parts=(part,)))
+
+
+async def test_an_idempotency_key_is_remembered_for_seven_days(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    first = await sessions.create(ann, title="once", idempotency_key="k")
+    clock.now += 6 * 86_400_000
+    assert (await sessions.create(ann, title="once", idempotency_key="k")).id == first.id
+    clock.now += 2 * 86_400_000
+    assert (await sessions.create(ann, title="once", idempotency_key="k")).id != first.id

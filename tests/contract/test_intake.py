@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
 import pytest
 
 from recollect.errors import ReadOnly, SessionNotFound
@@ -162,3 +165,35 @@ async def test_an_amended_answer_stands_where_it_stood(
     whole = [entry("a"), entry("b", "begun and ended"), entry("c"), entry("d")]
     assert (await sessions.take_in(ann, imported(clock), whole)).appended == 0
     assert await texts(sessions, ann) == ["text of a", "begun and ended", "text of c", "text of d"]
+
+
+async def test_nothing_is_collected_of_a_session_that_is_being_taken_in(
+    sessions: Sessions, other: Sessions, clock: Clock, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    fork = await sessions.fork(ann, "claude:1")
+    batches = 0
+    add = Sessions._add_held
+
+    async def while_others_delete(self: Sessions, *rest: Any) -> dict[str, int]:
+        nonlocal batches
+        batches += 1
+        return await add(self, *rest)
+
+    monkeypatch.setattr(Sessions, "_add_held", while_others_delete)
+    many = [entry("a"), *(entry(f"e{number}") for number in range(2_500))]
+    write = sessions._store.write
+
+    async def write_then_delete(work: Any) -> Any:
+        result = await write(work)
+        if batches == 2 and fork.id is not None:
+            with contextlib.suppress(SessionNotFound):
+                await other.delete(ann, fork.id)
+        return result
+
+    monkeypatch.setattr(sessions._store, "write", write_then_delete)
+    await sessions.take_in(ann, imported(clock), many)
+    monkeypatch.setattr(sessions._store, "write", write)
+    assert batches == 3
+    assert (await sessions.history(ann, "claude:1", limit=10_000)).total == len(many)
+    assert (await sessions.doctor()).problems == ()

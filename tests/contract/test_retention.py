@@ -7,7 +7,7 @@ import pytest
 from recollect.errors import InvalidInput, SessionNotFound
 from recollect.model import Filter, Principal
 from recollect.service import Policy, Sessions
-from tests.contract.talk import everything, listed, started
+from tests.contract.talk import everything, listed, say, started
 from tests.homes import Clock
 
 DAY = 86_400_000
@@ -129,3 +129,17 @@ async def test_a_policy_without_a_bound_or_with_a_negative_one_is_refused(
     with pytest.raises(InvalidInput):
         await sessions.prune(ann, policy, dry_run=False)
     assert await everything(reader, ann) == before
+
+
+@pytest.mark.parametrize("delete", [False, True])
+async def test_what_changes_between_looking_and_doing_is_spared(
+    sessions: Sessions, other: Sessions, clock: Clock, ann: Principal, delete: bool
+) -> None:
+    session, _ = await started(sessions, ann, "old")
+    clock.now += 100 * 86_400_000
+    looked = await sessions.prune(ann, Policy(older_than_ms=86_400_000, delete=delete))
+    assert [doomed.session.id for doomed in looked] == [session.id]
+    await other.append(ann, session.id, say("just now"))
+    assert not await sessions._put_away(ann, looked[0].session, Policy(older_than_ms=1, delete=delete))
+    kept = await other.get(ann, session.id)
+    assert (kept.message_count, kept.archived) == (2, False)

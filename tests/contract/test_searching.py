@@ -362,3 +362,17 @@ async def test_what_was_said_is_shown_before_the_title_made_of_it(sessions: Sess
     assert (await sessions.get(ann, session.id)).title == "Repair the carburettor"
     (hit,) = (await sessions.search(ann, "carburettor")).hits
     assert (hit.entry, hit.more) == (appended.entries[0], 1)
+
+
+async def test_a_query_of_signs_alone_finds_nothing(sessions: Sessions, ann: Principal) -> None:
+    await sessions.create(ann, title="Anything")
+    for text in ('"', "!!!", "()"):
+        assert (await sessions.search(ann, text)).hits == ()
+    assert len((await sessions.search(ann, "")).hits) == 1
+
+
+async def test_operators_are_plain_words_in_the_filter_of_a_list(sessions: Sessions, ann: Principal) -> None:
+    await sessions.create(ann, title="Bread")
+    await sessions.create(ann, title="About title bread")
+    page = await sessions.find(ann, Filter(text="title:bread"))
+    assert [session.title for session in page.sessions] == ["About title bread"]

@@ -16,11 +16,14 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
+import recollect
 from recollect.claude.forking import fork_session
 from recollect.claude.listing import get_session_info
 from recollect.claude.messages import get_session_messages
+from recollect.claude.session_store import SessionStore
 from recollect.claude.writing import rename_session, tag_session
 from tests.claude.trees import Writer, session_id
+from tests.homes import Home
 from tests.interop.messages_server import Json, MessagesServer, serving
 
 PROGRAM = Path(sdk.__file__).parent / "_bundled" / "claude"
@@ -48,9 +51,9 @@ class CommandLine:
     def projects(self) -> Path:
         return self.home / ".claude" / "projects"
 
-    def run(self, prompt: str, *options: str) -> Json:
-        """One turn; what the program says about it."""
-        environment = {
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
             "HOME": str(self.home),
             "PATH": os.defpath,
             "LANG": "C.UTF-8",
@@ -59,9 +62,12 @@ class CommandLine:
             "ANTHROPIC_API_KEY": "sk-test",
             **dict.fromkeys(QUIET, "1"),
         }
+
+    def run(self, prompt: str, *options: str) -> Json:
+        """One turn; what the program says about it."""
         done = subprocess.run(
             [PROGRAM, "-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5", *options],
-            env=environment,
+            env=self.environment,
             cwd=self.cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -124,6 +130,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine
         server.answer = answer
         made = CommandLine(tmp_path, server)
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(made.home / ".claude"))
+        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
         yield made
 
 
@@ -231,3 +238,36 @@ def test_a_torn_tail_that_was_sealed_costs_the_command_line_nothing(cli: Command
     info = get_session_info(talk)
     assert info is not None
     assert info.custom_title == "sealed"
+
+
+async def test_a_session_kept_in_recollect_is_resumed_where_its_files_are_not(
+    cli: CommandLine, shared_home: Home, tmp_path: Path
+) -> None:
+    async def turn(prompt: str, name: str | None) -> str:
+        """One turn in a home that has seen none before; the session's id."""
+        home = tmp_path / prompt.replace(" ", "-")
+        home.mkdir()
+        options = sdk.ClaudeAgentOptions(
+            session_store=SessionStore(sessions),
+            resume=name,
+            cwd=cli.cwd,
+            model="claude-sonnet-4-5",
+            env={**cli.environment, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")},
+        )
+        ended = [
+            one
+            async for one in sdk.query(prompt=prompt, options=options)
+            if isinstance(one, sdk.ResultMessage)
+        ]
+        return ended[-1].session_id
+
+    async with recollect.open(shared_home.url) as sessions:
+        name = await turn("Paint the barn", None)
+        assert await turn("Blue instead", name) == name
+        said = [texts[-1] for _, texts in conversation(cli.server.requests[-1])]
+        assert said == ["Paint the barn", "Answer 1.", "Blue instead"]
+        (session,) = [one for one in (await sessions.find(recollect.LOCAL)).sessions if one.parent is None]
+        assert session.title == "Paint the barn"
+        assert [hit.session.id for hit in (await sessions.search(recollect.LOCAL, "blue")).hits] == [
+            session.id
+        ]

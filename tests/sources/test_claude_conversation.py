@@ -102,6 +102,23 @@ def test_a_lost_parent_hides_nothing() -> None:
     assert said(made) == ["one", "two", "three"]
 
 
+def test_a_lost_parent_hides_nothing_after_a_note_to_something_earlier() -> None:
+    made = writer()
+    first = made.user("one")
+    made.user("two")
+    made.link("system", subtype="informational", content="note", parentUuid=first["uuid"])
+    made.user("three", parentUuid="never written")
+    assert said(made) == ["one", "two", "note", "three"]
+
+
+def test_what_hangs_from_the_conversation_beside_its_course_is_there() -> None:
+    made = writer()
+    first = made.user("one")
+    made.attach("queued_command", prompt="and this")
+    made.say("two", parentUuid=first["uuid"])
+    assert said(made) == ["one", "and this", "two"]
+
+
 def test_parents_that_go_round_in_circles_hide_nothing() -> None:
     made = writer()
     first = made.user("one")

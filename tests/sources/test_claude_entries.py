@@ -349,3 +349,24 @@ def test_a_message_too_large_to_be_kept_is_shortened_and_says_so() -> None:
     assert entry.meta["cut"] is True
     assert 0 < len(encode(entry)) < ENTRY_BYTES
     assert len(encode(parse(made.data()))) < ENTRY_BYTES
+
+
+@pytest.mark.parametrize("depth", [200, 450, 900, 5_000])
+def test_what_is_nested_too_deeply_leaves_a_note_in_its_place(depth: int) -> None:
+    made = writer()
+    made.user("one")
+    nest = json.dumps("x")
+    for _ in range(depth):
+        nest = f'[{{"type":"tool_result","tool_use_id":"t","content":{nest}}}]'
+    deep = made.user("DEEP")["uuid"]
+    made.call("Bash", {"command": "DEEP"})
+    made.attach("of a new kind", value="DEEP")
+    made.note("of-a-new-kind", value="DEEP")
+    made.say("two", parentUuid=deep)
+    got = parse(made.data().replace(b'"DEEP"', nest.encode()))
+    said = [plain_text(entry) for entry in got.entries]
+    assert said[0] == "one"
+    assert said[-1] == "two"
+    assert set(said[1:-1]) <= {"[left out: nested too deeply]"}
+    assert decode_entry(encode(got.entries[0])) == got.entries[0]
+    assert encode(got)

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.model import Entry, encode
+from recollect.model import Entry, encode, plain_text
 from recollect.sources.claude import Parsed, State, load_state, parse
+from recollect.sources.claude_linking import SIGHT
 from tests.claude.trees import Babble, Writer, fill
 from tests.sources.transcripts import SESSION, random_transcript, writer
 
@@ -102,6 +103,100 @@ def test_going_back_to_an_earlier_message_needs_the_whole_file() -> None:
     got = parse(made.data()[before.state.offset :], before.state)
     assert (got.change, got.entries, got.state) == ("rebuild", (), before.state)
     assert len(parse(made.data()).entries) == 2
+
+
+class Growing:
+    """A transcript that is read whenever it has grown, and must then be what it is when read at once."""
+
+    def __init__(self) -> None:
+        self.made = writer()
+        self._reader = Reader()
+
+    def read(self) -> list[str]:
+        data = self.made.data()
+        self._reader.read(data)
+        assert self._reader.entries == list(parse(data).entries)
+        return [plain_text(entry) for entry in self._reader.entries]
+
+
+def test_a_leaf_above_a_newer_branch_leads_to_that_branch() -> None:
+    growing = Growing()
+    made = growing.made
+    first = made.user("one")
+    second = made.say("two")
+    made.user("newer branch", parentUuid=first["uuid"])
+    made.last_prompt(leaf=second["uuid"])
+    assert growing.read() == ["one", "two"]
+    made.last_prompt(leaf=first["uuid"])
+    assert growing.read() == ["one", "newer branch"]
+
+
+def test_a_leaf_beside_the_course_brings_what_hung_from_it_out_of_sight() -> None:
+    growing = Growing()
+    made = growing.made
+    first = made.user("one")
+    beside = made.link("system", subtype="informational", content="beside")
+    made.user("under it", isMeta=True)
+    made.link("system", subtype="informational", content="newer", parentUuid=first["uuid"])
+    assert growing.read() == ["one", "beside", "newer"]
+    made.last_prompt(leaf=beside["uuid"])
+    assert growing.read() == ["one", "beside", "under it", "newer"]
+
+
+def test_what_follows_a_message_that_a_compaction_moved_is_found() -> None:
+    growing = Growing()
+    made = growing.made
+    made.user("one")
+    block, call = made.call("Read", {"file_path": "/a"}, message_id="msg_1")
+    summary = made.compact(keep=[block["uuid"]], summary="sum")
+    made.last_prompt(leaf=summary["uuid"])
+    growing.read()
+    late = made.result(call, "late", parentUuid=block["uuid"])
+    growing.read()
+    made.user("two", parentUuid=late["uuid"])
+    assert growing.read()[-1] == "two"
+
+
+def test_a_leaf_that_a_compaction_moved_still_holds() -> None:
+    growing = Growing()
+    made = growing.made
+    made.user("one")
+    first, call = made.call("Read", {"file_path": "/a"}, message_id="msg_1")
+    second, _ = made.call("Read", {"file_path": "/b"}, message_id="msg_1")
+    made.last = first["uuid"]
+    made.compact(keep=[second["uuid"]])
+    made.last_prompt(leaf=second["uuid"])
+    growing.read()
+    result = made.result(call, "A", parentUuid=first["uuid"])
+    growing.read()
+    made.user("of another branch", parentUuid=result["uuid"])
+    assert "of another branch" not in growing.read()
+
+
+def test_a_lost_parent_is_looked_for_out_of_sight_too() -> None:
+    growing = Growing()
+    made = growing.made
+    first = made.user("one")
+    made.user("aside", isMeta=True)
+    made.link("system", subtype="informational", content="newer", parentUuid=first["uuid"])
+    assert growing.read() == ["one", "newer"]
+    made.user("two", parentUuid="never written")
+    assert growing.read() == ["one", "aside", "newer", "two"]
+
+
+def test_an_answer_that_goes_on_after_much_else_stays_one_answer() -> None:
+    growing = Growing()
+    made = growing.made
+    made.user("one")
+    _, call = made.call("Read", {"file_path": "/a"}, message_id="msg_1")
+    for _ in range(SIGHT + 5):
+        made.link("progress", data={})
+    growing.read()
+    last = made.last
+    made.call("Read", {"file_path": "/b"}, message_id="msg_1")
+    made.result(call, "A", parentUuid=last)
+    growing.read()
+    assert len(parse(made.data()).entries[1].parts) == 2
 
 
 def test_a_line_that_is_not_complete_waits_for_its_rest() -> None:

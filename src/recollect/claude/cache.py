@@ -24,7 +24,7 @@ _VERSION = b"recollect claude list 1\n"
 _CHECKSUM_LENGTH = 4
 
 
-class _Known(msgspec.Struct, array_like=True):
+class _Known(msgspec.Struct, array_like=True, gc=False):
     """What a transcript said when its file was this one."""
 
     device: int
@@ -43,6 +43,9 @@ _encoder = msgspec.msgpack.Encoder()
 class Reader:
     """Reads transcripts, each anew."""
 
+    def __init__(self, projects: Path) -> None:
+        self._file = cache_file(projects)
+
     def metadata(self, folder: str, name: str, found: os.stat_result) -> Metadata | None:
         """What a transcript says, or None if it cannot be read; `found` is what the folder said of the file."""
         del found
@@ -50,14 +53,21 @@ class Reader:
         return read.metadata if read else None
 
     def close(self, names: Callable[[], Mapping[str, Set[str]]], *, everything: bool) -> None:
-        """Called when all is read. `names` are those in each folder that was looked into; perhaps in `everything`."""
+        """Called when all is read. `names` are those in each folder that was looked into.
+
+        `everything`: there are no other transcripts, so a cache of many more is of no use any longer.
+        """
+        del names
+        if everything:
+            with contextlib.suppress(OSError):
+                self._file.unlink()
 
 
 class CachedReader(Reader):
     """Reads a transcript only if it changed since another list read it, and then only what was added to it."""
 
     def __init__(self, projects: Path) -> None:
-        self._file = cache_file(projects)
+        super().__init__(projects)
         self._stored = _load(self._file)
         self._open: dict[str, _Folder] = {}
         self._changed: set[str] = set()
@@ -86,10 +96,13 @@ class CachedReader(Reader):
                 self._changed.add(folder)
                 self._open[folder] = {name: entries[name] for name in entries if name not in gone}
         gone_folders = self._stored.keys() - seen.keys() if everything else set()
+        gone_folders |= {folder for folder, found in seen.items() if not found and folder in self._stored}
         if not self._changed and not gone_folders:
             return
-        kept = {folder: entries for folder, entries in self._stored.items() if folder not in gone_folders}
-        kept |= {folder: msgspec.Raw(_encoder.encode(self._open[folder])) for folder in self._changed}
+        kept = self._stored | {
+            folder: msgspec.Raw(_encoder.encode(self._open[folder])) for folder in self._changed
+        }
+        kept = {folder: entries for folder, entries in kept.items() if folder not in gone_folders}
         with contextlib.suppress(OSError):
             _save(self._file, _encoder.encode(kept))
 

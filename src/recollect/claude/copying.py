@@ -6,6 +6,7 @@ compaction says of the messages it kept.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ USER, PROGRESS = b'"user"', b'"progress"'
 LEFT_OUT = ("teamName", "agentName", "slug", "sourceToolAssistantUUID")
 """What ties a record to the company its session was in. So what a team said is part of a fork's conversation."""
 
+PIECE = 1 << 16
+
+_utf8 = codecs.getincrementaldecoder("utf-8")
 _decoder = msgspec.json.Decoder(Fields)
 _encoder = msgspec.json.Encoder()
 
@@ -269,8 +273,12 @@ def read_fields(source: int) -> Iterator[Fields]:
 
 def _mended(block: memoryview) -> memoryview:
     """The block in UTF-8, so that no reader of the fork stumbles over it."""
+    reader = _utf8()
     try:
-        str(block, "utf-8")
+        # In small pieces: memory that is used again costs nothing.
+        for start in range(0, len(block), PIECE):
+            reader.decode(block[start : start + PIECE])
+        reader.decode(b"", final=True)
     except UnicodeDecodeError:
         return memoryview(str(block, "utf-8", "replace").encode())
     return block

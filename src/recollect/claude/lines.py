@@ -21,8 +21,8 @@ EFFORT = 64 << 20
 _BOM = b"\xef\xbb\xbf"
 _NULS = re.compile(rb"\0+")
 _LINE = re.compile(rb"[^\n]+")
-# A NUL is never part of a record. As a line end it parts what is before it from what is after, at the same offsets.
-_NUL_TO_NEWLINE = bytes.maketrans(b"\0", b"\n")
+_END = re.compile(rb"[\n\0]")
+_NOTHING = bytes(BLOCK)
 # Inside of strings the quote would be escaped, so this is an object's beginning; whose, is seen at its end.
 _BEGINNING = re.compile(r'\{\s*"')
 _BLANK = " \t\r"
@@ -87,12 +87,19 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
 
 def split(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
     """The lines that are not blank: offset, bytes, and whether it is the last one and has no line end."""
-    if b"\0" in data:
-        data = data.translate(_NUL_TO_NEWLINE)
-    for found in _LINE.finditer(data):
+    for found in _LINE.finditer(without_nuls(data)):
         line = found.group()
         if not line.isspace():
             yield found.start(), line, found.end() == len(data)
+
+
+def without_nuls(data: bytes) -> bytes:
+    """The same with a line end for each run of NULs, which are never part of a record; all offsets stay the same."""
+    return _NULS.sub(_blank, data) if b"\0" in data else data
+
+
+def _blank(run: re.Match[bytes]) -> bytes:
+    return b" " * (run.end() - run.start() - 1) + b"\n"
 
 
 def read_line(line: bytes, tail: bool = False) -> tuple[list[bytes], Damage]:
@@ -120,12 +127,12 @@ def is_object(record: bytes) -> bool:
     return True
 
 
-def decode(record: bytes) -> object:
+def decode(record: bytes | msgspec.Raw) -> object:
     """The value of a piece of JSON; bad UTF-8 is replaced, what only the standard library reads is left to it."""
     try:
         return msgspec.json.decode(record)
     except (ValueError, RecursionError):
-        return json.loads(record.decode("utf-8", "replace"))
+        return json.loads(bytes(record).decode("utf-8", "replace"))
 
 
 def decode_object(record: bytes) -> dict[str, Any]:
@@ -194,7 +201,8 @@ def count_nul_runs_of(descriptor: int) -> int:
     while piece := os.pread(descriptor, BLOCK, offset):
         offset += len(piece)
         # A run that goes on from the block before was counted there.
-        runs += count_nul_runs(piece) - (open_run and piece.startswith(b"\0"))
+        found = 1 if piece == _NOTHING else count_nul_runs(piece)
+        runs += found - (open_run and piece.startswith(b"\0"))
         open_run = piece.endswith(b"\0")
     return runs
 
@@ -203,14 +211,19 @@ def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, i
     """A file from `start` in pieces: offset, bytes, and how many of these bytes are whole lines to be looked at.
 
     The rest comes again with the next piece. At the end of the file a line without an end counts as whole. NULs come
-    as line ends. What is kept in memory at one time is a block, or the longest line up to `RECORD_LIMIT`.
+    as by `without_nuls`, and blocks of nothing else not at all. What is kept in memory at one time is a block, or the
+    longest line up to `RECORD_LIMIT`; for one that is longer, there is a piece of no bytes.
     """
     size = os.fstat(descriptor).st_size
     offset, block = start, BLOCK
     while offset < size:
-        piece = _read(descriptor, offset, min(block, size - offset))
+        piece = os.pread(descriptor, min(block, size - offset), offset)
         if not piece:
             break  # it shrank meanwhile
+        if piece == _NOTHING:
+            offset += BLOCK
+            continue
+        piece = without_nuls(piece)
         end = len(piece) if offset + len(piece) >= size else piece.rfind(b"\n") + 1
         if end:
             yield offset, piece, end
@@ -218,19 +231,15 @@ def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, i
         elif block < RECORD_LIMIT:
             block *= 2
         else:
-            offset = _line_end(descriptor, offset + block)
-
-
-def _read(descriptor: int, offset: int, size: int) -> bytes:
-    piece = os.pread(descriptor, size, offset)
-    return piece.translate(_NUL_TO_NEWLINE) if b"\0" in piece else piece
+            yield offset, b"", 0
+            offset, block = _line_end(descriptor, offset + len(piece)), BLOCK
 
 
 def _line_end(descriptor: int, offset: int) -> int:
     """Where the line that goes on at `offset` ends."""
     while piece := os.pread(descriptor, BLOCK, offset):
-        end = piece.find(b"\n") + 1
-        if end:
-            return offset + end
+        found = _END.search(piece)
+        if found:
+            return offset + found.end()
         offset += len(piece)
     return offset

@@ -69,10 +69,10 @@ def list_sessions(
     files = scan.newest_first(wanted)
     first = list(islice(files, wanted))
     size = sum(found.st_size for _, _, _, found in first)
-    reader = CachedReader(scan.projects) if size > WORTH_REMEMBERING else Reader()
+    reader = (CachedReader if size > WORTH_REMEMBERING else Reader)(scan.projects)
     infos = _infos(scan, chain(first, files), reader, include_programmatic)
     page = list(islice(infos, max(offset, 0), wanted))
-    reader.close(scan.names, everything=scan.everything)
+    reader.close(scan.names, everything=scan.everything and wanted is None)
     return page
 
 
@@ -166,7 +166,7 @@ def get_session_info(
         found = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
-    metadata = Reader().metadata(str(path.parent), path.name, found)
+    metadata = Reader(path.parent.parent).metadata(str(path.parent), path.name, found)
     if metadata is None:
         return None
     modified = (found.st_mtime_ns + 500_000) // 1_000_000

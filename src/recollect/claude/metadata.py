@@ -21,12 +21,13 @@ MARK = 1_024
 PROGRAMS = frozenset({"sdk-cli", "sdk-ts", "sdk-py"})
 _LINKED = b'{"parentUuid"'
 _TYPED = b'{"type":"'
+_BRANCH = b'"gitBranch"'
 # How the records end that name a session: a line of the conversation that ends so has one written behind it.
 _ENDING = b'"sessionId":"'
 _ENDING_LENGTH = len(_ENDING) + 36 + len('"}')
 
 
-class Metadata(msgspec.Struct, array_like=True):
+class Metadata(msgspec.Struct, array_like=True, gc=False):
     """All that lists need to know of a transcript, and how far into the file that was read."""
 
     end: int = 0
@@ -121,21 +122,18 @@ class _Pass:
         data = self._data
         find, starts = data.find, data.startswith
         place = self._begin()
-        last = None
         size = self._size
         while place < size:
             end = find(b"\n", place, size)
             if end < 0:
                 end = size
             if starts(_LINKED, place):
-                last = place, end
                 if starts(_ENDING, end - _ENDING_LENGTH):
                     self._look_behind(place, end)
             elif end > place:
                 self._look_at(place, end)
             place = end + 1
-        if last is not None:
-            self._take(*last)
+        self._take_branch()
 
     def _look_at(self, place: int, end: int) -> None:
         """Take in a line that is not, or not at first sight, part of the conversation."""
@@ -161,9 +159,21 @@ class _Pass:
     def _keep(self, record: Record) -> None:
         """Keep what counts wherever it stands; the last one does."""
         field = _KEPT.get(record.type)
-        value = getattr(record, field) if field else record.git_branch
-        if value is not None:
-            setattr(self._found, field or "last_branch", value)
+        value = getattr(record, field) if field else None
+        if field and value is not None:
+            setattr(self._found, field, value)
+
+    def _take_branch(self) -> None:
+        """Take in the branch that is named last."""
+        data, end = self._data, self._size
+        while (hit := data.rfind(_BRANCH, 0, end)) >= 0:
+            start = data.rfind(b"\n", 0, hit) + 1
+            line_end = data.find(b"\n", hit, end)
+            for record in reversed(records_in(data[start : line_end if line_end >= 0 else end])):
+                if record.git_branch is not None:
+                    self._found.last_branch = record.git_branch
+                    return
+            end = start
 
     def _begin(self) -> int:
         """Take in what only the beginning of a transcript tells, and return where the rest begins."""

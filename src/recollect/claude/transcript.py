@@ -91,6 +91,7 @@ def _read_whole(descriptor: int) -> Transcript:
     links: list[Link] = []
     damage = UNHARMED
     for _, block, size in lines.read_blocks(descriptor):
+        damage = damage if size else damage + Damage(overlong=1)
         for run in _runs(block, size):
             if isinstance(run, Link):
                 links.append(run)
@@ -178,11 +179,9 @@ def _read_large(path: Path, descriptor: int) -> Transcript:
 
 def records_of(descriptor: int) -> Iterator[tuple[int, bytes, Damage]]:
     """The intact records of a file, each with its offset, in bounded memory; and damage, where no record is for it."""
-    expected = 0
     for offset, block, size in lines.read_blocks(descriptor):
-        if offset != expected:
+        if not size:
             yield offset, b"", Damage(overlong=1)
-        expected = offset + size
         for start, line, tail in lines.split(block[:size]):
             records, damage = lines.read_line(line, tail)
             yield offset, b"", damage

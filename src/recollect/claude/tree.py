@@ -76,6 +76,9 @@ class Tree:
         # Parents other than those in the file, and the places that kept messages have been moved to.
         self._moved: dict[str, str] = {}
         self._ranks: dict[int, int] = {}
+        # The summary behind which each message is kept, and what follows each summary.
+        self._keepers: dict[str, str] = {}
+        self._followers: dict[str, list[str]] = {}
         for place, entry in enumerate(entries):
             if entry.compact_metadata is not NOTHING and self._is_boundary(place):
                 self._keep_messages(entry)
@@ -89,13 +92,16 @@ class Tree:
         anchor, kept = self._kept(boundary)
         if not kept:
             return
-        for parent, child in zip([anchor, *kept], kept, strict=False):
-            self._moved[child] = parent
+        # What an earlier compaction kept and this one too was moved for the last time: what was behind it is not kept.
+        for earlier in {self._keepers[uuid] for uuid in kept if uuid in self._keepers}:
+            for uuid in self._followers.pop(earlier, ()):
+                self._moved.pop(uuid, None)
         last, members = kept[-1], set(kept)
+        self._moved |= dict(zip(kept, [anchor, *kept], strict=False))
         self._ranks[self.places[last]] = self.places[anchor]
-        for child in self._children.get(anchor, ()):
-            if child not in members:
-                self._moved[child] = last
+        self._keepers |= dict.fromkeys(kept, anchor)
+        self._followers[anchor] = [child for child in self._children.get(anchor, ()) if child not in members]
+        self._moved |= dict.fromkeys(self._followers[anchor], last)
 
     @cached_property
     def _children(self) -> dict[str, list[str]]:

@@ -50,6 +50,7 @@ from recollect.spans import opened
 from recollect.titles import clean_title
 
 FEW_TITLES = 100
+MEMOS_KEPT_MS = 7 * 86_400_000
 COLLECT_BATCH = 500
 T = TypeVar("T")
 
@@ -101,11 +102,16 @@ class Catalogue(Core):
             meta=checked_meta(meta or {}),
         )
 
-        async def work(tx: Writer) -> Session:
-            return (await add_session(tx, owner, session)).session
+        async def work(tx: Writer) -> str:
+            return (await add_session(tx, owner, session)).session.id
 
         asked = replace(session, id=session_id or "", created_at=0, updated_at=0)
-        return await self._store.write(once(owner, "create", idempotency_key, asked, now, work, Session))
+        remembered = once(owner, "create", idempotency_key, asked, now, work, str)
+
+        async def made(tx: Writer) -> Session:
+            return (await required(tx, who, await remembered(tx))).session
+
+        return await self._store.write(made)
 
     async def get(self, who: Principal, session_id: str) -> Session:
         """One session."""
@@ -324,7 +330,7 @@ def once(
 
     async def at_most_once(tx: Writer) -> T:
         memo = await tx.memo(owner, method, key)
-        if memo is not None:
+        if memo is not None and now - memo.at < MEMOS_KEPT_MS:
             if memo.digest != digest:
                 raise IdempotencyConflict(key)
             return msgspec.convert(decode_json(memo.answer), shape)

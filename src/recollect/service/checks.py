@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
 from recollect.filters import normal_cwd
-from recollect.limits import ENTRY_SUM, FACT_CHARS, checked_length, checked_number
-from recollect.model import Checkpoint, Entry, Fact, Session
+from recollect.limits import (
+    EARLIER_TITLES,
+    ENTRY_SUM,
+    FACT_CHARS,
+    NESTED_PARTS,
+    checked_length,
+    checked_number,
+)
+from recollect.model import Checkpoint, Entry, Fact, Part, Session, ToolResult
 from recollect.service.catalogue import (
     checked_directories,
     checked_identity,
@@ -23,6 +30,8 @@ from recollect.service.core import MICROS, checked_name, checked_required
 def checked_entry(entry: Entry) -> Entry:
     """The entry, if its numbers are ones that every store can hold and add up."""
     checked_number(entry.at, "the time of an entry")
+    if nesting(entry.parts) > NESTED_PARTS:
+        raise InvalidInput(f"results of tools may be nested {NESTED_PARTS} deep at most")
     if not 0 <= checked_number(entry.tokens or 0, "tokens") <= ENTRY_SUM:
         raise InvalidInput(f"an entry has 0 to {ENTRY_SUM} tokens, not {entry.tokens}")
     cost = entry.usage.cost if entry.usage else None
@@ -30,6 +39,15 @@ def checked_entry(entry: Entry) -> Entry:
     if cost is not None and not 0 <= cost * MICROS <= ENTRY_SUM:
         raise InvalidInput(f"an entry costs 0 to {ENTRY_SUM // MICROS} dollars, not {cost}")
     return entry
+
+
+def nesting(parts: Sequence[Part]) -> int:
+    """How deep results stand in results."""
+    deep, level = 0, [part for part in parts if isinstance(part, ToolResult)]
+    while level and deep <= NESTED_PARTS:
+        deep += 1
+        level = [inner for part in level for inner in part.content if isinstance(inner, ToolResult)]
+    return deep
 
 
 def checked_session(session: Session) -> Session:
@@ -56,7 +74,7 @@ def checked_session(session: Session) -> Session:
         cwd=None if session.cwd is None else normal_cwd(session.cwd),
         additional_directories=checked_directories(session.additional_directories),
         title=checked_title(session.title),
-        earlier_titles=tuple(filter(None, earlier)),
+        earlier_titles=tuple(filter(None, earlier))[-EARLIER_TITLES:],
         tags=checked_tags(session.tags),
         identity=checked_identity(session.identity),
         meta=checked_meta(session.meta),

@@ -8,7 +8,6 @@ by itself and no number of the store is in it.
 from __future__ import annotations
 
 import base64
-from collections import Counter
 from collections.abc import AsyncIterator, Container, Iterable, Sequence
 from functools import partial
 from sys import intern
@@ -18,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import AlreadyExists, InvalidInput, TooLarge
+from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound, TooLarge
 from recollect.limits import ENTRY_BYTES, HISTORY_PAGE
 from recollect.model import (
     Checkpoint,
@@ -82,7 +81,7 @@ class Exporting(Catalogue):
         total = algebra.size(order)
         for start in range(0, total, HISTORY_PAGE):
             part = algebra.slice_of(order, start, start + HISTORY_PAGE)
-            for payload in await self._store.read(partial(_payloads, record.owner, part)):
+            for payload in await self._store.read(partial(_payloads, record, part)):
                 yield ENTRY_OPEN + payload + ENTRY_CLOSE
 
     async def import_session(
@@ -99,7 +98,9 @@ class Exporting(Catalogue):
 
         async def work(tx: Writer) -> Session:
             if not new_id and await tx.session(owner, session.id) is not None:
-                raise AlreadyExists(f"there is a session {session.id!r} already; import it under a new id")
+                raise AlreadyExists(
+                    f"there is a session {session.id!r} already: import it under a new id (--new-id)"
+                )
             now = self._now()
             # The title comes last, as in an append: it is the newest document of the session.
             bare = replace(session, title=None, title_by=None, earlier_titles=())
@@ -165,8 +166,10 @@ async def _outline(
     return record, head, lines, order
 
 
-async def _payloads(owner: str, part: Sequence[Stretch], tx: Reader) -> list[bytes]:
-    return await tx.payloads(owner, part)
+async def _payloads(record: Record, part: Sequence[Stretch], tx: Reader) -> list[bytes]:
+    if await tx.by_num(record.owner, record.num) is None:
+        raise SessionNotFound(record.session.id)  # deleted while it was exported
+    return await tx.payloads(record.owner, part)
 
 
 def _order(lists: Iterable[Spans]) -> list[Stretch]:
@@ -234,7 +237,7 @@ def _shaped(line: bytes, shape: type[Any]) -> Any:
 def _rows(lines: Sequence[_Line]) -> list[Row]:
     rows: list[Row] = []
     sums = Totals()
-    repeated = Counter[str]()
+    known: set[str] = set()
     for line in lines:
         payload = line.payload
         if payload is None:
@@ -243,10 +246,9 @@ def _rows(lines: Sequence[_Line]) -> list[Row]:
             raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
         entry = _entry(payload)
         sums = sums.plus(totals_of(entry, payload))
-        repeated[entry.id] += 1
-        if repeated[entry.id] > 1:
-            # A fork may have an id again that its source has. Here they share one log; the bytes stay as they are.
-            entry = replace(entry, id=f"{entry.id}~{repeated[entry.id]}")
+        if entry.id in known:
+            raise InvalidInput(f"the export has two entries {entry.id!r}")
+        known.add(entry.id)
         rows.append(Row(entry=entry, payload=payload, seq=len(rows) + 1, totals=sums))
     return rows
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import EntryNotFound, InvalidInput, RecollectError, StoreFull, TooLarge
+from recollect.errors import (
+    AlreadyExists,
+    EntryNotFound,
+    InvalidInput,
+    RecollectError,
+    StoreError,
+    StoreFull,
+    TooLarge,
+)
 from recollect.limits import ENTRIES_PER_APPEND, ENTRY_BYTES, HISTORY_PAGE, LOG_ENTRIES, checked_limit
 from recollect.model import (
     ROLES,
@@ -42,6 +52,7 @@ from recollect.spans import Place, Stretch
 from recollect.titles import title_from
 
 READ_NOTED_EVERY = 3_600_000
+NOTING_SECONDS = 0.1
 
 
 class History(Core):
@@ -70,6 +81,7 @@ class History(Core):
             await writable(tx, record, fence)
             expect_revision(record, expected_revision)
             entries = [self._complete(draft, now) for draft in checked_drafts(given)]
+            await _expect_new(tx, record, [draft.id for draft in given if draft.id is not None])
             record = await append_entries(tx, record, entries, now)
             await self._title_from(tx, record, entries)
             return Appended(entries=tuple(entry.id for entry in entries), revision=record.session.revision)
@@ -185,7 +197,10 @@ class History(Core):
         """Remember, at most once an hour, that the session was read: retention spares what people look at."""
         at, known = self._now(), record.session.read_at
         if known is None or at - known >= READ_NOTED_EVERY:
-            await self._store.write(lambda tx: tx.put_read_at(record, at))
+            noting = self._store.write(lambda tx: tx.put_read_at(record, at))
+            # Nobody who reads has to wait for those who write, nor for a disk that is full.
+            with suppress(StoreError, TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(noting)), NOTING_SECONDS)
 
     async def _forget(self, tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
         """Take what was derived from an erased entry out of a session that reaches it."""
@@ -244,25 +259,43 @@ def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Sessi
 
 
 def _encoded(entry: Entry) -> bytes:
+    """The bytes of an entry, if it can be read back from them: what cannot would break whoever meets it later."""
     try:
         payload = encode(entry)
+        if len(payload) > ENTRY_BYTES:
+            raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
+        decode_entry(payload)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"an entry must be made of JSON values: {error}") from None
-    if len(payload) > ENTRY_BYTES:
-        raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
+        raise InvalidInput(
+            f"an entry must be made of the parts and values that an entry has: {error}"
+        ) from None
     return payload
 
 
 def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
     """The messages, if there is at least one, not too many, and each can be an entry."""
-    if not 1 <= len(drafts) <= ENTRIES_PER_APPEND:
+    if not drafts:
+        raise InvalidInput("append needs at least one message")
+    if len(drafts) > ENTRIES_PER_APPEND:
         raise TooLarge(f"append takes 1 to {ENTRIES_PER_APPEND} messages, not {len(drafts)}")
     for draft in drafts:
         if not isinstance(draft, Draft) or draft.role not in ROLES:
             raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
+        if not isinstance(draft.meta, dict) or not isinstance(draft.parts, tuple | list):
+            raise InvalidInput("a message has a list of parts, and meta is an object")
         if "erased" in draft.meta:
             raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
     return drafts
+
+
+async def _expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
+    """Raise if an id stands in the session's history already, in a log that it shares with others: its own looks itself."""
+    if not ids:
+        return
+    shared = {stretch.log for stretch in await _everything(tx, record)} - {record.num}
+    for entry_id in ids if shared else ():
+        if await tx.locate(record.owner, sorted(shared), entry_id):
+            raise AlreadyExists(f"the session has an entry {entry_id!r} already")
 
 
 def _mode(*, after: str | None, before: str | None, around: str | None, last: bool) -> str:

@@ -23,6 +23,8 @@ from recollect.spans import Span, Spans, Stretch
 
 BATCH = 1_000
 FROM_SOURCE = "source_tags"
+UNFINISHED = "unfinished"
+"""The span list that holds entries while a long session is being taken in; no checkpoint has such an id."""
 
 
 class Imported(Value, frozen=True):
@@ -113,7 +115,7 @@ class Intake(Forking):
     async def _in_batches(self, source: _Source, record: Record, created: bool) -> Taken:
         ids, seqs, fresh = await self._store.read(partial(_placed, record, source.entries))
         for start in range(0, len(fresh), BATCH):
-            seqs |= await self._store.write(partial(self._add, record, fresh[start : start + BATCH]))
+            seqs |= await self._store.write(partial(self._add_held, record, fresh[start : start + BATCH]))
         numbers = [seqs[name] for name in ids]
         reshaped = await self._store.write(partial(self._finish, record, source, numbers))
         return Taken(created=created, appended=len(fresh), reshaped=reshaped)
@@ -153,6 +155,12 @@ class Intake(Forking):
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
         return {entry.id: seq for seq, entry in enumerate(entries, record.head + 1)}
 
+    async def _add_held(self, old: Record, entries: Sequence[Entry], tx: Writer) -> dict[str, int]:
+        """The same, and a span list of its own holds them, so that nobody collects what is not reached yet."""
+        seqs = await self._add(old, entries, tx)
+        await tx.put_spans(old.owner, old.num, [Span(old.num, 1, max(seqs.values()))], UNFINISHED)
+        return seqs
+
     async def _finish(self, old: Record, source: _Source, seqs: Sequence[int], tx: Writer) -> bool:
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
@@ -173,6 +181,7 @@ class Intake(Forking):
         if session == record.session and spans == before:
             return False
         await tx.put_spans(record.owner, record.num, spans)
+        await tx.put_spans(record.owner, record.num, (), UNFINISHED)
         order_at = max(min(session.updated_at, self._now()), 0)
         await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
         return lost

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput
 from recollect.limits import LIST_PAGE
 from recollect.model import Archived, Filter, Principal, Session, Value
+from recollect.ports import Writer
 from recollect.service.catalogue import Catalogue
+from recollect.service.core import checked_owner
 from recollect.service.leasing import Leasing
 
 DAY_MS = 86_400_000
@@ -72,19 +74,33 @@ class Retention(Catalogue, Leasing):
                 return
 
     async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
-        recently = session.read_at is not None and now - session.read_at < policy.spare_read_ms
-        return session.pinned or recently or await self.leased(who, session.id) is not None
+        return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
 
     async def _put_away(self, who: Principal, session: Session, policy: Policy) -> bool:
-        """Do it, unless the session has become worth sparing, or has changed, meanwhile."""
-        try:
-            current = await self.get(who, session.id)
-            if current.revision != session.revision or await self._spared(who, current, policy, self._now()):
+        """Do it, unless the session has become worth sparing, or has changed, meanwhile: looked at and done at once."""
+
+        async def work(tx: Writer) -> bool:
+            record = await tx.session(checked_owner(who), session.id)
+            if record is None or record.session.revision != session.revision:
                 return False
-            await (self.delete if policy.delete else self.archive)(who, session.id)
-        except RecollectError:
-            return False
-        return True
+            leased = record.lease is not None and record.lease.expires_at > await tx.now()
+            if leased or _is_spared(record.session, policy, self._now()):
+                return False
+            if policy.delete:
+                await tx.bury(record, self._now())
+            else:
+                await self._change(tx, record, "archive", archived=True)
+            return True
+
+        done = await self._store.write(work)
+        if done and policy.delete:
+            await self.collect()
+        return done
+
+
+def _is_spared(session: Session, policy: Policy, now: int) -> bool:
+    recently = session.read_at is not None and now - session.read_at < policy.spare_read_ms
+    return session.pinned or recently
 
 
 def _reason(policy: Policy, age: int, count: int, size: int) -> str | None:

@@ -52,6 +52,8 @@ class Searching(Catalogue):
         checked_limit(limit, SEARCH_PAGE)
         query = words.parse_query(text if isinstance(text, str) else "")
         wanted = _narrowed(normal_filter(given or Filter(archived="include")), query)
+        if query == Query() and isinstance(text, str) and text.strip():
+            return SearchPage(hits=())  # nothing but signs: no message has all of its words, for it has none
         if not query.terms and query.role is None:
             return await self._sessions_only(who, query, wanted, cursor, limit)
         secret, question = self._store.secret, ["search", text, wanted]

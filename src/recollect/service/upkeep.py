@@ -11,11 +11,9 @@ from recollect.errors import TooLarge
 from recollect.limits import FACTS_PER_CALL, RAW_BYTES, checked_size
 from recollect.model import Fact, Json, Principal
 from recollect.ports import Health, RawCopy, Reader, Writer
-from recollect.service.catalogue import Catalogue
+from recollect.service.catalogue import MEMOS_KEPT_MS, Catalogue
 from recollect.service.checks import checked_fact
 from recollect.service.core import checked_owner, checked_required, required
-
-MEMOS_KEPT_MS = 7 * 86_400_000
 
 
 class Upkeep(Catalogue):

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec import Raw
 
 from recollect.claude.lines import (
     RECORD_LIMIT,
@@ -28,7 +26,7 @@ from recollect.model import Entry, Usage, Value, decode_json
 from recollect.sources.claude_entries import LINKED, Answer, Conversation
 from recollect.sources.claude_facts import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from recollect.sources.claude_linking import Linked, NeedsWhole, Window
-from recollect.sources.claude_records import Record, read, value_of
+from recollect.sources.claude_records import Record, read
 
 VERSION = 1
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
@@ -186,7 +184,7 @@ def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
             facts.observe(record)
             yield _Line(record, line)
         else:
-            facts.tell(record, partial(value_of, Raw(line)), len(line))
+            facts.tell(record, line)
 
 
 def _is_linked(record: Record) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from recollect.limits import ENTRY_BYTES, ENTRY_SUM, is_storable
+from recollect.limits import ENTRY_BYTES, is_storable
 from recollect.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
 from recollect.sources.claude_facts import Child, Facts, count
 from recollect.sources.claude_parts import Parts, parts_of, shortened, with_output
@@ -22,16 +22,21 @@ from recollect.sources.claude_records import (
     NOTHING,
     Message,
     Record,
-    Tokens,
     blocks_of,
+    is_deep,
     milliseconds,
     value_of,
 )
+from recollect.sources.claude_usage import latest, tokens_of, total, usage_of
 
 LONGEST = ENTRY_BYTES // 2
 """A longer record is shortened: as an entry it might go beyond what can be kept."""
 SYNTHETIC = "<synthetic>"
 """The model of messages that the program wrote itself."""
+TOO_DEEP = Text(text="[left out: nested too deeply]")
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+# Long records that as a rule are left out: whether they could be kept is looked at when they are.
+_SELDOM_KEPT = frozenset({"attachment", "progress"})
 _ID_CHARS = 200
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 _AUTOMATIC = frozenset({"task-notification"})
@@ -85,7 +90,7 @@ _started = msgspec.json.Decoder(_Started)
 
 
 class Conversation:
-    """Makes entries of records, one after the other."""
+    """Makes entries of records, one after the other. `spent` is the usage of all answers but the newest."""
 
     def __init__(self, facts: Facts, answer: Answer | None, spent: Usage | None, at: int) -> None:
         self.facts = facts
@@ -93,29 +98,28 @@ class Conversation:
         self.amended: Entry | None = None
         self.answer = answer
         self.at = at
-        self._spent = spent
+        self.spent = spent
         self._place: int | None = None
-        self._known = answer
 
     @property
     def usage(self) -> Usage | None:
         """The sum over all answers."""
-        return _sum(self._spent, self.answer.entry.usage if self.answer else None)
-
-    @property
-    def spent(self) -> Usage | None:
-        """The sum over all answers but the newest."""
-        return self._spent
+        return total(self.spent, self.answer.entry.usage if self.answer else None)
 
     def add(self, record: Record, line: bytes) -> None:
         """Go on with a record; `line` is its bytes."""
         self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
-        if record.type == "assistant":
+        if record.type not in _SELDOM_KEPT and is_deep(line):
+            self._put(self.too_deep(record))
+        elif record.type == "assistant":
             self._go_on(record, len(line))
-            return
-        make = _MAKERS.get(record.type, _strange)
-        if (entry := make(record, line, self)) is not None:
+        elif (entry := _MAKERS.get(record.type, _strange)(record, line, self)) is not None:
             self._put(entry if len(line) <= LONGEST else _cut(entry))
+
+    def too_deep(self, record: Record) -> Entry:
+        """An entry in the place of what could not be written down again."""
+        count(self.facts.left_out, "nested too deeply")
+        return self.entry(record, _ROLES.get(record.type, "system"), (TOO_DEEP,), {"cut": True})
 
     def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
         """An entry at this record's place."""
@@ -133,7 +137,7 @@ class Conversation:
             self._amend(known, record, message, size)
             return
         model = None if message.model == SYNTHETIC else message.model
-        usage = _usage(message.usage)
+        usage = usage_of(message.usage)
         entry = Entry(
             id=entry_id(record.uuid or ""),
             at=self.at,
@@ -141,11 +145,11 @@ class Conversation:
             parts=parts_of(message.content, self.facts.unknown),
             model=model,
             usage=usage,
-            tokens=_tokens(usage),
+            tokens=tokens_of(usage),
             meta=_assistant_meta(record, message),
         )
         entry = entry if size <= LONGEST else _cut(entry)
-        self._spent = self.usage
+        self.spent = self.usage
         self.answer = Answer(response=response, entry=entry, size=size)
         self._place = len(self.entries)
         self.facts.use(model)
@@ -153,12 +157,12 @@ class Conversation:
 
     def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
         """The newest answer goes on."""
-        usage = _most(known.entry.usage, _usage(message.usage))
+        usage = latest(known.entry.usage, usage_of(message.usage))
         entry = replace(
             known.entry,
             parts=known.entry.parts + parts_of(message.content, self.facts.unknown),
             usage=usage,
-            tokens=_tokens(usage),
+            tokens=tokens_of(usage),
             meta={**known.entry.meta, **_assistant_meta(record, message)},
         )
         self.answer = Answer(response=known.response, entry=entry, size=known.size + size)
@@ -224,6 +228,11 @@ def _boundary_meta(record: Record) -> Json:
 
 def _attached(record: Record, line: bytes, talk: Conversation) -> Entry | None:
     attachment = _read_attachment(record.attachment)
+    if attachment.type in _CONTEXT:
+        count(talk.facts.left_out, f"attachment {attachment.type}")
+        return None
+    if is_deep(line):
+        return talk.too_deep(record)
     meta: Json = {"attachment": attachment.type}
     if attachment.type == "queued_command":
         if attachment.command_mode in _AUTOMATIC:
@@ -232,9 +241,6 @@ def _attached(record: Record, line: bytes, talk: Conversation) -> Entry | None:
         return talk.entry(record, "user", parts, meta) if parts else None
     if attachment.type == "file":
         return talk.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
-    if attachment.type in _CONTEXT:
-        count(talk.facts.left_out, f"attachment {attachment.type}")
-        return None
     count(talk.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
     return talk.entry(record, "system", _raw(line), {**meta, "meta": True})
 
@@ -316,46 +322,3 @@ def _assistant_meta(record: Record, message: Message) -> Json:
 
 def _cut(entry: Entry) -> Entry:
     return replace(entry, parts=shortened(entry.parts, LONGEST // 8), meta={**entry.meta, "cut": True})
-
-
-def _usage(tokens: Tokens | None) -> Usage | None:
-    if tokens is None:
-        return None
-    parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
-    known = [part for part in parts if part is not None]
-    return Usage(
-        input=sum(known) if known else None,
-        output=tokens.output_tokens,
-        cache_read=tokens.cache_read_input_tokens,
-        cache_write=tokens.cache_creation_input_tokens,
-    )
-
-
-def _tokens(usage: Usage | None) -> int | None:
-    """What the answer adds to the conversation."""
-    output = usage.output if usage else None
-    return output if output is not None and 0 <= output <= ENTRY_SUM else None
-
-
-def _most(one: Usage | None, other: Usage | None) -> Usage | None:
-    """The later of two states of one answer's usage: it only grows, and each block repeats it."""
-    return _joined(one, other, max)
-
-
-def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
-    return _joined(one, other, lambda a, b: a + b)
-
-
-def _joined(one: Usage | None, other: Usage | None, join: Callable[[int, int], int]) -> Usage | None:
-    if one is None or other is None:
-        return one or other
-
-    def both(a: int | None, b: int | None) -> int | None:
-        return join(a, b) if a is not None and b is not None else (b if a is None else a)
-
-    return Usage(
-        input=both(one.input, other.input),
-        output=both(one.output, other.output),
-        cache_read=both(one.cache_read, other.cache_read),
-        cache_write=both(one.cache_write, other.cache_write),
-    )

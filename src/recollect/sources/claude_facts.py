@@ -9,16 +9,22 @@ from typing import Any
 import msgspec
 
 from recollect.claude.lines import Damage
-from recollect.limits import ENTRY_SUM
+from recollect.claude.places import is_session_id
+from recollect.limits import CWD_CHARS, ENTRY_SUM, NAME_CHARS, TAG_CHARS, TITLE_CHARS, is_storable
 from recollect.model import Entry, Json, TitleBy, Usage, Value, plain_text
-from recollect.sources.claude_records import Record, milliseconds
-from recollect.titles import title_from
+from recollect.sources.claude_records import Record, is_deep, milliseconds, value_of
+from recollect.titles import clean_title, title_from
 
 PROMPT_CHARS = 1_000
 """How much of the first and of the last prompt is kept."""
 EXTRA_KINDS = 16
 EXTRA_BYTES = 4_096
 """Of how many new kinds of records about the session the newest is kept, and how long it may be."""
+
+KINDS = 100
+KIND_CHARS = 100
+MODELS = 64
+"""How many kinds and models are told apart, and how much of the name of a new kind is kept."""
 
 REQUEST_LOG = "api-request"
 """How the kinds of record begin that repeat what was sent to the model: prompts and tools of the vendor."""
@@ -124,17 +130,17 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Take in what every record of a conversation says beside its message."""
         if record.timestamp is not None and self.created_at is None:
             self.created_at = milliseconds(record.timestamp)
-        self.session_id = self.session_id or record.session_id
-        self.cwd = self.cwd or record.cwd
-        self.agent_id = self.agent_id or record.agent_id
-        self.team = self.team or record.team_name
-        self.entrypoint = self.entrypoint or record.entrypoint
-        self.git_branch = record.git_branch or self.git_branch
-        self.version = record.version or self.version
+        self.session_id = self.session_id or _session(record.session_id)
+        self.cwd = self.cwd or _folder(record.cwd)
+        self.agent_id = self.agent_id or _name(record.agent_id)
+        self.team = self.team or _name(record.team_name)
+        self.entrypoint = self.entrypoint or _name(record.entrypoint)
+        self.git_branch = _name(record.git_branch) or self.git_branch
+        self.version = _name(record.version) or self.version
 
-    def tell(self, record: Record, value: Callable[[], Any], size: int) -> None:
-        """Take in a record about the session; `value` gives all of it, `size` is its length."""
-        self.session_id = self.session_id or record.session_id
+    def tell(self, record: Record, line: bytes) -> None:
+        """Take in a record about the session; `line` is all of it."""
+        self.session_id = self.session_id or _session(record.session_id)
         if record.timestamp is not None and self.created_at is None:
             self.created_at = milliseconds(record.timestamp)
         if said := ABOUT.get(record.type):
@@ -142,10 +148,11 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         elif record.type.startswith(REQUEST_LOG):
             count(self.left_out, record.type)
         elif record.type not in SILENT and not record.type.startswith(_SILENT_PREFIX):
-            count(self.unknown, record.type)
-            room = record.type in self.extra or len(self.extra) < EXTRA_KINDS
-            if room and size <= EXTRA_BYTES:
-                self.extra[record.type] = value()
+            kind = record.type[:KIND_CHARS] or "?"
+            count(self.unknown, kind)
+            room = kind in self.extra or len(self.extra) < EXTRA_KINDS
+            if room and len(line) <= EXTRA_BYTES and not is_deep(line):
+                self.extra[kind] = value_of(msgspec.Raw(line))
 
     def converse(self, entry: Entry) -> None:
         """Take in an entry that is new in the conversation."""
@@ -156,8 +163,9 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def use(self, model: str | None) -> None:
         """Note that a model answered."""
-        if model is not None and model not in self.models:
-            self.models.append(model)
+        name = _name(model)
+        if name is not None and name not in self.models and len(self.models) < MODELS:
+            self.models.append(name)
 
     def _prompt(self, text: str) -> None:
         if title_from(text) is not None:
@@ -168,12 +176,12 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def info(self, usage: Usage | None, sidechain: bool, has: Callable[[str], bool]) -> Info:
         """What is known now. `has` says whether the conversation has a record of this uuid."""
-        title, by = self._title(has)
+        title, by = self._named(has)
         return Info(
             session_id=self.session_id,
             title=title,
             title_by=by,
-            tags=(self.tag,) if self.tag else (),
+            tags=tuple(filter(None, [clean_title(self.tag or "")[:TAG_CHARS].strip()])),
             cwd=self.relocated or self.cwd,
             git_branch=self.git_branch,
             created_at=self.created_at,
@@ -196,18 +204,38 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             extra=dict(self.extra),
         )
 
-    def _title(self, has: Callable[[str], bool]) -> tuple[str | None, TitleBy | None]:
-        if self.custom_title and self.custom_title.strip():
-            return self.custom_title, "user"
+    def _named(self, has: Callable[[str], bool]) -> tuple[str | None, TitleBy | None]:
+        if title := _title(self.custom_title):
+            return title, "user"
         # Old versions wrote summaries into files of other sessions.
         own = self.summary_of is None or has(self.summary_of)
-        title = self.ai_title or (self.summary if own else None)
+        title = _title(self.ai_title) or (_title(self.summary) if own else None)
         return (title, "source") if title else (None, None)
 
 
 def count(counts: dict[str, int], kind: str) -> None:
-    """Count one more of a kind."""
+    """Count one more of a kind; kinds beyond a limit are counted together."""
+    kind = kind if kind in counts or len(counts) < KINDS else "other kinds"
     counts[kind] = counts.get(kind, 0) + 1
+
+
+# What every store can keep of a text that somebody else has written.
+
+
+def _name(text: str | None) -> str | None:
+    return text[:NAME_CHARS] if text else None
+
+
+def _session(text: str | None) -> str | None:
+    return text if text and is_session_id(text) else None
+
+
+def _folder(text: str | None) -> str | None:
+    return text if text and len(text) <= CWD_CHARS and is_storable(text) else None
+
+
+def _title(text: str | None) -> str | None:
+    return clean_title((text or "")[: 2 * TITLE_CHARS])[:TITLE_CHARS].strip() or None
 
 
 def _custom_title(facts: Facts, record: Record) -> None:
@@ -240,11 +268,11 @@ def _cost(facts: Facts, record: Record) -> None:
 
 
 def _relocated(facts: Facts, record: Record) -> None:
-    facts.relocated = record.relocated_cwd or facts.relocated
+    facts.relocated = _folder(record.relocated_cwd) or facts.relocated
 
 
 def _continued(facts: Facts, record: Record) -> None:
-    facts.continued_in = record.continued_in_session_id
+    facts.continued_in = _name(record.continued_in_session_id)
 
 
 ABOUT: dict[str, Callable[[Facts, Record], None]] = {

@@ -8,6 +8,7 @@ strange field never costs the record.
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,11 @@ from msgspec import Raw, field
 from recollect.model import encode
 
 NOTHING = Raw(b"")
+DEEPEST = 100
+"""What is nested more deeply is no conversation; the limits of JSON's readers and writers lie a little higher."""
+_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
+_OPENING = frozenset((b"[", b"{"))
+_CLOSING = frozenset((b"]", b"}"))
 _TOOL_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
@@ -45,7 +51,7 @@ class ResultBlock(_Value, frozen=True, tag="tool_result"):
     is_error: bool | None = None
 
 
-class Origin(_Value, frozen=True):
+class MediaSource(_Value, frozen=True):
     """Where an image or a document comes from."""
 
     type: str = ""
@@ -56,11 +62,11 @@ class Origin(_Value, frozen=True):
 
 
 class ImageBlock(_Value, frozen=True, tag="image"):
-    source: Origin
+    source: MediaSource
 
 
 class DocumentBlock(_Value, frozen=True, tag="document"):
-    source: Origin
+    source: MediaSource
     title: str | None = None
 
 
@@ -176,9 +182,9 @@ def read(line: bytes) -> Record | None:
         pass
     try:
         value = json.loads(line.decode("utf-8", "replace"))
+        return _leniently(value) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
-    return _leniently(value) if isinstance(value, dict) else None
 
 
 def blocks_of(raw: Raw) -> Content:
@@ -199,6 +205,21 @@ def value_of(raw: Raw) -> Any:
         return json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
+
+
+def is_deep(line: bytes) -> bool:
+    """Whether a whole record is nested so deeply that not everybody could write it down again."""
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return False
+    depth = 0
+    for token in _NESTING.finditer(line):
+        if (sign := token.group()) in _OPENING:
+            depth += 1
+            if depth > DEEPEST:
+                return True
+        elif sign in _CLOSING:
+            depth -= 1
+    return False
 
 
 def milliseconds(at: datetime) -> int:

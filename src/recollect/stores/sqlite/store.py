@@ -45,6 +45,8 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore
 
 def file_of(url: str) -> Path:
     """The file that a URL names: `sqlite:////absolute`, or `sqlite:///relative` to the current folder."""
+    if url.startswith("sqlite://") and not url.startswith("sqlite:///"):
+        raise InvalidInput(f"{url!r} has two slashes: use sqlite:///file.db or sqlite:////path/to/file.db")
     path = url.removeprefix("sqlite:").removeprefix("///")
     path = "/" + path.lstrip("/") if path.startswith("/") else path
     if not path or path.endswith("/"):
