@@ -49,7 +49,8 @@ def main(words: list[str]) -> int:
             except Exception as error:  # noqa: BLE001  an hour of other figures must not be lost with this one
                 meter.say(traceback.format_exc())
                 parts.append(failed(part, error))
-    versions = machine.versions(entrant.package for entrant in (RECOLLECT, RAW, *PEERS))
+    packages = [entrant.package for entrant in (RECOLLECT, RAW, *PEERS)]
+    versions = machine.versions([*packages, "claude-agent-sdk"])
     text = report.page(parts, facts, versions, trial=chosen.quick)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     out = chosen.out or (None if chosen.quick or chosen.only else PAGE)

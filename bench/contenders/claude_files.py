@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -42,15 +40,6 @@ class Theirs:
         """The conversation of a session, or the beginning of it."""
         found: Sequence[object] = self._functions.get_session_messages(session, limit=limit)
         return found
-
-    def peak(self) -> int:
-        """The most memory that this process has ever used, in bytes."""
-        # What `getrusage` says on Linux may be the memory of the process that started this one.
-        status = Path("/proc/self/status")
-        if status.exists():
-            (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-            return int(line.split()[1]) * 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class Ours(Theirs):

@@ -20,9 +20,9 @@ MEGABYTE = 1 << 20
 # What every call finds, and by how many bytes the process grew.
 READ_ALL = """
 import json, sys
-from bench.contenders.claude_files import Theirs
 from recollect.claude import check_session, get_session_info, get_session_messages, list_sessions
-before = Theirs().peak()
+from tests.claude.peak import peak_bytes
+before = peak_bytes()
 name = sys.argv[1]
 info, (listed,) = get_session_info(name), list_sessions()
 found = {
@@ -32,7 +32,7 @@ found = {
     "page": [message.content for message in get_session_messages(name, limit=1)],
     "nul_runs": check_session(name).nul_runs,
 }
-print(json.dumps({**found, "grown": Theirs().peak() - before}))
+print(json.dumps({**found, "grown": peak_bytes() - before}))
 """
 
 

@@ -8,7 +8,7 @@ import apsw
 
 from recollect.errors import StoreDamaged
 from recollect.ports import Health
-from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.connection import fetch, transaction
 from recollect.stores.sqlite.index import SearchIndex
 
 MISSING_ENTRIES = """
@@ -80,7 +80,8 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
         if not count:
             continue
         if repair and rule.mend is not None:
-            _in_transaction(db, rule.mend)
+            with transaction(db):
+                db.execute(rule.mend)
             repaired.append(f"{rule.name}: {count} mended")
         else:
             problems.append(f"{rule.name}: {count} wrong")
@@ -91,6 +92,7 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
 
 def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:
     if index.is_whole():
+        index.purge()
         return
     if not repair:
         problems.append("search index: not whole; run doctor with repair")
@@ -100,13 +102,3 @@ def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *
     except (apsw.Error, StoreDamaged):
         index.replace()
     repaired.append("search index: rebuilt")
-
-
-def _in_transaction(db: apsw.Connection, sql: str) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        db.execute(sql)
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise

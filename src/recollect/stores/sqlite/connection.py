@@ -6,6 +6,7 @@ Only SQLite may open these files: closing any other descriptor of one would drop
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import time
@@ -53,9 +54,34 @@ def fetch(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
     return db.execute(sql, bound).fetchall()
 
 
+@contextlib.contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """All of it or nothing; the lock for writing is taken at once."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def snapshot(db: apsw.Connection) -> Iterator[None]:
+    """All reads see the store as it was at the first of them."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
 def make_private(path: Path) -> None:
     """Make the file and the folders above it, closed to others whatever the umask; leave what exists alone."""
-    for folder in reversed(path.parents):
+    # Not for folders that are there: to make "/" is not everywhere answered with "it exists".
+    missing = list(itertools.takewhile(lambda folder: not folder.exists(), path.parents))
+    for folder in reversed(missing):
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
     try:

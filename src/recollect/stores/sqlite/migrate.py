@@ -10,7 +10,7 @@ import apsw
 
 from recollect.errors import SchemaTooNew
 from recollect.ids import now_ms
-from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.connection import fetch, transaction
 
 RECORDS = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -53,16 +53,11 @@ def migrate(db: apsw.Connection, steps: Sequence[Migration]) -> None:
 
 
 def _apply(db: apsw.Connection, step: Migration) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         db.execute(RECORDS)
         if fetch(db, NEWEST)[0][0] < step.version:
             db.execute(step.sql)
             db.execute(RECORD, (step.version, step.name, now_ms()))
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def _version(db: apsw.Connection) -> int:

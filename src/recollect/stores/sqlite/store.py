@@ -19,7 +19,7 @@ from recollect.model import Json
 from recollect.ports import Health, Now, Reader, Writer
 from recollect.stores.sqlite import checking
 from recollect.stores.sqlite.connection import fetch, in_our_words, make_private, open_file
-from recollect.stores.sqlite.index import SearchIndex
+from recollect.stores.sqlite.index import DONE_UNINDEXING, SearchIndex
 from recollect.stores.sqlite.migrate import migrate, shipped
 from recollect.stores.sqlite.reading import Reading
 from recollect.stores.sqlite.writer import Numbers, WriterThread, drive
@@ -29,8 +29,10 @@ T = TypeVar("T")
 POLL_SECONDS = 0.1
 
 SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
-NEW_SECRET = "INSERT OR IGNORE INTO store_meta (name, value) VALUES ('secret', ?)"
-DONE_UNINDEXING = "DELETE FROM unindex WHERE number = ?"
+HAS_META = "SELECT count(*) = 2 FROM store_meta WHERE name IN ('secret', 'generation')"
+NEW_META = "INSERT OR IGNORE INTO store_meta (name, value) VALUES ('secret', ?), ('generation', ?)"
+"""The generation names this file's history. A backup has none until it is opened: from there on it goes its own way."""
+FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
 
 
 @asynccontextmanager
@@ -152,7 +154,9 @@ class SqliteStore:
         db = open_file(self._path, may_wait)
         try:
             migrate(db, shipped())
-            db.execute(NEW_SECRET, (secrets.token_bytes(32),))
+            # Opening takes the lock for writing only if there is something to write.
+            if not fetch(db, HAS_META)[0][0]:
+                db.execute(NEW_META, (secrets.token_bytes(32), secrets.token_bytes(16)))
         except BaseException:
             db.close()
             raise
@@ -192,6 +196,7 @@ class SqliteStore:
                     db.execute("VACUUM INTO ?", (str(part),))
                 finally:
                     db.close()
+                _forget_generation(part)
                 with part.open("rb") as copy:
                     os.fsync(copy.fileno())
                 part.replace(target)
@@ -205,3 +210,11 @@ class SqliteStore:
                 return checking.check(db, self._index, repair=repair)
             finally:
                 db.close()
+
+
+def _forget_generation(part: Path) -> None:
+    db = apsw.Connection(str(part))
+    try:
+        fetch(db, FORGET_GENERATION)
+    finally:
+        db.close()
