@@ -36,6 +36,7 @@ class Sizes:
     claude_rounds: int
     fork_bytes: int
     fork_rounds: int
+    sync_files: int
 
 
 FULL = Sizes(
@@ -65,6 +66,7 @@ FULL = Sizes(
     claude_rounds=7,
     fork_bytes=20_000_000,
     fork_rounds=7,
+    sync_files=500,
 )
 
 QUICK = Sizes(
@@ -94,4 +96,5 @@ QUICK = Sizes(
     claude_rounds=3,
     fork_bytes=2_000_000,
     fork_rounds=2,
+    sync_files=60,
 )

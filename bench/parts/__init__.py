@@ -10,6 +10,7 @@ from bench.parts import (
     appending,
     claude_files,
     claude_forks,
+    claude_sync,
     histories,
     importing,
     listing,
@@ -28,4 +29,5 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "import": importing.run,
     "claude-files": claude_files.run,
     "claude-forks": claude_forks.run,
+    "claude-sync": claude_sync.run,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import apsw
@@ -160,7 +160,9 @@ def position(log: int, seq: int) -> int:
 class Reading:
     """See `ports.Reader`."""
 
-    def __init__(self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int]) -> None:
+    def __init__(
+        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: MutableMapping[str, int]
+    ) -> None:
         self._db = db
         self._index = index
         self._now = now

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
 
+from recollect.errors import StoreUnavailable
 from recollect.stores.sqlite.connection import fetch
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ QUICK_SECONDS = 0.001
 FEW = 64
 """More jobs than this are too much work for the caller's loop."""
 WAL_PAGES = 4_000
+OF_THE_FILE = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
+"""Errors that are not of one job: no other job of the transaction can be trusted either."""
 
 
 NEWEST_DOCUMENT = """
@@ -109,6 +112,8 @@ class WriterThread:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._turn = threading.Lock()
+        self._gate = threading.Lock()
+        self._closed = False
         self._inline = False
         self._seconds = 0.0
         self._wal_pages = 0
@@ -122,7 +127,7 @@ class WriterThread:
         return self._db
 
     async def submit(self, work: Work) -> Any:
-        """Do the work and return its result when it is durable."""
+        """Do the work and return its result when it is durable; `StoreUnavailable` once it is closing."""
         job, fresh = _Job(work), self._fresh()
         fresh.append(job)
         try:
@@ -142,20 +147,32 @@ class WriterThread:
         return _outcome(cast("_Done", job.done))
 
     def submit_quietly(self, work: Work) -> None:
-        """Do it some time, if nothing fails; from any thread."""
-        self._jobs.put(_Job(work))
+        """Do it some time, if nothing fails and it is not closing; from any thread."""
+        self._enqueue([_Job(work)])
 
     def close(self) -> None:
-        """Finish what was submitted and stop."""
-        self._jobs.put(None)
+        """Finish what was submitted, refuse what comes later, and stop."""
+        with self._gate:
+            self._closed = True
+            self._jobs.put(None)
         self._thread.join()
-        self._db.close()
+        with self._turn:
+            self._db.close()
 
     def _hand_over(self, jobs: list[_Job]) -> None:
         loop = asyncio.get_running_loop()
         for job in jobs:
             job.loop, job.future = loop, loop.create_future()
-            self._jobs.put(job)
+        if not self._enqueue(jobs):
+            _settle([_Done(job, error=StoreUnavailable("the store is closed")) for job in jobs])
+
+    def _enqueue(self, jobs: list[_Job]) -> bool:
+        """Give jobs to the thread; False when it takes no more, so that none ever waits behind its end."""
+        with self._gate:
+            if not self._closed:
+                for job in jobs:
+                    self._jobs.put(job)
+            return not self._closed
 
     def _fresh(self) -> list[_Job]:
         """The jobs that came in this round of the running loop."""
@@ -171,6 +188,8 @@ class WriterThread:
             return False
         self._inline = True
         try:
+            if self._closed:
+                return False
             done = self._commit(jobs)
         finally:
             self._inline = False
@@ -214,7 +233,8 @@ class WriterThread:
         """Fold the log into the file when it has grown; on this thread, because it takes a while."""
         if self._wal_pages >= WAL_PAGES:
             self._wal_pages = 0
-            with contextlib.suppress(apsw.BusyError):
+            # What fails here is tried again when the log has grown further; nobody's work is lost.
+            with contextlib.suppress(apsw.Error):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _commit(self, batch: list[_Job]) -> list[_Done]:
@@ -225,7 +245,7 @@ class WriterThread:
             began = time.perf_counter()
             self._db.execute("COMMIT")
             self._seconds += (time.perf_counter() - began - self._seconds) / 8
-        except Exception as error:  # noqa: BLE001 - every waiting caller gets it
+        except BaseException as error:  # noqa: BLE001 - every waiting caller gets it
             self._recover(error)
             return [_Done(job, error=error) for job in batch]
         if self._inline and self._wal_pages >= WAL_PAGES:
@@ -239,18 +259,16 @@ class WriterThread:
         self._db.execute("SAVEPOINT job")
         try:
             result = drive(job.work(self._db, numbers))
-        except Exception as error:
-            if not self._db.in_transaction:
+        except BaseException as error:
+            if isinstance(error, OF_THE_FILE) or not self._db.in_transaction:
                 raise
             self._db.execute("ROLLBACK TO job")
             self._db.execute("RELEASE job")
-            if isinstance(error, apsw.Error) and not isinstance(error, apsw.ConstraintError):
-                raise
             return _Done(job, error=error)
         self._db.execute("RELEASE job")
         return _Done(job, result)
 
-    def _recover(self, error: Exception) -> None:
+    def _recover(self, error: BaseException) -> None:
         """Leave no transaction open; after the disk has failed, begin with a fresh connection."""
         with contextlib.suppress(apsw.Error):
             if self._db.in_transaction:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 import zstandard
@@ -15,7 +16,7 @@ from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
-from recollect.stores.sqlite.reading import Reading, position
+from recollect.stores.sqlite.reading import SEQ_MASK, Reading, position
 from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
 from recollect.stores.sqlite.writer import Numbers
 
@@ -77,8 +78,6 @@ DELETE FROM span WHERE session = :num;
 DELETE FROM checkpoint WHERE session = :num;
 DELETE FROM tag WHERE session = :num;
 DELETE FROM live WHERE session = :num;
-DELETE FROM raw_copy WHERE session = :num;
-DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_copy);
 DELETE FROM fact WHERE owner = :owner AND session = :id;
 DELETE FROM session WHERE num = :num;
 INSERT OR REPLACE INTO tombstone (owner, id, session, at, change) VALUES (:owner, :id, :num, :at, :change);
@@ -87,14 +86,8 @@ UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
 
 NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
 NO_GARBAGE = "DELETE FROM garbage WHERE log = ?"
-UNREACHED = """
-SELECT pos, number FROM entry
-WHERE pos BETWEEN ?1 << 24 AND (?1 + 1 << 24) - 1
-    AND NOT EXISTS (
-        SELECT 1 FROM span AS p
-        WHERE p.log = ?1 AND (pos & 16777215) BETWEEN p.first AND coalesce(p.last, 16777215))
-ORDER BY pos LIMIT ?2
-"""
+REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE log = ? GROUP BY first ORDER BY first"
+UNREACHED = "SELECT pos, number FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos LIMIT ?"
 DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
 
 PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -108,7 +101,11 @@ DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS T
 PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest) VALUES (?, ?, ?)"
 PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
-DROP_RAW_BLOBS = "DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_copy)"
+RAW_DIGESTS = "SELECT DISTINCT digest FROM raw_copy WHERE session = ?"
+RAW_DIGEST = "SELECT digest FROM raw_copy WHERE session = ? AND name = ?"
+DROP_RAW_BLOB = """
+DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WHERE digest = ?1)
+"""
 
 
 class Writing(Reading):
@@ -117,7 +114,8 @@ class Writing(Reading):
     def __init__(
         self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], numbers: Numbers
     ) -> None:
-        super().__init__(db, index, now, dict(owners))  # a copy: an owner made here may yet be rolled back
+        # What is learned here stays here: an owner made in this transaction may yet be rolled back.
+        super().__init__(db, index, now, ChainMap({}, owners))
         self._numbers = numbers
 
     async def insert(self, record: Record) -> Record:
@@ -203,6 +201,7 @@ class Writing(Reading):
     async def bury(self, record: Record, at: int) -> None:
         self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
         self._db.execute(TO_GARBAGE, (record.num,))
+        self._drop_raw_copies(record.num)
         owner = self._known_owner(record.owner)
         bound = {
             "num": record.num,
@@ -216,13 +215,7 @@ class Writing(Reading):
     async def collect(self, batch: int) -> int:
         removed = 0
         while removed < batch and (found := fetch(self._db, NEXT_GARBAGE)):
-            log = found[0][0]
-            rows = fetch(self._db, UNREACHED, (log, batch - removed))
-            if not rows:
-                self._db.execute(NO_GARBAGE, (log,))
-            self._unindex([number for _, number in rows])
-            self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
-            removed += len(rows)
+            removed += self._collect_log(found[0][0], batch - removed)
         return removed
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
@@ -251,13 +244,31 @@ class Writing(Reading):
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
         digest = hashlib.sha256(copy.data).digest()
+        before = fetch(self._db, RAW_DIGEST, (num, copy.name))
         self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
         self._db.execute(PUT_RAW_BLOB, (digest, zstandard.ZstdCompressor(level=3).compress(copy.data)))
-        self._db.execute(DROP_RAW_BLOBS)
+        self._db.executemany(DROP_RAW_BLOB, before)
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
+        self._drop_raw_copies(num)
+
+    def _collect_log(self, log: int, batch: int) -> int:
+        """Remove entries of one log, which leaves the queue when none is left to remove."""
+        removed = 0
+        for first, last in _gaps(fetch(self._db, REACHED, (log,))):
+            rows = fetch(self._db, UNREACHED, (position(log, first), position(log, last), batch - removed))
+            self._unindex([number for _, number in rows])
+            self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
+            removed += len(rows)
+            if removed == batch:
+                return removed
+        self._db.execute(NO_GARBAGE, (log,))
+        return removed
+
+    def _drop_raw_copies(self, num: int) -> None:
+        digests = fetch(self._db, RAW_DIGESTS, (num,))
         self._db.execute(DROP_RAW_COPIES, (num,))
-        self._db.execute(DROP_RAW_BLOBS)
+        self._db.executemany(DROP_RAW_BLOB, digests)
 
     def _cool_some(self, owner: int) -> None:
         """When many sessions are hot, let the indexes of lists follow."""
@@ -291,3 +302,14 @@ class Writing(Reading):
         if gone:
             self._db.executemany(UNINDEX, gone)
             self._db.execute(REMEMBER_GONE, max(gone))
+
+
+def _gaps(reached: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The stretches of a log between these, which come in order of their beginning and may overlap."""
+    start = 0
+    for first, last in reached:
+        if first > start:
+            yield start, first - 1
+        start = max(start, last + 1)
+    if start <= SEQ_MASK:
+        yield start, SEQ_MASK
