@@ -5,21 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import stat
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
 import recollect
-from recollect.errors import AlreadyExists, SchemaTooNew, StoreDamaged, StoreError, StoreFull
+from recollect.errors import (
+    AlreadyExists,
+    SchemaTooNew,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+from recollect.ids import now_ms
 from recollect.model import LOCAL, Draft, Text
+from recollect.ports import Writer
 from recollect.service import Sessions
+from recollect.stores.sqlite import connection
 from recollect.stores.sqlite.connection import fetch, open_file
+from recollect.stores.sqlite.index import BATCH, MANY_WRITES, SearchIndex
 from recollect.stores.sqlite.migrate import Migration, migrate, shipped
 from recollect.stores.sqlite.store import SqliteStore, connect
+from recollect.stores.sqlite.writing import MANY_HOT
 
 
 def said(text: str, role: str = "user") -> Draft:
@@ -64,9 +77,37 @@ async def test_files_and_folders_are_closed_to_others_whatever_the_umask(file: P
 
 
 async def test_every_connection_keeps_the_promised_settings(store: SqliteStore) -> None:
-    db = store._writer.connection
     asked = ("journal_mode", "synchronous", "secure_delete", "trusted_schema")
-    assert [fetch(db, f"PRAGMA {name}")[0][0] for name in asked] == ["wal", 2, 1, 0]
+    for db in (store._writer.connection, store._reader(), store._index._index(), store._index._reader()):
+        assert [fetch(db, f"PRAGMA {name}")[0][0] for name in asked] == ["wal", 2, 1, 0]
+
+
+async def test_folders_that_exist_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = os.mkdir
+
+    def strict(path: str, mode: int = 0o777) -> None:
+        if os.path.isdir(path):
+            raise IsADirectoryError(path)  # what macOS says to mkdir("/")
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", strict)
+    file = tmp_path / "a" / "b" / "sessions.db"
+    async with recollect.open(f"sqlite:///{file}"):
+        assert file.exists()
+
+
+async def test_opening_does_not_wait_for_another_process_that_writes(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        session = await sessions.create(LOCAL)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.1)
+    foreign = open_file(file)
+    foreign.execute("BEGIN IMMEDIATE")
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        assert [found.id for found in (await sessions.find(LOCAL)).sessions] == [session.id]
+    foreign.execute("ROLLBACK")
+    foreign.close()
 
 
 async def test_an_append_whose_commit_fails_is_not_acknowledged(
@@ -113,6 +154,194 @@ async def test_a_failing_write_undoes_nothing_of_its_neighbours(sessions: Sessio
     ]
     page = await sessions.history(LOCAL, session.id)
     assert [entry.id for entry in page.entries] == ["a", "b", "c"]
+
+
+async def test_an_sql_error_of_one_write_undoes_nothing_of_its_neighbours(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+
+    async def mistaken(_: Writer) -> None:
+        store._writer.connection.execute("SELECT nothing FROM nowhere")
+
+    results = await asyncio.gather(
+        sessions.append(LOCAL, session.id, said("a")),
+        store.write(mistaken),
+        sessions.append(LOCAL, session.id, said("b")),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, StoreError) for result in results] == [False, True, False]
+    assert (await sessions.get(LOCAL, session.id)).message_count == 2
+
+
+@pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
+async def test_an_interrupted_write_is_undone_and_the_next_one_succeeds(
+    sessions: Sessions, store: SqliteStore, disk: float
+) -> None:
+    class Interrupt(BaseException):
+        """Like KeyboardInterrupt, which would end the loop of the tests."""
+
+    session = await sessions.create(LOCAL)
+    store._writer._seconds = disk
+
+    async def interrupted(_: Writer) -> None:
+        store._writer.connection.execute("UPDATE session SET pinned = 1")
+        raise Interrupt
+
+    with pytest.raises(Interrupt):
+        await store.write(interrupted)
+    await sessions.append(LOCAL, session.id, said("after"))
+    found = await sessions.get(LOCAL, session.id)
+    assert (found.message_count, found.pinned) == (1, False)
+
+
+@pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
+async def test_a_write_after_closing_is_refused(file: Path, disk: float) -> None:
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        session = await sessions.create(LOCAL)
+    sessions._store._writer._seconds = disk  # type: ignore[attr-defined]  # of this store
+    for result in await asyncio.wait_for(
+        asyncio.gather(
+            *(sessions.append(LOCAL, session.id, said("late")) for _ in range(3)), return_exceptions=True
+        ),
+        timeout=10,
+    ):
+        assert isinstance(result, StoreUnavailable)
+
+
+async def test_closing_finishes_what_was_submitted_and_refuses_what_comes_meanwhile(file: Path) -> None:
+    store = SqliteStore(file, now_ms)
+    sessions = Sessions(store)
+    session = await sessions.create(LOCAL)
+    store._writer._seconds = 1.0
+    foreign = open_file(file)
+    foreign.execute("BEGIN IMMEDIATE")
+    pending = [asyncio.ensure_future(sessions.append(LOCAL, session.id, said(str(n)))) for n in range(3)]
+    while store._writer._jobs.empty() and not store._writer._turn.locked():  # noqa: ASYNC110 - of another thread
+        await asyncio.sleep(0)
+    closing = asyncio.ensure_future(asyncio.to_thread(store.close))
+    while not store._writer._closed:  # noqa: ASYNC110 - of another thread
+        await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(sessions.append(LOCAL, session.id, said("late")), timeout=10)
+    foreign.execute("ROLLBACK")
+    foreign.close()
+    await asyncio.wait_for(asyncio.gather(*pending), timeout=30)
+    await closing
+    async with recollect.open(f"sqlite:///{file}") as again:
+        assert (await again.get(LOCAL, session.id)).message_count == 3
+
+
+async def test_a_write_does_not_go_through_all_owners_that_are_known(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    class Uncopied(dict[str, int]):
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError
+
+        keys = __iter__  # type: ignore[assignment]  # neither way
+
+    store._owners = Uncopied()
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, said("hello"))
+    assert (await sessions.get(LOCAL, session.id)).message_count == 1
+    assert store._owners.get("local") is not None
+
+
+async def test_many_sessions_that_grow_in_turn_stay_in_the_order_of_lists(file: Path) -> None:
+    clock = 1_000_000
+
+    def now() -> int:
+        nonlocal clock
+        clock += 1_000
+        return clock
+
+    async with connect(f"sqlite:///{file}", now) as store:
+        sessions = Sessions(store, now=now)
+        ids = [(await sessions.create(LOCAL, tags=["tagged"], cwd="/x")).id for _ in range(MANY_HOT + 8)]
+        for grown in ids:
+            await sessions.append(LOCAL, grown, said("the first one gives a title"))
+        order = ids[::-1]
+        hottest = 0
+        for grown in [*ids[1::2], *ids[::2]]:
+            await sessions.append(LOCAL, grown, said("more"))
+            order.remove(grown)
+            order.insert(0, grown)
+            ((hot,),) = fetch(store._reader(), "SELECT count(*) FROM session WHERE hot = 1")
+            hottest = max(hottest, hot)
+            for given in (recollect.Filter(), recollect.Filter(tags=("tagged",)), recollect.Filter(cwd="/x")):
+                assert await listed(sessions, given) == order
+        assert hottest == MANY_HOT
+        assert (await sessions.doctor(repair=False)).problems == ()
+
+
+async def listed(sessions: Sessions, given: recollect.Filter) -> list[str]:
+    page = await sessions.find(LOCAL, given, limit=15)
+    found = [session.id for session in page.sessions]
+    while page.cursor is not None:
+        page = await sessions.find(LOCAL, given, limit=15, cursor=page.cursor)
+        found += [session.id for session in page.sessions]
+    return found
+
+
+def work_of(db: apsw.Connection) -> Callable[[], int]:
+    """How many hundreds of steps SQLite has made since."""
+    ticks = 0
+
+    def tick() -> bool:
+        nonlocal ticks
+        ticks += 1
+        return False
+
+    db.set_progress_handler(tick, 100)
+    return lambda: ticks
+
+
+async def test_collecting_does_not_look_at_what_is_still_reached(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+    entries = (await sessions.append(LOCAL, session.id, [said("x") for _ in range(8_000)])).entries
+    fork = await sessions.fork(LOCAL, session.id, at=entries[-6])
+    work = work_of(store._writer.connection)
+    await sessions.delete(LOCAL, session.id)
+    assert work() < 100
+    db = store._reader()
+    assert fetch(db, "SELECT count(*) FROM entry") == [(7_995,)]
+    assert fetch(db, "SELECT * FROM garbage") == []
+    assert len((await sessions.history(LOCAL, fork.id, limit=10_000)).entries) == 7_995
+
+
+async def test_keeping_a_file_costs_the_same_however_many_are_kept(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+    works = []
+    for number in range(300):
+        await sessions.keep_raw(LOCAL, session.id, str(number), b"%d" % number)
+        if number in (10, 299):
+            work = work_of(store._writer.connection)
+            await sessions.keep_raw(LOCAL, session.id, "0", b"changed %d" % number)
+            works.append(work())
+    assert works[1] <= works[0] + 2
+
+
+async def test_a_kept_file_goes_with_the_last_session_that_has_it(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    def kept() -> int:
+        return int(fetch(store._reader(), "SELECT count(*) FROM raw_blob")[0][0])
+
+    one, other = await sessions.create(LOCAL), await sessions.create(LOCAL)
+    await sessions.keep_raw(LOCAL, one.id, "f", b"same")
+    await sessions.keep_raw(LOCAL, other.id, "g", b"same")
+    assert kept() == 1
+    await sessions.keep_raw(LOCAL, one.id, "f", b"new")
+    assert kept() == 2
+    await sessions.delete(LOCAL, other.id)
+    assert kept() == 1
+    await sessions.delete(LOCAL, one.id)
+    assert kept() == 0
 
 
 async def test_a_write_cancelled_before_its_turn_is_not_done(sessions: Sessions) -> None:
@@ -227,6 +456,147 @@ async def test_a_lost_index_is_made_again_by_the_next_search(file: Path) -> None
         part.unlink()
     async with recollect.open(url) as sessions:
         assert [hit.session.id for hit in (await sessions.search(LOCAL, "pomegranate")).hits] == [session.id]
+
+
+async def test_a_restored_backup_is_searched_as_it_is_whatever_the_old_index_holds(
+    file: Path, tmp_path: Path
+) -> None:
+    url, copy = f"sqlite:///{file}", tmp_path / "copy.db"
+    async with recollect.open(url) as sessions:
+        session = await sessions.create(LOCAL)
+        await sessions.append(LOCAL, session.id, said("before"))
+        await sessions.backup(str(copy))
+        await sessions.append(LOCAL, session.id, [said("lost") for _ in range(5)])
+        assert len((await sessions.search(LOCAL, "lost")).hits) > 0
+    for word in ("gamma", "delta"):  # restored twice, with as many entries or more than the index has seen
+        shutil.copyfile(copy, file)
+        async with recollect.open(url) as sessions:
+            await sessions.append(LOCAL, session.id, [said(word) for _ in range(6)])
+            assert len((await sessions.search(LOCAL, word)).hits) > 0
+            assert (await sessions.search(LOCAL, "lost")).hits == ()
+            assert len((await sessions.search(LOCAL, "before")).hits) == 1
+            assert (await sessions.doctor(repair=False)).problems == ()
+    async with recollect.open(url) as sessions:
+        assert (await sessions.search(LOCAL, "gamma")).hits == ()
+
+
+async def test_an_older_copy_of_the_file_makes_the_index_begin_anew(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    async with recollect.open(url) as sessions:
+        session = await sessions.create(LOCAL)
+        await sessions.append(LOCAL, session.id, said("before"))
+    older = shutil.copyfile(file, file.with_name("older.db"))
+    async with recollect.open(url) as sessions:
+        await sessions.append(LOCAL, session.id, [said("lost") for _ in range(5)])
+        await sessions.search(LOCAL, "lost")
+    shutil.copyfile(older, file)
+    async with recollect.open(url) as sessions:
+        assert len((await sessions.search(LOCAL, "before")).hits) == 1
+        await sessions.append(LOCAL, session.id, said("gamma"))
+        assert len((await sessions.search(LOCAL, "gamma")).hits) == 1
+        assert (await sessions.doctor(repair=False)).problems == ()
+
+
+async def test_an_entry_that_cannot_be_read_hides_no_other(sessions: Sessions, store: SqliteStore) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, [said("broken"), said("innocent")])
+    store._writer.connection.execute("UPDATE entry SET payload = x'00' WHERE pos & 16777215 = 1")
+    store._index.catch_up()
+    found = fetch(store._index._index(), "SELECT count(*) FROM doc WHERE doc MATCH 'innocent'")
+    assert found == [(1,)]
+    assert store._index.is_whole()
+
+
+async def test_the_background_goes_on_after_any_error(sessions: Sessions, file: Path, tmp_path: Path) -> None:
+    await sessions.create(LOCAL)
+    db = open_file(file)
+    db.execute("INSERT INTO unindex VALUES (1)")
+    db.close()
+    failed, succeeded = threading.Event(), threading.Event()
+
+    def removed(_: list[int]) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("something that nobody has thought of")
+        succeeded.set()
+
+    index = SearchIndex(tmp_path / "another-search", lambda: open_file(file), removed)
+    for outcome in (failed, succeeded):
+        for _ in range(MANY_WRITES):
+            index.changed()
+        assert await asyncio.to_thread(outcome.wait, 30)
+    index.close()
+
+
+async def test_what_is_removed_in_many_batches_is_all_dropped(sessions: Sessions, store: SqliteStore) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, [said("many") for _ in range(3 * BATCH)])
+    store._index.catch_up()
+    await sessions.delete(LOCAL, session.id)
+    store._index.catch_up()
+    assert fetch(store._index._index(), "SELECT count(*) FROM doc") == [(0,)]
+
+
+async def test_doctor_raises_no_alarm_about_what_is_written_meanwhile(
+    sessions: Sessions, store: SqliteStore, file: Path
+) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, [said("one"), said("two")])
+    meanwhile = open_file(file)
+
+    def write(_: apsw.Cursor, sql: str, __: object) -> bool:
+        if "integrity-check" in sql:
+            meanwhile.execute(
+                """
+                INSERT INTO unindex SELECT title_number FROM session UNION SELECT min(number) FROM entry;
+                UPDATE entry SET number = NULL WHERE number = (SELECT min(number) FROM entry);
+                UPDATE session SET title_number = 1000, title_words = ' new ';
+                """
+            )
+        return True
+
+    store._index._index().exec_trace = write
+    assert store._index.is_whole()
+    store._index._index().exec_trace = None
+    assert fetch(meanwhile, "SELECT title_number FROM session") == [(1000,)]
+    meanwhile.close()
+
+
+@pytest.mark.parametrize("removal", ["erase", "delete", "rename"])
+async def test_no_removed_word_is_left_in_any_file_when_the_store_is_closed(file: Path, removal: str) -> None:
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        session = await sessions.create(LOCAL, title="zqpersimmon")
+        appended = await sessions.append(LOCAL, session.id, [said("zqmedlar"), said("kept")])
+        await sessions.search(LOCAL, "kept")
+        if removal == "erase":
+            await sessions.erase(LOCAL, session.id, appended.entries[0])
+        elif removal == "rename":
+            await sessions.rename(LOCAL, session.id, "plain")
+        else:
+            await sessions.delete(LOCAL, session.id)
+        open_still = open_file(file.with_name(file.name + "-search"))  # so that its log is not simply deleted
+    gone = {"erase": [b"qmedlar"], "rename": [], "delete": [b"qmedlar", b"qpersimmon"]}[removal]
+    held = {part.name: part.read_bytes() for part in file.parent.iterdir()}
+    open_still.close()
+    assert "sessions.db-search-wal" in held
+    # An earlier title is still shown with the session, but not found any more.
+    assert [name for name, data in held.items() for word in gone if word in data] == []
+
+
+async def test_the_background_purges_and_then_rests(sessions: Sessions, store: SqliteStore) -> None:
+    session = await sessions.create(LOCAL)
+    appended = await sessions.append(LOCAL, session.id, [said("persimmon"), said("medlar"), said("kept")])
+    index = store._index
+    for entry, rests in zip(appended.entries, (False, True), strict=False):
+        index.catch_up()
+        await sessions.erase(LOCAL, session.id, entry)
+        index.catch_up()
+        assert index._fed().dropped == 1
+        pause = index._purge_in_turn()
+        assert (pause is not None) == rests
+        assert index._fed().dropped == rests
+    assert (await sessions.doctor()).problems == ()
+    assert index._fed().dropped == 0
 
 
 async def test_doctor_replaces_a_damaged_index(file: Path) -> None:
