@@ -12,7 +12,6 @@ from recollect.errors import (
     ReadOnly,
     RevisionConflict,
     SessionNotFound,
-    TooLarge,
 )
 from recollect.limits import ENTRIES_PER_APPEND
 from recollect.model import (
