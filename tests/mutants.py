@@ -149,8 +149,8 @@ MUTANTS = (
     _mutant(
         "delete-takes-shared-entries-sqlite",
         "stores/sqlite/writing.py",
-        "AND NOT EXISTS (\n        SELECT 1 FROM span AS p\n        WHERE p.log = ?1 AND",
-        "AND NOT EXISTS (\n        SELECT 1 FROM span AS p\n        WHERE p.log = ?1 AND p.session = ?1 AND",
+        "FROM span WHERE log = ? GROUP BY",
+        "FROM span WHERE log = ? AND session = log GROUP BY",
         f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
     ),
     _mutant(
@@ -307,8 +307,8 @@ MUTANTS = (
     _mutant(
         "pinned-not-spared",
         "service/retention.py",
-        "return session.pinned or recently or",
-        "return recently or",
+        "return session.pinned or recently",
+        "return recently",
         f"{CONTRACT}retention.py::"
         "test_pinned_leased_and_recently_read_sessions_are_spared[memory-same connection]",
     ),

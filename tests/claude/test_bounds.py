@@ -127,7 +127,8 @@ def test_a_long_line_within_the_measure_is_read(projects: Path) -> None:
 
 def test_hostile_shapes_take_no_longer_than_their_size_allows(projects: Path) -> None:
     """Each of these would take minutes if anything were walked or tried again and again."""
-    torn = b'{"type":' * 60_000
+    deep = b'{"type":' * 60_000 + b"\n"
+    torn = b'{"type":[' * 900 + b"1," * 5_000_000 + b"\n"
     chained = [{"type": "progress", "uuid": f"p{n}", "parentUuid": f"p{n - 1}"} for n in range(20_000)]
     fan = [{"type": "attachment", "uuid": f"f{n}", "parentUuid": "p19999"} for n in range(20_000)]
     agents = [
@@ -141,7 +142,7 @@ def test_hostile_shapes_take_no_longer_than_their_size_allows(projects: Path) ->
     everything: list[Record] = [*chained, *fan, *agents, *boundaries]
     records = b"".join(map(compact, everything))
     last = compact({"type": "user", "uuid": "end", "parentUuid": None, "message": {"content": "end"}})
-    save(projects, CWD, ID, torn + b"\n" + records + torn + b"\n" + last)
+    save(projects, CWD, ID, deep + torn + records + last)
 
     assert [message.content for message in get_session_messages(ID)] == ["end"]
     assert get_session_messages(ID, branch="cli") == get_session_messages(ID)

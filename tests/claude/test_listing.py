@@ -129,6 +129,10 @@ OPENINGS: dict[str, list[Any]] = {
         "this",
     ],
     "a prompt after what the editor shows": ["<ide_opened_file>a.py</ide_opened_file> and explain it"],
+    "a tool's answer with a text": [
+        [{"type": "tool_result", "tool_use_id": "t", "content": "x"}, {"type": "text", "text": "no prompt"}],
+        "then this",
+    ],
     "tags of one's own": ["<task>fix it</task>"],
     "line ends of Unicode": ["one\u2028two\u0085three"],
     "beyond the basic plane": ["\U0001f600" * 250],

@@ -117,20 +117,37 @@ def overwritten(path: Path, other: bytes) -> None:
     path.write_bytes(other * 3)
 
 
+def rewritten(path: Path, other: bytes) -> None:
+    """In place, and with the same length."""
+    size = path.stat().st_size
+    path.write_bytes(other[: other.index(b"\n") + 1].ljust(size - 1) + b"\n")
+    assert path.stat().st_size == size
+
+
+def exchanged(path: Path, other: bytes) -> None:
+    """For another file of the same length and time."""
+    before = path.stat()
+    fresh = path.with_suffix(".fresh")
+    fresh.write_bytes(other[: other.index(b"\n") + 1].ljust(before.st_size - 1) + b"\n")
+    os.utime(fresh, ns=(before.st_atime_ns, before.st_mtime_ns))
+    fresh.rename(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
 def renamed_over(path: Path, other: bytes) -> None:
     fresh = path.with_suffix(".fresh")
     fresh.write_bytes(other)
     fresh.rename(path)
 
 
-@pytest.mark.parametrize("change", [replaced, shrunk, overwritten, renamed_over])
+@pytest.mark.parametrize("change", [replaced, shrunk, overwritten, rewritten, exchanged, renamed_over])
 def test_a_file_that_did_not_only_grow_is_read_again(
     projects: Path, change: Callable[[Path, bytes], None]
 ) -> None:
     writer = Writer(session_id(1), CWD)
     writer.user("before")
     writer.title("old")
-    path = writer.save(projects)
+    path = writer.save(projects, mtime_ms=MORNING)
     assert list_sessions()[0].custom_title == "old"
 
     other = Writer(session_id(1), CWD, rng=random.Random(2))

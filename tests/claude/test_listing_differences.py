@@ -236,6 +236,20 @@ def test_without_a_directory_the_newest_session_of_that_id_is_meant(projects: Pa
     assert info.cwd == "/home/ann/3"
 
 
+def test_what_is_no_transcript_does_not_hide_one_of_the_same_id(projects: Path, tmp_path: Path) -> None:
+    writer = Writer(ID, CWD)
+    writer.user("hi")
+    path = writer.save(projects, mtime_ms=MORNING)
+    for name in ("empty", "link"):
+        (projects / name).mkdir()
+    (projects / "empty" / path.name).touch()
+    (projects / "link" / path.name).symlink_to(tmp_path / "nowhere")
+
+    info = get_session_info(ID)
+    assert info is not None
+    assert info.first_prompt == "hi"
+
+
 def test_created_at_is_a_records_own_time_not_one_inside_it(projects: Path, writer: Writer) -> None:
     snapshot = {"messageId": "m", "trackedFileBackups": {}, "timestamp": iso(MORNING - 60_000)}
     writer.records.append({"type": "file-history-snapshot", "messageId": "m", "snapshot": snapshot})

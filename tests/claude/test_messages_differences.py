@@ -354,3 +354,10 @@ def test_a_prompt_snapshot_keeps_its_place_in_the_chain(projects: Path, writer: 
     assert whole["parentUuid"] == torn["uuid"]
     save(projects, CWD, ID, data)
     assert said() == ["one", "two", "three", "four"]
+
+    # With a whole record behind it in the same line.
+    snapshot = compact(writer.attach("prompt_snapshot", systemPrompt=["v" * 20_000]))
+    save(
+        projects, CWD, ID, data + snapshot.strip() + compact(writer.user("five")) + compact(writer.say("six"))
+    )
+    assert said() == ["one", "two", "three", "four", "five", "six"]

@@ -330,7 +330,7 @@ def grow(projects: Path, count: int, *, seed: int = 3, per_project: int = 50) ->
     rng = random.Random(seed)
     babble = Babble(rng)
     for number in range(count):
-        cwd = f"/home/ann/work/project-{rng.randrange(max(1, count // per_project)):04d}"
+        cwd = f"/home/ann/code/project-{rng.randrange(max(1, count // per_project)):04d}"
         writer = Writer(session_id(number), cwd, rng=rng, now=MORNING + number * 60_000)
         data = fill(writer, size_of(rng, number), babble)
         yield save(projects, cwd, writer.session_id, data, mtime_ms=writer.now)
@@ -339,6 +339,6 @@ def grow(projects: Path, count: int, *, seed: int = 3, per_project: int = 50) ->
 def large(projects: Path, size: int = LARGEST, *, number: int = 0xFFFFFF, seed: int = 5) -> str:
     """Write one transcript of about `size` bytes and return its session's id."""
     rng = random.Random(seed)
-    writer = Writer(session_id(number), "/home/ann/work/large", rng=rng)
+    writer = Writer(session_id(number), "/home/ann/code/large", rng=rng)
     save(projects, writer.cwd, writer.session_id, fill(writer, size, Babble(rng)), mtime_ms=writer.now)
     return writer.session_id
