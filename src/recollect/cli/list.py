@@ -87,7 +87,7 @@ async def _print(sessions: Sessions, out: Output, found: tuple[Session, ...]) ->
             out.row(each.id, when, each.message_count, each.cwd, each.title, wording.marks(each))
         return
     if not found:
-        out.note("No sessions.")
+        out.note("No sessions. `recollect sync` takes in those of Claude Code, `recollect new` makes one.")
         return
     short = await short_ids(sessions, (each.id for each in found))
     rows = (
