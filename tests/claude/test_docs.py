@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -32,8 +33,6 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_takes_what_the_sdks_takes(name: str) -> None:
     """Changing the import is enough: the same arguments by the same names, in the same places, with the same defaults."""
-    import inspect
-
     ours = inspect.signature(getattr(recollect.claude, name)).parameters
     theirs = inspect.signature(getattr(sdk, name)).parameters
     for place, (argument, expected) in enumerate(theirs.items()):

@@ -12,6 +12,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,7 @@ def compact(record: Mapping[str, Any]) -> bytes:
 
 def iso(ms: int) -> str:
     """A time as transcripts write it."""
-    import datetime
-
-    moment = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
@@ -24,6 +25,8 @@ _STRANGE = re.compile(r"[^a-zA-Z0-9]")
 _GIVEN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEVICE_NAME = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 _CWD = re.compile(rb'"cwd":\s*("(?:[^"\\]|\\.)*")')
+# Without a mark, in the order in which this machine reads numbers of two bytes.
+_UTF_16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -64,18 +67,10 @@ def folder_name(path: str) -> str:
 
     Counted in UTF-16 code units, as Claude Code does: a character beyond the basic plane becomes two hyphens.
     """
-    units = path.encode("utf-16-le", "surrogatepass")
-    codes = (
-        memoryview(units).cast("H") if sys.byteorder == "little" else memoryview(_swapped(units)).cast("H")
-    )
+    units = path.encode(_UTF_16, "surrogatepass")
+    codes = memoryview(units).cast("H")
     name = _STRANGE.sub("-", "".join(map(chr, codes)))
     return name if len(name) <= NAME_LIMIT else f"{name[:NAME_LIMIT]}-{_hash(codes)}"
-
-
-def _swapped(units: bytes) -> bytes:
-    swapped = bytearray(units)
-    swapped[::2], swapped[1::2] = units[1::2], units[::2]
-    return bytes(swapped)
 
 
 def _hash(codes: memoryview) -> str:
@@ -150,8 +145,6 @@ def _cwds(path: Path) -> Iterator[str]:
 
 
 def _unquoted(quoted: bytes) -> str:
-    import json
-
     try:
         return str(json.loads(quoted.decode("utf-8", "replace")))
     except ValueError:
