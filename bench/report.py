@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.plots import draw
+from bench.reasons import REASONS
 from bench.results import Bar, Chart, Part, Table
 
 HEAD = """\
@@ -20,6 +21,7 @@ the median of its slices. So all of them met the same moods of the same machine 
 times belong to one small, noisy machine and will differ on yours. CPU is that of the contender's process, all
 threads together.
 """
+UNEXPLAINED = "Not explained yet."
 VERDICTS = {True: "met", False: "**missed**", None: "no limit set"}
 TRIAL = "\n> This was a trial with small sizes: it shows that everything runs, and nothing else.\n"
 REPEAT = """\
@@ -48,12 +50,23 @@ def page(
     blocks = [
         HEAD + (TRIAL if trial else ""),
         f"## The bar\n\n{_bars(bars)}" if bars else "",
+        missed(bars),
         *(_part(part) for part in parts),
         f"## The machine\n\n{_pairs(facts)}",
         f"## Versions\n\n{_pairs(versions)}",
         REPEAT,
     ]
     return "\n".join(block for block in blocks if block)
+
+
+def missed(bars: Iterable[Bar]) -> str:
+    """The promises that were missed, each with its reason."""
+    rows = [
+        f"- **{bar.promise}** ({bar.figure}). {REASONS.get(bar.promise, UNEXPLAINED)}"
+        for bar in bars
+        if bar.met is False
+    ]
+    return "## Missed, and why\n\n" + "\n".join(rows) + "\n" if rows else ""
 
 
 def write(file: Path, text: str, charts: Iterable[Chart]) -> None:
