@@ -694,3 +694,22 @@ async def test_the_plain_views_show_sessions_as_the_schema_of_old(sessions: Sess
     assert metadata["agent:main:main"][:2] == ("main", "gateway")
     assert metadata["agent:main:main"][2] == (await sessions.get(LOCAL, keyed.id)).last_compaction
     db.close()
+
+
+async def test_two_connections_never_give_the_same_number(sessions: Sessions, file: Path) -> None:
+    async with recollect.open(f"sqlite:///{file}") as other:
+        session = await sessions.create(LOCAL)
+        for turn in range(6):
+            writer = (sessions, other)[turn % 2]
+            await writer.append(LOCAL, session.id, said(f"turn {turn}"))
+            await writer.create(LOCAL, title=f"made in turn {turn}")
+        db = open_file(file)
+        numbers = [
+            row[0] for row in fetch(db, "SELECT number FROM entry UNION ALL SELECT title_number FROM session")
+        ]
+        changes = [row[0] for row in fetch(db, "SELECT change FROM session ORDER BY change")]
+        db.close()
+    known = [number for number in numbers if number is not None]
+    assert len(known) == len(set(known)) == 6 + 7
+    assert len(changes) == len(set(changes))
+    assert len((await sessions.search(LOCAL, "turn")).hits) == 7

@@ -49,7 +49,10 @@ SELECT max(
 
 
 class Numbers:
-    """The numbers that one transaction of the whole store gives to changes and to documents."""
+    """The numbers given to changes and to documents, looked up once for as long as nobody else writes.
+
+    What a failed job took is not given back: numbers may have gaps, but never come twice.
+    """
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
@@ -117,6 +120,8 @@ class WriterThread:
         self._inline = False
         self._seconds = 0.0
         self._wal_pages = 0
+        self._numbers: Numbers | None = None
+        self._data_version = 0
         self._db = self._opened()
         self._thread = threading.Thread(target=self._run, name="recollect-writer", daemon=True)
         self._thread.start()
@@ -240,7 +245,7 @@ class WriterThread:
     def _commit(self, batch: list[_Job]) -> list[_Done]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            numbers = Numbers(self._db)
+            numbers = self._numbers_now()
             done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]
             began = time.perf_counter()
             self._db.execute("COMMIT")
@@ -268,8 +273,16 @@ class WriterThread:
         self._db.execute("RELEASE job")
         return _Done(job, result)
 
+    def _numbers_now(self) -> Numbers:
+        """The numbers as this connection left them, unless another one has written meanwhile."""
+        version = fetch(self._db, "PRAGMA data_version")[0][0]
+        if self._numbers is None or version != self._data_version:
+            self._numbers, self._data_version = Numbers(self._db), version
+        return self._numbers
+
     def _recover(self, error: BaseException) -> None:
         """Leave no transaction open; after the disk has failed, begin with a fresh connection."""
+        self._numbers = None
         with contextlib.suppress(apsw.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
