@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.cli.asking import bare_interrupts
 from tests.claude import trees
 from tests.surfaces.shell import Shell
 
@@ -107,3 +108,10 @@ def test_watch_takes_in_what_changes_until_it_is_interrupted(
         process.communicate(timeout=30)
         assert process.returncode == 130
     assert "medlar" in shell.run("search", "medlar", env=env).out
+
+
+def test_an_interrupt_inside_a_group_of_tasks_is_still_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), bare_interrupts():
+        raise BaseExceptionGroup("tasks", [BaseExceptionGroup("inner", [KeyboardInterrupt()])])
+    with pytest.raises(ExceptionGroup), bare_interrupts():
+        raise ExceptionGroup("tasks", [ValueError()])

@@ -96,6 +96,17 @@ async def _readable(stream: Any) -> None:
 
 
 @contextmanager
+def bare_interrupts() -> Iterator[None]:
+    """^C as itself, also where a group of tasks has wrapped it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is not None:
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextmanager
 def interrupts() -> Iterator[None]:
     """Let ^C raise `KeyboardInterrupt` wherever the program is, and wake the event loop for it.
 

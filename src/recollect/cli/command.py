@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from recollect import wiring
-from recollect.cli.asking import interrupts
+from recollect.cli.asking import bare_interrupts, interrupts
 from recollect.cli.output import Output, clean
 from recollect.errors import RecollectError
 from recollect.limits import LIST_PAGE
@@ -38,9 +38,10 @@ def command(*examples: str) -> Callable[[Work], click.Command]:
     def decorate(work: Work) -> click.Command:
         @functools.wraps(work)
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
-            return asyncio.run(
-                _with_sessions(store, lambda sessions: work(sessions, Output(as_json=as_json), **given))
-            )
+            with bare_interrupts():
+                return asyncio.run(
+                    _with_sessions(store, lambda sessions: work(sessions, Output(as_json=as_json), **given))
+                )
 
         made = click.command(epilog=shown_examples(examples))(run)
         made.params += [JSON_OPTION, STORE_OPTION]
