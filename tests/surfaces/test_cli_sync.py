@@ -105,8 +105,8 @@ def test_watch_takes_in_what_changes_until_it_is_interrupted(
         writer.save(tmp_path / "claude" / "projects")
         assert b"1 new" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-        assert process.returncode == 130
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130, err
     assert "medlar" in shell.run("search", "medlar", env=env).out
 
 
@@ -115,3 +115,17 @@ def test_an_interrupt_inside_a_group_of_tasks_is_still_an_interrupt() -> None:
         raise BaseExceptionGroup("tasks", [BaseExceptionGroup("inner", [KeyboardInterrupt()])])
     with pytest.raises(ExceptionGroup), bare_interrupts():
         raise ExceptionGroup("tasks", [ValueError()])
+
+
+def stop_badly() -> None:
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise RuntimeError("failed while stopping")
+
+
+def test_what_fails_while_an_interrupt_stops_everything_is_still_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), bare_interrupts():
+        stop_badly()
+    with pytest.raises(RuntimeError), bare_interrupts():
+        raise RuntimeError("on its own")

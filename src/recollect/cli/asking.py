@@ -97,13 +97,26 @@ async def _readable(stream: Any) -> None:
 
 @contextmanager
 def bare_interrupts() -> Iterator[None]:
-    """^C as itself, also where a group of tasks has wrapped it."""
+    """^C as itself, also where a group of tasks has wrapped it, or something failed while all was being stopped."""
     try:
         yield
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is not None:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if _is_interrupt(error):
             raise KeyboardInterrupt from None
         raise
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether the error is an interrupt, holds one, or came up while one was being dealt with."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager
