@@ -8,7 +8,17 @@ import tempfile
 import traceback
 from pathlib import Path
 
-PART_NAMES = ("append", "history", "list", "search", "postgres", "import", "claude-files", "claude-forks")
+PART_NAMES = (
+    "append",
+    "history",
+    "list",
+    "search",
+    "postgres",
+    "import",
+    "claude-files",
+    "claude-forks",
+    "claude-sync",
+)
 PAGE = Path("docs/benchmarks.md")
 
 
