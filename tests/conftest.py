@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +18,10 @@ from recollect.service import Sessions
 from recollect.stores import connector
 from tests.homes import CARELESS, TEMPLATE, Clock, Home, MemoryHome, PostgresHome, SqliteHome, counting
 from tests.postgres_server import PostgresServer
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background: the programs that tests start and interrupt would not hear ^C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = ("sqlite", "postgres")
 """The stores that several processes can open."""
