@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import contextlib
 import itertools
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
