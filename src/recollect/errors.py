@@ -19,6 +19,13 @@ RecollectError
 ├── Busy                    busy                 another holder has the session's lease
 ├── LeaseLost               lease_lost           the caller's lease has expired or passed on
 ├── ReadOnly                read_only            a session read from another agent; fork it to go on
+├── Interrupted             interrupted          this prompt was begun before and never finished; it is not run twice
+├── EngineError             engine_error         the model, or what runs the turn, could not go on
+│   ├── ModelMissing        model_missing        no model is set, or what it needs is not installed
+│   ├── ModelRefused        model_refused        the provider does not accept the key
+│   ├── ModelBusy           model_busy           the provider wants fewer requests; tried again, in vain
+│   ├── ModelUnreachable    model_unreachable    no connection, or it broke off
+│   └── ContextTooLong      context_too_long     the conversation does not fit the model's window
 └── StoreError              store_error          the store could not do it
     ├── StoreUnavailable    store_unavailable    cannot be opened or reached
     ├── StoreFull           store_full           the disk is full, or a store's own limit is reached
@@ -177,6 +184,53 @@ class ReadOnly(RecollectError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"session {session_id!r} was read from another agent and cannot be written; fork it")
+
+
+class Interrupted(RecollectError):
+    """A prompt of this idempotency key was begun before and never finished. It is not run twice."""
+
+    code = "interrupted"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"the prompt with idempotency key {key!r} was begun and never finished; send it again with another key"
+        )
+
+
+class EngineError(RecollectError):
+    """The model, or whatever runs the turn, could not go on. What was said until then is kept."""
+
+    code = "engine_error"
+
+
+class ModelMissing(EngineError):
+    """No model is set, it is not known, or what it needs is not installed or not set; the message says what to do."""
+
+    code = "model_missing"
+
+
+class ModelRefused(EngineError):
+    """The provider does not accept the key."""
+
+    code = "model_refused"
+
+
+class ModelBusy(EngineError):
+    """The provider wants fewer requests; they were tried again, in vain."""
+
+    code = "model_busy"
+
+
+class ModelUnreachable(EngineError):
+    """There was no connection to the provider, or it broke off."""
+
+    code = "model_unreachable"
+
+
+class ContextTooLong(EngineError):
+    """The conversation does not fit the model's window."""
+
+    code = "context_too_long"
 
 
 class StoreError(RecollectError):

@@ -1,0 +1,71 @@
+"""What a tool may do without asking: a table of modes, and the answers that a session remembers. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+from recollect.model import Json, ToolCall, Value, encode
+
+Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+
+Kind = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+KINDS: tuple[Kind, ...] = (
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other",
+)  # fmt: skip
+"""What tools do, in the words of the Agent Client Protocol; a tool of no known kind is `other`."""
+
+Ruling = Literal["allow", "ask", "refuse"]
+Choice = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+CHOICES: tuple[Choice, ...] = ("allow_once", "allow_always", "reject_once", "reject_always")
+
+HARMLESS = frozenset(("read", "search", "think"))
+EDITING = frozenset(("edit", "delete", "move"))
+
+REMEMBERED = "permissions"
+"""The key of a session's meta under which its standing answers are kept."""
+
+
+class Verdict(Value, frozen=True):
+    """Whether a tool may run; `reason` is what the model is told if not, `input` replaces the call's if given."""
+
+    allowed: bool
+    reason: str = ""
+    input: Any = None
+
+
+def ruling(mode: Mode, kind: str | None) -> Ruling:
+    """What a mode says of a tool of this kind, before anybody is asked."""
+    if mode == "bypassPermissions" or kind in HARMLESS:
+        return "allow"
+    if mode == "plan":
+        return "refuse"
+    if mode == "acceptEdits" and kind in EDITING:
+        return "allow"
+    return "refuse" if mode == "dontAsk" else "ask"
+
+
+def standing_key(call: ToolCall) -> str:
+    """What an "always" covers: for a command exactly this command, for any other tool the tool."""
+    if call.kind == "execute":
+        return f"{call.name}:{hashlib.sha256(encode(call.input)).hexdigest()[:32]}"
+    return call.name
+
+
+def standing(meta: Json, call: ToolCall) -> bool | None:
+    """What the session remembers about this call: allowed, rejected, or nothing."""
+    known = meta.get(REMEMBERED)
+    answer = known.get(standing_key(call)) if isinstance(known, dict) else None
+    return answer if isinstance(answer, bool) else None
+
+
+def remembering(meta: Json, call: ToolCall, choice: Choice) -> Json:
+    """The meta of a session that remembers this answer, if it was one for always."""
+    if not choice.endswith("_always"):
+        return meta
+    known = meta.get(REMEMBERED)
+    kept = dict(known) if isinstance(known, dict) else {}
+    return {**meta, REMEMBERED: {**kept, standing_key(call): choice == "allow_always"}}

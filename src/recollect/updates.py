@@ -1,0 +1,54 @@
+"""What whoever prompts a session gets to see while the turn runs, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from recollect.engine import Context, Notice, StopReason, ToolProgress
+from recollect.model import Compaction, Entry, ToolCall, Usage, Value
+from recollect.permissions import Choice, Verdict
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """Some more of a message; `entry` is the id that it will be stored under."""
+
+    entry: str
+    text: str
+    thought: bool = False
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of this turn is stored: the prompt, a message of the assistant, a tool's result."""
+
+    entry: Entry
+
+
+class Titled(msgspec.Struct, frozen=True, kw_only=True):
+    """The session has got a title by itself."""
+
+    title: str
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """The context was made smaller, since it neared the model's window."""
+
+    compaction: Compaction
+
+
+Update = Said | Stored | ToolProgress | Context | Notice | Titled | Compacted
+Emit = Callable[[Update], None]
+Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
+"""Asks a person, or whoever speaks for one, whether a tool may run."""
+
+
+class Outcome(Value, frozen=True):
+    """How a turn ended. `text` is the last message of the assistant; `requests` counts the model's answers."""
+
+    stop_reason: StopReason
+    prompt: str
+    answer: str | None = None
+    text: str = ""
+    usage: Usage | None = None
+    requests: int = 0
