@@ -201,7 +201,8 @@ class Conversation(Protocol):
         """A short title for this beginning of a conversation; None if the engine has none to offer."""
 
     async def window(self, choices: Choices) -> int | None:
-        """How many tokens the model can see; None if that is not known."""
+        """How many tokens the model can see; None if that is not known. Asked before anything of a prompt is stored:
+        raises `ModelMissing` if there is nothing that could answer it."""
 
 
 class Engine(Protocol):

@@ -295,6 +295,13 @@ class Lease(Value, frozen=True):
     expires_at: int
 
 
+class Live(Value, frozen=True):
+    """What a running turn has said so far of the message that will be stored as `entry`."""
+
+    entry: str
+    parts: tuple[Part, ...] = ()
+
+
 class Fact(Value, frozen=True):
     """Something worth remembering, drawn from entries of a session."""
 

@@ -48,6 +48,19 @@ def ruling(mode: Mode, kind: str | None) -> Ruling:
     return "refuse" if mode == "dontAsk" else "ask"
 
 
+def decided(mode: Mode, meta: Json, call: ToolCall) -> Ruling:
+    """What holds for this call: the mode's ruling, and what the session remembers where the mode leaves room.
+
+    A standing rejection holds in every mode but `bypassPermissions`; a standing permission in every mode but `plan`.
+    """
+    known, rule = standing(meta, call), ruling(mode, call.kind)
+    if mode == "bypassPermissions" or known is None:
+        return rule
+    if not known:
+        return "refuse"
+    return rule if mode == "plan" else "allow"
+
+
 def standing_key(call: ToolCall) -> str:
     """What an "always" covers: for a command exactly this command, for any other tool the tool."""
     if call.kind == "execute":

@@ -10,6 +10,7 @@ import msgspec
 
 STORE = "RECOLLECT_STORE"
 DATA_DIR = "RECOLLECT_DATA_DIR"
+MODEL = "RECOLLECT_MODEL"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     given_store: str | None = None
     folder: str | None = None
+    model: str | None = None
 
     @property
     def data_dir(self) -> Path:
@@ -29,9 +31,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.given_store or f"sqlite:///{self.data_dir / 'recollect.db'}"
 
 
-def read_settings(environ: Mapping[str, str] = os.environ, *, store: str | None = None) -> Settings:
-    """The settings in force; a given store goes before the environment's."""
-    return Settings(given_store=store or environ.get(STORE), folder=environ.get(DATA_DIR))
+def read_settings(
+    environ: Mapping[str, str] = os.environ, *, store: str | None = None, model: str | None = None
+) -> Settings:
+    """The settings in force; a given store or model goes before the environment's."""
+    return Settings(
+        given_store=store or environ.get(STORE),
+        folder=environ.get(DATA_DIR),
+        model=model or environ.get(MODEL) or None,
+    )
 
 
 def _user_data_dir() -> Path:

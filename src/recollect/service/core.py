@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from recollect import spans as algebra
 from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
+from recollect.holders import is_gone
 from recollect.ids import now_ms, uuid7
 from recollect.limits import ENTRY_BYTES, NAME_CHARS, checked_length, is_storable
-from recollect.model import Entry, Json, Principal, Session, decode_entry, is_error
+from recollect.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
 from recollect.ports import Reader, Record, Store, Totals, Writer
 from recollect.spans import Expand, Spans, Stretch
 
@@ -75,13 +76,21 @@ async def writable(tx: Reader, record: Record, fence: int | None) -> None:
     """Raise unless the caller, with its fencing number or without one, may write to the session now."""
     if record.session.source is not None:
         raise ReadOnly(record.session.id)
-    held = record.lease
-    now = await tx.now() if held is not None else 0
-    active = held is not None and held.expires_at > now
-    if fence is not None and (held is None or not active or held.fence != fence):
+    if record.lease is None and fence is None:
+        return
+    now = await tx.now()
+    held = in_force(record.lease, now)
+    if fence is not None and (held is None or held.fence != fence):
         raise LeaseLost
-    if fence is None and held is not None and active:
+    if fence is None and held is not None:
         raise Busy(held.holder, now - held.acquired_at)
+
+
+def in_force(lease: Lease | None, now: int) -> Lease | None:
+    """The lease, unless its time is over or its holder has died."""
+    if lease is None or lease.expires_at <= now or is_gone(lease.holder):
+        return None
+    return lease
 
 
 class Lists:

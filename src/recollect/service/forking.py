@@ -10,11 +10,13 @@ from recollect import spans as algebra
 from recollect.errors import CheckpointNotFound, EntryNotFound
 from recollect.filters import normal_cwd
 from recollect.model import Checkpoint, Principal, Session
+from recollect.permissions import REMEMBERED
 from recollect.ports import Reader, Record, Writer
 from recollect.service.catalogue import add_session, checked_title
 from recollect.service.core import (
     Core,
     Lists,
+    checked_name,
     counted,
     load_expansions,
     load_lists,
@@ -37,18 +39,20 @@ class Forking(Core):
         at: str | None = None,
         title: str | None = None,
         cwd: str | None = None,
+        new_id: str | None = None,
     ) -> Session:
         """A new session that shares this one's history up to and including the entry `at` (None: all of it).
 
         Nothing is copied, so it costs the same for a long session as for a short one, and the fork stays whole when
-        its source is deleted. An entry from before a compaction gives the context of that time.
+        its source is deleted. An entry from before a compaction gives the context of that time. `new_id` is the id
+        of the fork, if it must have a certain one.
         """
 
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
             lists = await load_lists(tx, record)
             spans = lists.closed() if at is None else await _cut(tx, lists, at)
-            return await self._branch(tx, record, spans, at, title, cwd)
+            return await self._branch(tx, record, spans, at, title, cwd, new_id)
 
         return await self._store.write(work)
 
@@ -122,7 +126,7 @@ class Forking(Core):
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
             spans = await _checkpoint_spans(tx, record, checkpoint)
-            return await self._branch(tx, record, spans, None, title, cwd)
+            return await self._branch(tx, record, spans, None, title, cwd, None)
 
         return await self._store.write(work)
 
@@ -152,13 +156,20 @@ class Forking(Core):
         return checkpoint.id
 
     async def _branch(
-        self, tx: Writer, source: Record, spans: Spans, at: str | None, title: str | None, cwd: str | None
+        self,
+        tx: Writer,
+        source: Record,
+        spans: Spans,
+        at: str | None,
+        title: str | None,
+        cwd: str | None,
+        new_id: str | None,
     ) -> Session:
         """A new session over the source's entries, with the checkpoints that its summaries stand for."""
         now, old = self._now(), source.session
         given = checked_title(title)
         made = Session(
-            id=self._new_id(),
+            id=checked_name(new_id, "a session id") or self._new_id(),
             revision=1,
             created_at=now,
             updated_at=now,
@@ -172,7 +183,7 @@ class Forking(Core):
             last_compaction=old.last_compaction if algebra.summaries(spans) else None,
             parent=old.id,
             parent_entry=at,
-            meta=old.meta,
+            meta={name: value for name, value in old.meta.items() if name != REMEMBERED},
         )
         record = await add_session(tx, source.owner, await recounted(tx, source, spans, made))
         expansions = await load_expansions(tx, source, spans)

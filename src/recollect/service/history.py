@@ -183,15 +183,16 @@ class History(Core):
         )
         return checked_entry(entry)
 
-    async def _title_from(self, tx: Writer, record: Record, entries: Sequence[Entry]) -> None:
+    async def _title_from(self, tx: Writer, record: Record, entries: Sequence[Entry]) -> Record:
         """Give a session without a title one from the first meaningful prompt; part of the same change."""
         if record.session.title is not None:
-            return
+            return record
         prompts = (title_from(plain_text(entry)) for entry in entries if entry.role == "user")
         title = next(filter(None, prompts), None)
-        if title is not None:
-            session = replace(record.session, **titled(record.session, title, "auto"))
-            await tx.rewrite(replace(record, session=session), "append")
+        if title is None:
+            return record
+        session = replace(record.session, **titled(record.session, title, "auto"))
+        return await tx.rewrite(replace(record, session=session), "append")
 
     async def _note_reading(self, record: Record) -> None:
         """Remember, at most once an hour, that the session was read: retention spares what people look at."""

@@ -101,6 +101,8 @@ class Intake(Forking):
         if record is None:
             if await tx.buried(owner, source.imported.id):
                 return Taken(refused=True)
+            if _is_plain(source):
+                return await self._make(tx, owner, source)
             record = await self._begin(tx, owner, source.imported)
         if record.session.source != source.imported.source:
             raise InvalidInput(f"session {source.imported.id!r} does not come from {source.imported.source}")
@@ -134,16 +136,21 @@ class Intake(Forking):
 
         return await self._store.write(work)
 
+    async def _make(self, tx: Writer, owner: str, source: _Source) -> Taken:
+        """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
+        now, count = self._now(), len(source.entries)
+        session = _described(_blank(source.imported), source.imported)
+        order_at = min(session.updated_at, now)
+        record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
+        await append_entries(tx, record, source.entries, now)
+        await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
+        for copy in source.raw:
+            await tx.put_raw_copy(owner, record.num, copy)
+        return Taken(created=True, appended=count)
+
     async def _begin(self, tx: Writer, owner: str, imported: Imported) -> Record:
-        session = Session(
-            id=imported.id,
-            revision=1,
-            created_at=imported.created_at,
-            updated_at=imported.updated_at,
-            source=imported.source,
-            parent=imported.parent,
-        )
-        record = await add_session(tx, owner, session, order_at=min(imported.updated_at, self._now()))
+        order_at = min(imported.updated_at, self._now())
+        record = await add_session(tx, owner, _blank(imported), order_at=order_at)
         await tx.put_spans(owner, record.num, ())
         return record
 
@@ -185,6 +192,27 @@ class Intake(Forking):
         order_at = max(min(session.updated_at, self._now()), 0)
         await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
         return lost
+
+
+def _is_plain(source: _Source) -> bool:
+    """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
+    entries = source.entries
+    return (
+        0 < len(entries) <= BATCH
+        and len({entry.id for entry in entries}) == len(entries)
+        and max(entry.at for entry in entries) <= source.imported.updated_at
+    )
+
+
+def _blank(imported: Imported) -> Session:
+    return Session(
+        id=imported.id,
+        revision=1,
+        created_at=imported.created_at,
+        updated_at=imported.updated_at,
+        source=imported.source,
+        parent=imported.parent,
+    )
 
 
 async def _put_raw(tx: Writer, record: Record, source: _Source) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from recollect.errors import Busy, InvalidInput, LeaseLost
 from recollect.model import Lease, Principal
-from recollect.ports import Reader, Writer
-from recollect.service.core import Core, checked_required, required
+from recollect.ports import Reader, Record, Writer
+from recollect.service.core import Core, checked_required, in_force, required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
 
@@ -20,13 +20,7 @@ class Leasing(Core):
             record = await required(tx, who, session_id)
             checked_required(holder, "a holder")
             _checked_ttl(ttl_ms)
-            now, held = await tx.now(), record.lease
-            if held is not None and held.expires_at > now:
-                raise Busy(held.holder, now - held.acquired_at)
-            fence = 1 if held is None else held.fence + 1
-            lease = Lease(holder=holder, fence=fence, acquired_at=now, expires_at=now + ttl_ms)
-            await tx.put_lease(record, lease)
-            return lease
+            return await take_lease(tx, record, holder, ttl_ms)
 
         return await self._store.write(work)
 
@@ -42,16 +36,16 @@ class Leasing(Core):
         """The lease that holds now."""
 
         async def work(tx: Reader) -> Lease | None:
-            held = (await required(tx, who, session_id)).lease
-            return held if held is not None and held.expires_at > await tx.now() else None
+            return in_force((await required(tx, who, session_id)).lease, await tx.now())
 
         return await self._store.read(work)
 
     async def _extend(self, who: Principal, session_id: str, fence: int, ttl_ms: int) -> Lease:
         async def work(tx: Writer) -> Lease:
             record = await required(tx, who, session_id)
-            now, held = await tx.now(), record.lease
-            if held is None or held.fence != fence or held.expires_at <= now:
+            now = await tx.now()
+            held = in_force(record.lease, now)
+            if held is None or held.fence != fence:
                 raise LeaseLost
             lease = Lease(
                 holder=held.holder, fence=fence, acquired_at=held.acquired_at, expires_at=now + ttl_ms
@@ -60,6 +54,18 @@ class Leasing(Core):
             return lease
 
         return await self._store.write(work)
+
+
+async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Lease:
+    """A new lease of the session, or `Busy`."""
+    now = await tx.now()
+    held = in_force(record.lease, now)
+    if held is not None:
+        raise Busy(held.holder, now - held.acquired_at)
+    fence = 1 if record.lease is None else record.lease.fence + 1
+    lease = Lease(holder=holder, fence=fence, acquired_at=now, expires_at=now + ttl_ms)
+    await tx.put_lease(record, lease)
+    return lease
 
 
 def _checked_ttl(ttl_ms: int) -> int:

@@ -1,1 +1,199 @@
 """Turns: a prompt is stored, an engine answers it, and every step is stored as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from recollect.engine import Choices, Conversation, Engine, Host, McpServer, Notice, Setup
+from recollect.errors import AlreadyExists, Busy, RecollectError
+from recollect.holders import new_holder
+from recollect.model import Part, Principal, Session
+from recollect.ports import Writer
+from recollect.service.catalogue import Catalogue, checked_title, titled
+from recollect.service.compaction import Compaction
+from recollect.service.core import required
+from recollect.service.desk import Begun, Desk
+from recollect.service.leasing import Leasing
+from recollect.service.turning import LEASE_MS, RunningTurn
+from recollect.service.watching import Watching
+from recollect.updates import Ask, Emit, Outcome, Stored, Titled
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 1.0
+TITLE_SECONDS = 10.0
+_CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
+"""The namespace in which the id of a continuation is made from the id of what it continues."""
+
+
+class Turns(Catalogue, Compaction, Leasing, Watching):
+    """Sessions that go on."""
+
+    @asynccontextmanager
+    async def opened(
+        self,
+        who: Principal,
+        session_id: str,
+        engine: Engine,
+        *,
+        mcp_servers: Sequence[McpServer] = (),
+        host: Host | None = None,
+        local: bool = True,
+        improve_titles: bool = True,
+        report: Callable[[Notice], None] = lambda _: None,
+    ) -> AsyncIterator[OpenSession]:
+        """Open a session for prompts; its tool servers run until the block ends, and end with it.
+
+        `local` says that the caller is a person on this machine, who may have programs started.
+        """
+        session = await self.get(who, session_id)
+        roots = () if session.cwd is None else (session.cwd, *session.additional_directories)
+        setup = Setup(
+            session_id=session.id,
+            roots=roots,
+            mcp_servers=tuple(mcp_servers),
+            local=local,
+            host=host,
+            report=report,
+        )
+        async with engine.open(setup) as conversation:
+            opened = OpenSession(self, who, session.id, conversation, improve_titles=improve_titles)
+            try:
+                yield opened
+            finally:
+                await opened.settle()
+
+    async def continuation(self, who: Principal, session_id: str) -> Session:
+        """The session in which this one goes on: itself, or for one read from another agent a fork of it, made once.
+
+        Asked again, the same fork comes back, so that what was said in it goes on.
+        """
+        session = await self.get(who, session_id)
+        if session.source is None:
+            return session
+        known = str(uuid.uuid5(_CONTINUATIONS, f"{who.owner}\n{session.id}"))
+        try:
+            return await self.fork(who, session.id, new_id=known)
+        except AlreadyExists:
+            return await self.get(who, known)
+
+    async def retitle(self, who: Principal, session_id: str, title: str) -> Session:
+        """Give a better title by machine; one that a person or another agent gave stays."""
+
+        async def work(tx: Writer) -> Session:
+            record = await required(tx, who, session_id)
+            better = checked_title(title)
+            if better is None or record.session.title_by not in (None, "auto"):
+                return record.session
+            fields = titled(record.session, better, "auto")
+            return (await self._change(tx, record, "rename", **fields)).session
+
+        return await self._store.write(work)
+
+
+class OpenSession:
+    """A session that is open in this process."""
+
+    def __init__(
+        self,
+        sessions: Turns,
+        who: Principal,
+        session_id: str,
+        conversation: Conversation,
+        *,
+        improve_titles: bool,
+    ) -> None:
+        self.session_id = session_id
+        self._sessions, self._who, self._conversation = sessions, who, conversation
+        self._desk = Desk(sessions, who, session_id)
+        self._improve_titles = improve_titles
+        self._turns: set[RunningTurn] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn runs here."""
+        return bool(self._turns)
+
+    async def prompt(
+        self,
+        parts: Sequence[Part],
+        *,
+        choices: Choices = Choices(),  # noqa: B008 - a frozen value
+        ask: Ask | None = None,
+        emit: Emit = lambda _: None,
+        wait: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """Say something and have it answered; the outcome comes when the turn has ended.
+
+        `emit` is told everything as it happens, `ask` is asked about tools (without it, what would be asked is
+        refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn of the session runs, anywhere; with `wait`, its end is waited for.
+        If the caller is cancelled, so is the turn.
+        """
+        window = await self._conversation.window(choices)
+        begun = await self._begin(parts, wait, idempotency_key)
+        if isinstance(begun, Outcome):
+            return begun
+        for entry in begun.added:
+            emit(Stored(entry=entry))
+        turn = RunningTurn(self._desk, begun, self._conversation, choices, window, ask, emit, idempotency_key)
+        self._turns.add(turn)
+        running = self._beside(turn.run())
+        running.add_done_callback(lambda _: self._turns.discard(turn))
+        try:
+            outcome = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            turn.cancel()
+            await asyncio.wait([running])
+            raise
+        if self._improve_titles and _is_first(begun, outcome):
+            self._beside(self._improve_title(choices, emit))
+        return outcome
+
+    def cancel(self) -> bool:
+        """End the turn that runs here, with what was said until now; False if none does."""
+        for turn in self._turns:
+            turn.cancel()
+        return self.running
+
+    async def settle(self) -> None:
+        """End the running turn, and let what goes on beside it end."""
+        self.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _begin(self, parts: Sequence[Part], wait: bool, key: str | None) -> Begun | Outcome:
+        while True:
+            seen = await self._sessions.newest_change(self._who)
+            try:
+                return await self._desk.begin(new_holder(), LEASE_MS, parts, key)
+            except Busy:
+                if not wait:
+                    raise
+            await self._sessions._store.wait(self._who.owner, seen, WAIT_SECONDS)
+
+    async def _improve_title(self, choices: Choices, emit: Emit) -> None:
+        """Have the engine find a title; that of a person is never touched, and without one the first prompt does."""
+        with suppress(TimeoutError, RecollectError):
+            async with asyncio.timeout(TITLE_SECONDS):
+                title = await self._conversation.title(await self._desk.context(), choices)
+            if title is not None:
+                session = await self._sessions.retitle(self._who, self.session_id, title)
+                emit(Titled(title=session.title or title))
+
+    def _beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _is_first(begun: Begun, outcome: Outcome) -> bool:
+    """Whether this was a session's first exchange, and its title is only what the prompt gave it."""
+    prompts = sum(entry.role == "user" for entry in begun.history)
+    return prompts == 1 and outcome.stop_reason == "end_turn" and begun.session.title_by == "auto"

@@ -102,7 +102,9 @@ def read_on(path: Path, known: State) -> Piece | None:
 
 
 def notes(found: Found) -> Notes:
-    """What the files beside a session's transcript say."""
+    """What the files beside a session's transcript say; those that were found, so that none is looked for in vain."""
+    if not found.noted_ns:
+        return Notes()
     folder = session_folder(found.path)
     archived = read_sidecar(folder / ARCHIVED)
     title = read_sidecar(folder / TITLE).get("customTitle")

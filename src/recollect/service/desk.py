@@ -1,0 +1,186 @@
+"""One session's turns as transactions: a prompt taken down, each step kept, the end told. Nothing here waits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.errors import IdempotencyConflict, Interrupted, ReadOnly
+from recollect.model import (
+    Compaction,
+    Draft,
+    Entry,
+    Json,
+    Lease,
+    Part,
+    Principal,
+    Session,
+    Status,
+    decode_entry,
+    decode_json,
+    encode,
+)
+from recollect.ports import Memo, Reader, Record, Writer
+from recollect.service.catalogue import MEMOS_KEPT_MS
+from recollect.service.context import INTERRUPTED, failed, kept_tail, summary_of, unanswered
+from recollect.service.core import checked_name, load_lists, required, writable
+from recollect.service.history import append_entries, checked_drafts
+from recollect.service.leasing import take_lease
+from recollect.updates import Outcome
+
+if TYPE_CHECKING:
+    from recollect.service.turns import Turns
+
+METHOD = "prompt"
+BEGUN = b"null"
+"""What an idempotency key remembers until the turn has ended."""
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn whose prompt is stored: the session, its context with the prompt last, and the lease it runs under."""
+
+    session: Session
+    history: tuple[Entry, ...]
+    added: tuple[Entry, ...]
+    lease: Lease
+
+
+class Desk:
+    """Takes down the turns of one session; every step is checked against the lease of its turn."""
+
+    def __init__(self, sessions: Turns, who: Principal, session_id: str) -> None:
+        self._sessions, self._who, self._id = sessions, who, session_id
+        self._store = sessions._store
+
+    def new_id(self) -> str:
+        """An id for an entry that is about to be said."""
+        return self._sessions._new_id()
+
+    async def begin(
+        self, holder: str, ttl_ms: int, parts: Sequence[Part], key: str | None
+    ) -> Begun | Outcome:
+        """Take the lease and store the prompt, in one transaction; what a dead turn left open is closed before it.
+
+        The outcome comes back if the turn of this idempotency key has been run already. `Busy` if another turn runs,
+        `Interrupted` if this one was begun and never ended.
+        """
+        now, prompt = self._sessions._now(), Draft(role="user", parts=tuple(parts))
+        memo = Memo(hashlib.sha256(encode([self._id, prompt])).digest(), BEGUN, now)
+
+        async def work(tx: Writer) -> Begun | Outcome:
+            record = await required(tx, self._who, self._id)
+            if record.session.source is not None:
+                raise ReadOnly(record.session.id)
+            known = None if key is None else await _known(tx, record.owner, key, memo)
+            if known is not None and known.answer != BEGUN:
+                return msgspec.convert(decode_json(known.answer), Outcome)
+            lease = await take_lease(tx, record, holder, ttl_ms)
+            if key is not None and known is not None:
+                raise Interrupted(key)
+            if key is not None:
+                await tx.put_memo(record.owner, METHOD, key, memo)
+            record = replace(record, lease=lease)
+            before = await _context(tx, record)
+            drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
+            added = [self._sessions._complete(draft, now) for draft in drafts]
+            record = await append_entries(tx, record, added, now)
+            await tx.put_live(record, None)
+            record = await self._sessions._title_from(tx, record, added)
+            record = await self._sessions._change(tx, record, "status", status="running")
+            return Begun(session=record.session, history=(*before, *added), added=tuple(added), lease=lease)
+
+        return await self._store.write(work)
+
+    async def keep(self, drafts: Sequence[Draft], fence: int) -> list[Entry]:
+        """Store what has been said or done; the live text goes with it."""
+        now = self._sessions._now()
+
+        async def work(tx: Writer) -> list[Entry]:
+            return (await self._kept(tx, drafts, fence, now))[1]
+
+        return await self._store.write(work)
+
+    async def _kept(
+        self, tx: Writer, drafts: Sequence[Draft], fence: int, now: int
+    ) -> tuple[Record, list[Entry]]:
+        record = await required(tx, self._who, self._id)
+        await writable(tx, record, fence)
+        entries = [self._sessions._complete(draft, now) for draft in drafts]
+        if entries:
+            record = await append_entries(tx, record, entries, now)
+        await tx.put_live(record, None)
+        return record, entries
+
+    async def finish(
+        self, drafts: Sequence[Draft], fence: int, outcome: Outcome, status: Status, key: str | None
+    ) -> list[Entry]:
+        """Store what was left unfinished, what the session does now, and the outcome; the lease is given back."""
+        now = self._sessions._now()
+
+        async def work(tx: Writer) -> list[Entry]:
+            record, entries = await self._kept(tx, drafts, fence, now)
+            lease = record.lease
+            if lease is not None:
+                over = replace(lease, expires_at=await tx.now())
+                await tx.put_lease(record, over)
+                record = replace(record, lease=over)
+            await self._sessions._change(tx, record, "status", status=status)
+            known = None if key is None else await tx.memo(record.owner, METHOD, key)
+            if key is not None and known is not None and status != "failed":
+                await tx.put_memo(record.owner, METHOD, key, known._replace(answer=encode(outcome)))
+            return entries
+
+        return await self._store.write(work)
+
+    async def show(self, live: bytes, fence: int) -> None:
+        """Show what is being said to every process."""
+        await self._sessions.put_live(self._who, self._id, live, fence=fence)
+
+    async def renew(self, fence: int, ttl_ms: int) -> None:
+        """Hold the lease for longer."""
+        await self._sessions.renew(self._who, self._id, fence, ttl_ms=ttl_ms)
+
+    async def status(self, status: Status) -> None:
+        """Say what the session is doing."""
+        await self._sessions.set_status(self._who, self._id, status)
+
+    async def remember(self, changes: Json) -> None:
+        """Keep something in the session's metadata."""
+        await self._sessions.set_meta(self._who, self._id, changes)
+
+    async def context(self) -> tuple[Entry, ...]:
+        """The session's context as it is now."""
+
+        async def work(tx: Reader) -> tuple[Entry, ...]:
+            return await _context(tx, await required(tx, self._who, self._id))
+
+        return await self._store.read(work)
+
+    async def make_room(self, fence: int, window: int | None) -> Compaction | None:
+        """Make the context smaller, keeping its end; None if there is nothing to leave out."""
+        history = await self.context()
+        keep = kept_tail(history, window)
+        if not keep:
+            return None
+        summary = summary_of(history[:-keep])
+        return await self._sessions.compact(self._who, self._id, summary, keep=keep, fence=fence)
+
+
+async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:
+    """What the idempotency key was used for, if that was not too long ago."""
+    checked_name(key, "an idempotency key")
+    known = await tx.memo(owner, METHOD, key)
+    if known is None or asked.at - known.at >= MEMOS_KEPT_MS:
+        return None
+    if known.digest != asked.digest:
+        raise IdempotencyConflict(key)
+    return known
+
+
+async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
+    payloads = await tx.payloads(record.owner, (await load_lists(tx, record)).context())
+    return tuple(map(decode_entry, payloads))

@@ -1,0 +1,42 @@
+"""The message that is being said, as far as its deltas tell."""
+
+from __future__ import annotations
+
+from recollect.engine import Delta
+from recollect.limits import LIVE_BYTES
+from recollect.model import Draft, Live, Part, Text, Thought, encode
+
+SHOWN_CHARS = LIVE_BYTES // 12
+"""So much of a text fits a live row, however its characters are encoded."""
+
+
+class Saying:
+    """Pieces of text and thought, joined only when somebody wants to see them."""
+
+    def __init__(self, entry: str) -> None:
+        self.entry = entry
+        self._pieces: list[tuple[bool, list[str]]] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything has been said."""
+        return bool(self._pieces)
+
+    def add(self, delta: Delta) -> None:
+        """Some more; a text after a thought, or the other way round, begins a new part."""
+        if not self._pieces or self._pieces[-1][0] != delta.thought:
+            self._pieces.append((delta.thought, []))
+        self._pieces[-1][1].append(delta.text)
+
+    def live(self) -> bytes:
+        """What every process is shown: the newest part, and its end if it is long."""
+        thought, texts = self._pieces[-1]
+        return encode(Live(entry=self.entry, parts=(_part(thought, "".join(texts)[-SHOWN_CHARS:]),)))
+
+    def partial(self, meta: dict[str, object]) -> Draft:
+        """The message as it would be stored now, unfinished."""
+        parts = tuple(_part(thought, "".join(texts)) for thought, texts in self._pieces)
+        return Draft(role="assistant", parts=parts, id=self.entry, meta=meta)
+
+
+def _part(thought: bool, text: str) -> Part:
+    return Thought(text=text) if thought else Text(text=text)
