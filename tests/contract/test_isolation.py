@@ -18,6 +18,7 @@ from recollect.ports import Store
 from recollect.service import Policy, Sessions
 from recollect.stores import connector
 from recollect.words import parse_query
+from tests.contract.engines import Scripted, ask_once
 from tests.contract.outcomes import outcome, plain
 from tests.contract.talk import everything, exported, say, started
 from tests.homes import Clock, Home, counting
@@ -59,6 +60,9 @@ BY_ID: dict[str, Call] = {
     "raw": lambda s, who, x: s.raw(who, x),
     "drop_raw": lambda s, who, x: s.drop_raw(who, x),
     "export": lambda s, who, x: exported(s, who, x),
+    "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
+    "continuation": lambda s, who, x: s.continuation(who, x),
+    "retitle": lambda s, who, x: s.retitle(who, x, "T"),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""
 
@@ -74,6 +78,7 @@ INVALID: dict[str, Call] = {
     "lease": lambda s, who, x: s.lease(who, x, "", ttl_ms=-1),
     "keep_raw": lambda s, who, x: s.keep_raw(who, x, "", b""),
     "fork": lambda s, who, x: s.fork(who, x, cwd="relative"),
+    "retitle": lambda s, who, x: s.retitle(who, x, "x" * 10_000),
 }
 """The same with arguments that are wrong: that is said only to the owner."""
 

@@ -49,19 +49,19 @@ def tokens_used(history: Sequence[Entry]) -> int | None:
 
 
 def kept_tail(history: Sequence[Entry], window: int | None) -> int:
-    """How many entries at the end to keep word for word: from a prompt on, and what fits; at least the last prompt.
+    """How many entries at the end to keep word for word: from a prompt on, as many as fit, at least the last prompt's.
 
-    0 if that would be all of it: then there is nothing to make smaller.
+    Never all of them; 0 if no prompt but the first is there: then there is nothing to leave out.
     """
     budget = (window or 0) * KEPT * BYTES_PER_TOKEN
     size, kept = 0, 0
-    for count, entry in enumerate(reversed(history), 1):
+    for count, entry in enumerate(reversed(history[1:]), 1):
         size += len(encode(entry))
-        if entry.role == "user" and (not kept or size <= budget):
-            kept = count
         if kept and size > budget:
             break
-    return kept if kept < len(history) else 0
+        if entry.role == "user":
+            kept = count
+    return kept
 
 
 def summary_of(retired: Sequence[Entry]) -> Draft:

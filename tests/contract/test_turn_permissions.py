@@ -1,0 +1,138 @@
+"""What tools may do in a turn: the modes, whoever is asked, and answers that are remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from recollect.engine import Choices, Event, Message, Turn
+from recollect.model import Principal, Text, ToolCall
+from recollect.permissions import KINDS, MODES, Choice, Mode, Verdict, ruling
+from recollect.service import Sessions
+from tests.contract.engines import Scripted, ask_once, call
+
+ALLOWED: dict[Mode, set[str]] = {
+    "default": {"read", "search", "think"},
+    "acceptEdits": {"read", "search", "think", "edit", "delete", "move"},
+    "plan": {"read", "search", "think"},
+    "dontAsk": {"read", "search", "think"},
+    "bypassPermissions": set(KINDS),
+}
+"""What each mode allows without asking."""
+ASKING = {"default", "acceptEdits"}
+
+
+class Permits:
+    """An engine that asks about these calls, all at once, and notes the verdicts."""
+
+    def __init__(self, *calls: ToolCall) -> None:
+        self.calls, self.verdicts = calls, list[Verdict]()
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[Event]:
+        self.verdicts += await asyncio.gather(*map(turn.permit, self.calls))
+        yield Message(parts=(Text(text="ok"),))
+
+
+class Person:
+    """Somebody who always gives the same answer."""
+
+    def __init__(self, answer: Choice | Verdict) -> None:
+        self.answer, self.asked = answer, list[str]()
+
+    async def __call__(self, asked: ToolCall) -> Choice | Verdict:
+        self.asked.append(asked.name)
+        return self.answer
+
+
+@pytest.mark.parametrize("kind", [*KINDS, None, "unheard-of"])
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_has_a_ruling_for_every_kind(mode: Mode, kind: str | None) -> None:
+    expected = "allow" if kind in ALLOWED[mode] else "ask" if mode in ASKING else "refuse"
+    if mode == "bypassPermissions":
+        expected = "allow"
+    assert ruling(mode, kind) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_only_the_modes_that_may_ask_do(sessions: Sessions, ann: Principal, mode: Mode) -> None:
+    session = await sessions.create(ann)
+    asks, person = Permits(call("run_command", "execute")), Person("allow_once")
+    await ask_once(sessions, ann, session.id, Scripted(asks), choices=Choices(mode=mode), ask=person)
+    assert person.asked == (["run_command"] if mode in ASKING else [])
+    assert asks.verdicts[0].allowed == (mode in ASKING or mode == "bypassPermissions")
+    if not asks.verdicts[0].allowed:
+        assert asks.verdicts[0].reason.startswith("refused: ")
+
+
+async def test_what_would_be_asked_is_refused_when_nobody_is_there(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    asks = Permits(call(), call("read_file", "read", id="c2"))
+    await ask_once(sessions, ann, session.id, Scripted(asks))
+    assert [verdict.allowed for verdict in asks.verdicts] == [False, True]
+
+
+async def test_an_answer_for_always_is_remembered_in_the_session_and_covers_those_that_wait(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    asks, person = (
+        Permits(call(id="c1"), call(id="c2"), call("fetch", "fetch", id="c3")),
+        Person("allow_always"),
+    )
+    await ask_once(sessions, ann, session.id, Scripted(asks), ask=person)
+    assert person.asked == ["write_file", "fetch"]
+    assert [verdict.allowed for verdict in asks.verdicts] == [True, True, True]
+
+    nobody = Person("reject_once")
+    later = Permits(call(id="c4"))
+    await ask_once(other, ann, session.id, Scripted(later), ask=nobody)
+    assert (later.verdicts[0].allowed, nobody.asked) == (True, [])
+    planning = Permits(call(id="c5"))
+    await ask_once(other, ann, session.id, Scripted(planning), choices=Choices(mode="plan"))
+    assert not planning.verdicts[0].allowed
+    fork = await sessions.fork(ann, session.id)
+    await ask_once(sessions, ann, fork.id, Scripted(Permits(call(id="c6"))), ask=nobody)
+    assert nobody.asked == ["write_file"]
+
+
+async def test_a_rejection_for_always_holds_until_permissions_are_bypassed(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    person = Person("reject_always")
+    await ask_once(sessions, ann, session.id, Scripted(Permits(call())), ask=person)
+    for mode in MODES:
+        asks = Permits(call())
+        await ask_once(sessions, ann, session.id, Scripted(asks), choices=Choices(mode=mode), ask=person)
+        assert asks.verdicts[0].allowed == (mode == "bypassPermissions")
+    assert person.asked == ["write_file"]
+
+
+async def test_always_covers_a_command_but_not_another_command(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    person = Person("allow_always")
+    for command in ("ls", "ls", "rm -rf ~"):
+        asks = Permits(call("run_command", "execute", command=command))
+        await ask_once(sessions, ann, session.id, Scripted(asks), ask=person)
+    assert person.asked == ["run_command", "run_command"]
+
+
+async def test_a_question_is_seen_from_outside_and_a_verdict_may_change_the_input(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    states = []
+    session = await sessions.create(ann)
+
+    async def person(asked: ToolCall) -> Verdict:
+        states.append((await other.get(ann, session.id)).status)
+        return Verdict(allowed=True, input={**asked.input, "path": "b"})
+
+    asks = Permits(call(path="a"))
+    await ask_once(sessions, ann, session.id, Scripted(asks), ask=person)
+    assert states == ["waiting"]
+    assert asks.verdicts == [Verdict(allowed=True, input={"path": "b"})]
+    assert (await other.get(ann, session.id)).status == "idle"

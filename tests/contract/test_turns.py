@@ -1,0 +1,458 @@
+"""Turns: every step is stored as it happens, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from recollect.engine import (
+    Choices,
+    Context,
+    Delta,
+    Event,
+    Message,
+    Notice,
+    Stopped,
+    ToolEnded,
+    ToolProgress,
+    Turn,
+)
+from recollect.errors import (
+    Busy,
+    ContextTooLong,
+    EngineError,
+    IdempotencyConflict,
+    Interrupted,
+    LeaseLost,
+    ModelMissing,
+    ModelUnreachable,
+    ReadOnly,
+)
+from recollect.holders import new_holder
+from recollect.model import (
+    Draft,
+    Entry,
+    Live,
+    Plan,
+    Principal,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Usage,
+    decode_json,
+)
+from recollect.service import Imported, Sessions
+from recollect.service.context import CANCELLED, INTERRUPTED
+from recollect.updates import Compacted, Outcome, Said, Stored, Titled
+from tests.contract.engines import Scripted, Watcher, ask_once, call, in_background, prompt, result, says
+from tests.contract.talk import say, started, told
+from tests.homes import Clock
+
+
+async def entries(sessions: Sessions, who: Principal, session_id: str) -> tuple[Entry, ...]:
+    return (await sessions.history(who, session_id, limit=1_000)).entries
+
+
+async def test_the_prompt_is_stored_before_the_engine_sees_it(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    seen = []
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:
+        seen.append((await entries(other, ann, turn.session.id))[-1])
+        assert seen[-1] == turn.history[-1]
+        yield Message(parts=(Text(text="Yes"),))
+
+    session = await sessions.create(ann)
+    outcome = await ask_once(sessions, ann, session.id, Scripted(script), "Are you there?")
+    assert [part for entry in seen for part in entry.parts] == [Text(text="Are you there?")]
+    assert outcome.prompt == seen[0].id
+    assert (outcome.stop_reason, outcome.text, outcome.requests) == ("end_turn", "Yes", 1)
+    assert await told(other, ann, session.id) == ["Are you there?", "Yes"]
+
+
+async def test_each_message_and_result_is_stored_before_the_next_event_is_asked_for(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    lengths = []
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:
+        async def note() -> None:
+            lengths.append(len(await entries(other, ann, turn.session.id)))
+
+        await note()
+        yield Message(parts=(Text(text="I write."), call(), call(id="c2")))
+        await note()  # the calls are on record, and no tool has run
+        yield ToolEnded(result=result("c2"))
+        await note()
+        yield ToolEnded(result=result("c1"), extra=(Plan(steps=({"content": "a"},)),))
+        await note()
+        yield Message(parts=(Text(text="Done."),))
+        await note()
+
+    session = await sessions.create(ann)
+    watcher = Watcher()
+    await ask_once(sessions, ann, session.id, Scripted(script), emit=watcher)
+    assert lengths == [1, 2, 3, 4, 5]
+    stored = await entries(other, ann, session.id)
+    assert [entry.role for entry in stored] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert stored[3].parts == (result("c1"), Plan(steps=({"content": "a"},)))
+    assert watcher.stored == list(stored)
+
+
+async def test_what_is_said_is_shown_as_it_comes_and_stored_under_the_id_it_was_shown_with(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="Hm", thought=True)
+        yield Delta(text="Yes, ")
+        yield Delta(text="indeed")
+        yield Message(parts=(Thought(text="Hm"), Text(text="Yes, indeed")), usage=Usage(input=3, output=5))
+        yield Context(used=8, size=100)
+        yield Notice(text="by the way")
+        yield ToolProgress(id="c1")
+        yield Stopped(reason="max_tokens")
+
+    session = await sessions.create(ann)
+    watcher = Watcher()
+    outcome = await ask_once(sessions, ann, session.id, Scripted(script), emit=watcher)
+    deltas = [update for update in watcher.seen if isinstance(update, Said)]
+    answer = (await entries(sessions, ann, session.id))[-1]
+    assert [(delta.text, delta.thought) for delta in deltas] == [
+        ("Hm", True),
+        ("Yes, ", False),
+        ("indeed", False),
+    ]
+    assert {delta.entry for delta in deltas} == {answer.id} == {outcome.answer}
+    assert outcome.stop_reason == "max_tokens"
+    assert outcome.usage == Usage(input=3, output=5)
+    assert answer.tokens == 5
+    assert [type(update) for update in watcher.seen[-3:]] == [Context, Notice, ToolProgress]
+
+
+async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_is_stored(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    go = asyncio.Event()
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="half a ")
+        await go.wait()
+        yield Delta(text="sentence")
+        yield Message(parts=(Text(text="half a sentence"),))
+
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, Scripted(script)) as opened:
+        running = await in_background(opened)
+        live = None
+        async for _ in other.watch(ann, session_id=session.id, after=0):
+            live = await other.live(ann, session.id)
+            if live is not None:
+                break
+        assert live is not None
+        shown = decode_json(live)
+        assert shown["parts"] == [{"type": "text", "text": "half a "}]
+        assert (await other.get(ann, session.id)).status == "running"
+        assert opened.running
+        go.set()
+        outcome = await running
+    assert outcome.answer == shown["entry"]
+    assert await other.live(ann, session.id) is None
+    assert (await other.get(ann, session.id)).status == "idle"
+    assert await other.leased(ann, session.id) is None
+
+
+@pytest.mark.parametrize("by", ["cancel", "the caller's end", "closing"])
+async def test_a_cancelled_turn_keeps_what_was_said_and_answers_its_tool_calls(
+    sessions: Sessions, other: Sessions, ann: Principal, by: str
+) -> None:
+    ended = []
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Message(parts=(Text(text="I look."), call(id="c1"), call(id="c2")))
+        yield ToolEnded(result=result("c1"))
+        yield Delta(text="And so")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    session = await sessions.create(ann)
+    watcher = Watcher()
+    async with sessions.opened(ann, session.id, Scripted(script)) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        if by == "cancel":
+            assert opened.cancel()
+            assert (await running).stop_reason == "cancelled"
+        elif by == "the caller's end":
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+    if by == "closing":
+        assert (await running).stop_reason == "cancelled"
+    assert ended == [True]
+    stored = await entries(other, ann, session.id)
+    assert [entry.role for entry in stored] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert stored[3].parts == (Text(text="And so"),)
+    assert stored[3].meta == {"partial": CANCELLED}
+    assert stored[4].parts == (result("c2", CANCELLED, is_error=True),)
+    assert (await other.get(ann, session.id)).status == "idle"
+    assert not opened.cancel()
+    await ask_once(other, ann, session.id, Scripted(), "And now?")
+
+
+async def test_a_failed_turn_keeps_what_was_said_and_says_so(sessions: Sessions, ann: Principal) -> None:
+    async def cut_off(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="It is")
+        raise ModelUnreachable("the connection broke off")
+
+    async def broken(turn: Turn) -> AsyncIterator[Event]:
+        yield Message(parts=(call(),))
+        raise KeyError(turn.session.id)
+
+    session = await sessions.create(ann)
+    engine = Scripted(cut_off, broken)
+    with pytest.raises(ModelUnreachable):
+        await ask_once(sessions, ann, session.id, engine)
+    half = (await entries(sessions, ann, session.id))[-1]
+    assert half.parts == (Text(text="It is"),)
+    assert half.meta == {"partial": INTERRUPTED, "error": "the connection broke off"}
+    assert (await sessions.get(ann, session.id)).status == "failed"
+    with pytest.raises(EngineError, match="KeyError"):
+        await ask_once(sessions, ann, session.id, engine)
+    assert (await entries(sessions, ann, session.id))[-1].parts == (result("c1", INTERRUPTED, is_error=True),)
+    await ask_once(sessions, ann, session.id, engine)
+    assert (await sessions.get(ann, session.id)).status == "idle"
+
+
+async def test_an_engine_without_a_model_refuses_before_anything_is_stored(
+    sessions: Sessions, ann: Principal
+) -> None:
+    class Bare(Scripted):
+        async def window(self, choices: Choices) -> int | None:
+            raise ModelMissing(f"no model: {choices.model}")
+
+    session = await sessions.create(ann)
+    with pytest.raises(ModelMissing):
+        await ask_once(sessions, ann, session.id, Bare())
+    assert await sessions.get(ann, session.id) == session
+
+
+async def test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    left = Draft(role="assistant", parts=(call(id="c1"), call(id="c2"), call(id="c3")))
+    await sessions.append(ann, session.id, [say("Go"), left, Draft(role="tool", parts=(result("c2"),))])
+    engine = Scripted()
+    await ask_once(sessions, ann, session.id, engine, "Still there?")
+    (turn,) = engine.turns
+    answers = {
+        part.id: part.is_error
+        for entry in turn.history
+        for part in entry.parts
+        if isinstance(part, ToolResult)
+    }
+    assert answers == {"c2": False, "c1": True, "c3": True}
+    assert [entry.role for entry in turn.history] == ["user", "assistant", "tool", "tool", "tool", "user"]
+    assert turn.history + (await entries(sessions, ann, session.id))[-1:] == await entries(
+        sessions, ann, session.id
+    )
+
+
+async def test_a_second_prompt_is_told_who_is_busy_or_waits(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    go = asyncio.Event()
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="first")
+        await go.wait()
+        yield Message(parts=(Text(text="first"),))
+
+    session = await sessions.create(ann)
+    watcher = Watcher()
+    engine = Scripted(script)
+    async with sessions.opened(ann, session.id, engine) as one, other.opened(ann, session.id, engine) as two:
+        running = await in_background(one, "One", emit=watcher)
+        await watcher.until(Said)
+        for opened in (one, two):
+            with pytest.raises(Busy, match="recollect:"):
+                await opened.prompt(prompt("No"))
+        waiting = await in_background(two, "Two", wait=True)
+        go.set()
+        await running
+        assert (await waiting).text == "Noted."
+    assert await told(sessions, ann, session.id) == ["One", "first", "Two", "Noted."]
+
+
+async def test_a_turn_that_lost_its_lease_writes_nothing_more(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:
+        yield Delta(text="late")
+        clock.advance(3_600_000)
+        await other.lease(ann, turn.session.id, "another")
+        yield Message(parts=(Text(text="late"),))
+
+    session = await sessions.create(ann)
+    with pytest.raises(LeaseLost):
+        await ask_once(sessions, ann, session.id, Scripted(script))
+    assert await told(sessions, ann, session.id) == ["Go"]
+    lease = await other.leased(ann, session.id)
+    assert lease is not None
+    assert lease.holder == "another"
+
+
+async def test_the_lease_of_a_dead_process_is_no_obstacle(sessions: Sessions, ann: Principal) -> None:
+    alive = new_holder()
+    fields = alive.split(":")
+    pid, _, born = fields[-2].partition("-")
+    dead = ":".join([*fields[:-2], f"{pid}-{int(born) + 1}", fields[-1]])
+    session = await sessions.create(ann)
+    await sessions.lease(ann, session.id, dead, ttl_ms=3_600_000)
+    assert await sessions.leased(ann, session.id) is None
+    await sessions.append(ann, session.id, say("Yes"))
+    await ask_once(sessions, ann, session.id, Scripted())
+    await sessions.lease(ann, session.id, alive, ttl_ms=3_600_000)
+    with pytest.raises(Busy):
+        await ask_once(sessions, ann, session.id, Scripted())
+
+
+async def test_a_prompt_with_an_idempotency_key_is_run_once(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    engine = Scripted(says("Once."))
+    first = await ask_once(sessions, ann, session.id, engine, idempotency_key="k")
+    again = await ask_once(other, ann, session.id, engine, idempotency_key="k")
+    assert first == again == Outcome(
+        stop_reason="end_turn", prompt=first.prompt, answer=first.answer, text="Once.", requests=1,
+        usage=Usage(),
+    )  # fmt: skip
+    assert len(engine.turns) == 1
+    with pytest.raises(IdempotencyConflict):
+        await ask_once(sessions, ann, session.id, engine, "Something else", idempotency_key="k")
+
+
+async def test_a_prompt_that_never_ended_is_not_run_twice(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    async def dies(turn: Turn) -> AsyncIterator[Event]:
+        clock.advance(3_600_000)
+        await sessions.lease(ann, turn.session.id, "whoever finds it dead", ttl_ms=1)
+        yield Message(parts=(Text(text="never"),))
+
+    session = await sessions.create(ann)
+    engine = Scripted(dies)
+    with pytest.raises(LeaseLost):
+        await ask_once(sessions, ann, session.id, engine, idempotency_key="k")
+    clock.advance(10)
+    with pytest.raises(Interrupted):
+        await ask_once(sessions, ann, session.id, engine, idempotency_key="k")
+    assert len(engine.turns) == 1
+    assert await sessions.leased(ann, session.id) is None
+    await ask_once(sessions, ann, session.id, engine, idempotency_key="k2")
+
+
+async def test_titles_come_from_the_prompt_then_from_the_engine_and_never_replace_a_person_s(
+    sessions: Sessions, ann: Principal
+) -> None:
+    watcher = Watcher()
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, Scripted(title="Mending the roof")) as opened:
+        await opened.prompt(prompt("how do I fix the roof of my house"), emit=watcher)
+        title = (await sessions.get(ann, session.id)).title
+        assert title in ("how do I fix the roof of my house", "Mending the roof")
+        await watcher.until(Titled)
+        await opened.prompt(prompt("and the floor"), emit=watcher)
+    found = await sessions.get(ann, session.id)
+    assert (found.title, found.title_by) == ("Mending the roof", "auto")
+    assert sum(isinstance(update, Titled) for update in watcher.seen) == 1
+
+    named = await sessions.create(ann, title="Mine")
+    async with sessions.opened(ann, named.id, Scripted(title="Not mine")) as opened:
+        await opened.prompt(prompt("hello"))
+    assert (await sessions.get(ann, named.id)).title == "Mine"
+    assert (await sessions.retitle(ann, named.id, "Not mine")).title == "Mine"
+
+
+async def test_a_context_that_nears_the_window_is_made_smaller_before_the_turn(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    full = says("x" * 200, usage=Usage(input=900, output=50))
+    engine = Scripted(full, says("Short."), window=1_000)
+    await ask_once(sessions, ann, session.id, engine, "The first question")
+    watcher = Watcher()
+    await ask_once(sessions, ann, session.id, engine, "The second question", emit=watcher)
+    assert [type(update) for update in watcher.seen] == [Stored, Compacted, Said, Stored]
+    summary, asked = engine.turns[1].history
+    assert summary.role == "system"
+    assert "The first question" in await joined(summary)
+    assert asked.parts == (Text(text="The second question"),)
+    conversation = await told(sessions, ann, session.id, view="conversation")
+    assert [text for text in conversation if text.startswith("The ")] == [
+        "The first question",
+        "The second question",
+    ]
+
+
+async def joined(entry: Entry) -> str:
+    return "\n".join(part.text for part in entry.parts if isinstance(part, Text))
+
+
+async def test_a_context_that_proves_too_long_is_made_smaller_once(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def too_long(turn: Turn) -> AsyncIterator[Event]:
+        raise ContextTooLong(f"{len(turn.history)} are too many")
+        yield
+
+    session, _ = await started(sessions, ann, "a", "b")
+    engine = Scripted(too_long)
+    outcome = await ask_once(sessions, ann, session.id, engine)
+    assert outcome.text == "Noted."
+    assert [len(turn.history) for turn in engine.turns] == [3, 2]
+    engine = Scripted(too_long, too_long)
+    with pytest.raises(ContextTooLong):
+        await ask_once(sessions, ann, session.id, engine)
+
+
+async def test_a_session_of_another_agent_goes_on_in_one_continuation(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
+    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    with pytest.raises(ReadOnly):
+        await ask_once(sessions, ann, "claude:1", Scripted())
+    fork = await sessions.continuation(ann, "claude:1")
+    assert fork.parent == "claude:1"
+    assert await sessions.continuation(ann, fork.id) == fork
+    await ask_once(sessions, ann, fork.id, Scripted(), "After")
+    again = await other.continuation(ann, "claude:1")
+    assert again.id == fork.id
+    assert await told(other, ann, again.id) == ["Before", "After", "Noted."]
+    await sessions.delete(ann, fork.id)
+    assert await told(sessions, ann, (await sessions.continuation(ann, "claude:1")).id) == ["Before"]
+
+
+async def test_tool_servers_and_roots_reach_the_engine_and_end_with_the_block(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann, cwd="/work/a", additional_directories=["/work/b"])
+    engine = Scripted()
+    async with sessions.opened(ann, session.id, engine, local=False):
+        assert engine.open_now == 1
+    (setup,) = engine.setups
+    assert (setup.session_id, setup.roots, setup.local) == (session.id, ("/work/a", "/work/b"), False)
+    assert engine.open_now == 0
+
+
+def test_live_text_is_a_value_that_anybody_can_read() -> None:
+    assert Live(entry="e").parts == ()
+    assert ToolCall(id="c", name="n").kind is None
