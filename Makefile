@@ -72,8 +72,8 @@ check: $(VENV)/.ready
 	$(VENV)/bin/lint-imports
 	$(NO_ADDRESS)
 
-bench: $(BENCH_VENV)/.ready
-	PYTHONPATH=src $(BENCH_PY) -m bench $(ARGS)
+bench: $(BENCH_VENV)/.ready $(VENV)/.ready
+	PYTHONPATH=src BENCH_RUNTIME=$(PY) $(BENCH_PY) -m bench $(ARGS)
 
 mutants: $(VENV)/.ready
 	$(PY) -m tests.mutants $(ARGS)

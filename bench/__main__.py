@@ -18,6 +18,7 @@ PART_NAMES = (
     "claude-files",
     "claude-forks",
     "claude-sync",
+    "turns",
 )
 PAGE = Path("docs/benchmarks.md")
 

@@ -37,6 +37,8 @@ class Sizes:
     fork_bytes: int
     fork_rounds: int
     sync_files: int
+    turn_chunks: int
+    turn_rounds: int
 
 
 FULL = Sizes(
@@ -67,6 +69,8 @@ FULL = Sizes(
     fork_bytes=20_000_000,
     fork_rounds=7,
     sync_files=500,
+    turn_chunks=10_000,
+    turn_rounds=7,
 )
 
 QUICK = Sizes(
@@ -97,4 +101,6 @@ QUICK = Sizes(
     fork_bytes=2_000_000,
     fork_rounds=2,
     sync_files=60,
+    turn_chunks=500,
+    turn_rounds=2,
 )

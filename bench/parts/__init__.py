@@ -16,6 +16,7 @@ from bench.parts import (
     listing,
     on_postgres,
     searching,
+    turning,
 )
 from bench.results import Part
 from bench.sizes import Sizes
@@ -30,4 +31,5 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "claude-files": claude_files.run,
     "claude-forks": claude_forks.run,
     "claude-sync": claude_sync.run,
+    "turns": turning.run,
 }

@@ -52,8 +52,8 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
         method=(
             f"{len(files):,} transcripts, {size / 1e6:.0f} MB, a tenth of it conversation. Bare: every line parsed by msgspec"
             " without types, then the text of all entries put into a bare FTS5 table in one transaction. Ours: the first sync"
-            " into an empty store, every session durable, its exact bytes kept beside it (compressed and hashed, which is a quarter"
-            " of the cost and has no counterpart in the bare run), until the search index is up to date. CPU of all"
+            " into an empty store, every session durable, its exact bytes kept beside it (compressed, which is a fifth of the"
+            " cost and has no counterpart in the bare run), until the search index is up to date. CPU of all"
             f" threads, the median of {ROUNDS} turns."
         ),
         bars=[
