@@ -20,7 +20,7 @@ from recollect.model import LOCAL, Text
 from recollect.service import Sessions
 from recollect.updates import Said, Update
 
-MODELS = {"Anthropic Messages": "anthropic:claude-sonnet-4-5", "OpenAI chat": "openai-chat:gpt-5"}
+MODELS = {"Anthropic Messages": "anthropic:claude-sonnet-5", "OpenAI chat": "openai-chat:gpt-5"}
 
 
 def main(chunks: int, rounds: int, folder: Path) -> None:

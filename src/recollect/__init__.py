@@ -3,6 +3,8 @@
     import recollect
     async with recollect.open("sqlite:///sessions.db") as sessions:
         session = await sessions.create(recollect.LOCAL, cwd="/home/me/project")
+    async with recollect.create_session(model="claude-sonnet-4-6") as session:
+        print((await session.prompt("What is this project about?")).result)
 
 The public names are imported at their first use, so that `import recollect` costs almost nothing.
 """
@@ -35,6 +37,24 @@ if TYPE_CHECKING:
     from recollect.model import ToolCall as ToolCall
     from recollect.model import ToolResult as ToolResult
     from recollect.model import Usage as Usage
+    from recollect.sdk.asking import ToolPermissionContext as ToolPermissionContext
+    from recollect.sdk.functions import create_session as create_session
+    from recollect.sdk.functions import prompt as prompt
+    from recollect.sdk.functions import query as query
+    from recollect.sdk.functions import resume_session as resume_session
+    from recollect.sdk.functions import unstable_v2_create_session as unstable_v2_create_session
+    from recollect.sdk.functions import unstable_v2_prompt as unstable_v2_prompt
+    from recollect.sdk.functions import unstable_v2_resume_session as unstable_v2_resume_session
+    from recollect.sdk.handle import SDKSession as SDKSession
+    from recollect.sdk.messages import SDKAssistantMessage as SDKAssistantMessage
+    from recollect.sdk.messages import SDKCompactBoundaryMessage as SDKCompactBoundaryMessage
+    from recollect.sdk.messages import SDKMessage as SDKMessage
+    from recollect.sdk.messages import SDKNoticeMessage as SDKNoticeMessage
+    from recollect.sdk.messages import SDKPartialAssistantMessage as SDKPartialAssistantMessage
+    from recollect.sdk.messages import SDKResultMessage as SDKResultMessage
+    from recollect.sdk.messages import SDKSystemMessage as SDKSystemMessage
+    from recollect.sdk.messages import SDKUserMessage as SDKUserMessage
+    from recollect.sdk.options import SDKSessionOptions as SDKSessionOptions
     from recollect.service import Policy as Policy
     from recollect.service import Sessions as Sessions
     from recollect.wiring import open as open
@@ -47,6 +67,17 @@ _HOMES = {
         "LOCAL", "Change", "Checkpoint", "Draft", "Entry", "Fact", "Filter", "HistoryPage", "Hit", "Identity", "Image",
         "Lease", "Page", "Plan", "Principal", "Session", "Text", "Thought", "ToolCall", "ToolResult", "Usage",
     ),
+    "recollect.sdk.asking": ("ToolPermissionContext",),
+    "recollect.sdk.functions": (
+        "create_session", "prompt", "query", "resume_session",
+        "unstable_v2_create_session", "unstable_v2_prompt", "unstable_v2_resume_session",
+    ),
+    "recollect.sdk.handle": ("SDKSession",),
+    "recollect.sdk.messages": (
+        "SDKAssistantMessage", "SDKCompactBoundaryMessage", "SDKMessage", "SDKNoticeMessage",
+        "SDKPartialAssistantMessage", "SDKResultMessage", "SDKSystemMessage", "SDKUserMessage",
+    ),
+    "recollect.sdk.options": ("SDKSessionOptions",),
     "recollect.service": ("Policy", "Sessions"),
     "recollect.wiring": ("open",),
 }  # fmt: skip

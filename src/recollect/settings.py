@@ -11,6 +11,10 @@ import msgspec
 STORE = "RECOLLECT_STORE"
 DATA_DIR = "RECOLLECT_DATA_DIR"
 MODEL = "RECOLLECT_MODEL"
+MODELS = "RECOLLECT_MODELS"
+LIST_IMPORTED = "RECOLLECT_LIST_IMPORTED"
+
+_NO = ("0", "false", "no", "off")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +23,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     given_store: str | None = None
     folder: str | None = None
     model: str | None = None
+    models: tuple[str, ...] = ()
+    lists_imported: bool = True
 
     @property
     def data_dir(self) -> Path:
@@ -39,6 +45,8 @@ def read_settings(
         given_store=store or environ.get(STORE),
         folder=environ.get(DATA_DIR),
         model=model or environ.get(MODEL) or None,
+        models=tuple(environ.get(MODELS, "").replace(",", " ").split()),
+        lists_imported=environ.get(LIST_IMPORTED, "").strip().lower() not in _NO,
     )
 
 

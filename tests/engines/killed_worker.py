@@ -16,7 +16,7 @@ from recollect.engines.model import ModelEngine
 from recollect.model import LOCAL, Text
 from recollect.updates import Said, Stored, Update
 
-MODEL = "anthropic:claude-sonnet-4-5"
+MODEL = "anthropic:claude-sonnet-5"
 
 
 def tell(update: Update) -> None:

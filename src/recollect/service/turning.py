@@ -71,11 +71,14 @@ class RunningTurn:
         self._questions, self._writing = asyncio.Lock(), asyncio.Lock()
         self._over, self._dirty = asyncio.Event(), asyncio.Event()
         self._engine: asyncio.Task[None] | None = None
+        self._cancelled = False
         self._lost = False
 
     async def run(self) -> Outcome:
         """The whole turn."""
         self._engine = asyncio.create_task(self._answered(), name="turn")
+        if self._cancelled:
+            self._engine.cancel()
         beside = [asyncio.create_task(self._hold_lease()), asyncio.create_task(self._show())]
         try:
             await asyncio.wait([self._engine])
@@ -88,7 +91,8 @@ class RunningTurn:
         return await self._finish(self._failure())
 
     def cancel(self) -> None:
-        """End the turn where it is; what was said is kept."""
+        """End the turn where it is, if only at its very beginning; what was said is kept."""
+        self._cancelled = True
         if self._engine is not None:
             self._engine.cancel()
 

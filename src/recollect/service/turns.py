@@ -139,10 +139,10 @@ class OpenSession:
         begun = await self._begin(parts, wait, idempotency_key)
         if isinstance(begun, Outcome):
             return begun
-        for entry in begun.added:
-            emit(Stored(entry=entry))
         turn = RunningTurn(self._desk, begun, self._conversation, choices, window, ask, emit, idempotency_key)
         self._turns.add(turn)
+        for entry in begun.added:
+            emit(Stored(entry=entry))
         running = self._beside(turn.run())
         running.add_done_callback(lambda _: self._turns.discard(turn))
         try:

@@ -1,0 +1,44 @@
+"""A name becomes a model that can be asked. Importing this takes seconds: only a running turn does, in a thread."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+
+from recollect.errors import ModelMissing
+
+_VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_PACKAGE = re.compile(r"install the `([^`]+)` package")
+_SUGGESTION = re.compile(r"Did you mean '([^']+)'")
+
+
+def connect(name: str) -> Model:
+    """The model of this full name, with keys and addresses from its provider's usual variables.
+
+    Raises `ModelMissing` with the variable to set, the package to install, or the name that might be meant.
+    """
+    try:
+        return infer_model(name)
+    except ImportError as error:
+        raise ModelMissing(_missing_package(name, str(error))) from error
+    except UserError as error:
+        raise ModelMissing(_missing_setting(name, error.message)) from error
+    except Exception as error:  # each provider's own library has its own ways to say that it is not set up
+        raise ModelMissing(f"the model {name!r} cannot be used: {error}") from error
+
+
+def _missing_package(name: str, message: str) -> str:
+    package = _PACKAGE.search(message)
+    return f"the model {name!r} needs the package {package[1] if package else message}: install it"
+
+
+def _missing_setting(name: str, message: str) -> str:
+    if variables := list(dict.fromkeys(_VARIABLE.findall(message))):
+        return f"the model {name!r} needs a setting: set the environment variable {' or '.join(variables)}"
+    if message.startswith("Unknown model"):
+        meant = _SUGGESTION.search(message)
+        hint = f"did you mean {meant[1]}?" if meant else "write it as provider:name"
+        return f"there is no model {name!r}: {hint}"
+    return f"the model {name!r} cannot be used: {message}"

@@ -1,0 +1,129 @@
+"""Turns by a model, with tools of this machine and of MCP servers.
+
+What talks to models takes seconds to import. It is imported when the first turn runs, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from recollect.engine import Choices, Conversation, Event, Setup, Turn
+from recollect.engines.instructions import system_prompt
+from recollect.engines.naming import full_name
+from recollect.engines.titling import title_in, title_request
+from recollect.errors import EngineError, ModelMissing
+from recollect.model import Entry
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from recollect.engines.mcp import McpServers
+    from recollect.engines.toolbox import Tool
+
+Pause = Callable[[float], Awaitable[None]]
+
+
+class ModelEngine:
+    """Answers with the model that a turn chooses, else with `default_model`; keys and addresses come from the
+    environment. `pause` waits between two tries of a request."""
+
+    def __init__(self, default_model: str | None = None, *, pause: Pause = asyncio.sleep) -> None:
+        self._default = default_model
+        self._pause = pause
+
+    @asynccontextmanager
+    async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+        """A conversation; its MCP servers start meanwhile, and end with the block."""
+        async with AsyncExitStack() as stack:
+            servers = await stack.enter_async_context(_servers(setup)) if setup.mcp_servers else None
+            yield _Talk(self._default, self._pause, setup, servers, stack)
+
+
+class _Talk:
+    def __init__(
+        self,
+        default: str | None,
+        pause: Pause,
+        setup: Setup,
+        servers: McpServers | None,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._default, self._pause, self._setup, self._servers = default, pause, setup, servers
+        self._stack = stack
+        self._models: dict[str, Model] = {}
+
+    async def run(self, turn: Turn) -> AsyncIterator[Event]:
+        name = self._name(turn.choices)
+        model, tools = await self._model(name), await self._tools()
+        from recollect.engines.choosing import for_turn
+        from recollect.engines.loop import answered
+        from recollect.engines.pricing import window_of
+
+        told = system_prompt(turn.choices, self._setup.roots)
+        asking = for_turn(model, turn.choices, told, tools.values(), self._pause)
+        async with aclosing(answered(turn, asking, tools, window_of(name))) as events:
+            async for event in events:
+                yield event
+
+    async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:
+        if (request := title_request(history)) is None:
+            return None
+        try:
+            model = await self._model(self._name(choices))
+            from recollect.engines.choosing import for_title
+            from recollect.engines.requesting import asked_once
+
+            return title_in(await asked_once(for_title(model, choices), request))
+        except EngineError:
+            return None  # the title from the prompt stays
+
+    async def window(self, choices: Choices) -> int | None:
+        name = self._name(choices)
+        await self._model(name)  # what cannot be connected to will answer nothing
+        from recollect.engines.pricing import window_of
+
+        return await asyncio.to_thread(window_of, name)
+
+    def _name(self, choices: Choices) -> str:
+        return full_name(choices.model or self._default, os.environ)
+
+    async def _model(self, name: str) -> Model:
+        """The model of this name; its connections are closed with the conversation."""
+        if name not in self._models:
+            model = await asyncio.to_thread(_connected, name)
+            self._models[name] = await self._stack.enter_async_context(model)
+        return self._models[name]
+
+    async def _tools(self) -> dict[str, Tool]:
+        """All tools by their names; one of a server cannot take the place of our own.
+
+        Whoever is not on this machine names its folders freely, so nothing of its files is offered to them.
+        """
+        from recollect.engines.tools import local_tools
+
+        theirs = await self._servers.tools() if self._servers is not None else ()
+        roots = self._setup.roots if self._setup.local else ()
+        return {tool.name: tool for tool in (*theirs, *local_tools(roots, self._setup.host))}
+
+
+def _servers(setup: Setup) -> McpServers:
+    from recollect.engines.mcp import McpServers
+
+    cwd = setup.roots[0] if setup.roots else None
+    return McpServers(setup.mcp_servers, cwd=cwd, local=setup.local, report=setup.report)
+
+
+def _connected(name: str) -> Model:
+    """The heavy part, for a thread: whatever a turn needs is imported when this returns."""
+    try:
+        import genai_prices  # noqa: F401 - so that nothing is left to import
+
+        from recollect.engines import choosing, loop  # noqa: F401
+        from recollect.engines.connecting import connect
+    except ImportError as error:
+        raise ModelMissing("running a model needs more packages: install recollect[models]") from error
+    return connect(name)

@@ -1,0 +1,88 @@
+"""What a model is shown of a part: text, or a file that it can look at. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
+
+from pydantic_ai.messages import BinaryContent
+
+from recollect.model import Audio, Image, Part, Resource, ResourceLink, Text, encode
+
+Shown = str | BinaryContent
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+DOCUMENTS = IMAGES | {"application/pdf"}
+SOUNDS = DOCUMENTS | {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"}
+FILES = {"anthropic": DOCUMENTS, "openai": DOCUMENTS, "google": SOUNDS, "google-cloud": SOUNDS}
+"""What each provider can look at; any other provider is shown images."""
+
+
+def shown(parts: Iterable[Part], provider: str) -> list[Shown]:
+    """What these parts show, in order, text that stands together as one; parts that show nothing are left out."""
+    found: list[Shown] = []
+    for item in (item for part in parts for item in _shown(part, provider)):
+        if isinstance(item, str) and found and isinstance(before := found[-1], str):
+            found[-1] = f"{before}\n\n{item}"
+        else:
+            found.append(item)
+    return found
+
+
+def clean(text: str) -> str:
+    """The text as it can be sent: real transcripts hold lone surrogates, which no wire carries."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def cleaned(value: Any) -> Any:
+    """A JSON value with all its text clean."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(str(name)): cleaned(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [cleaned(inner) for inner in value]
+    return value
+
+
+def _shown(part: Part, provider: str) -> Iterator[Shown]:
+    match part:
+        case Text(text=text) if text.strip():
+            yield clean(text)
+        case Image(data=str(data), mime_type=kind) | Audio(data=data, mime_type=kind):
+            yield _file(data, kind, provider)
+        case Image(uri=str(uri)):
+            yield clean(f"[image: {uri}]")
+        case Resource(text=str(text), uri=uri):
+            yield clean(f'<resource uri="{escape(uri)}">\n{text}\n</resource>')
+        case Resource(blob=str(blob), mime_type=str(kind)):
+            yield _file(blob, kind, provider)
+        case Resource(uri=uri):
+            yield clean(f"[resource: {uri}]")
+        case ResourceLink():
+            yield clean(_link(part))
+
+
+def _file(data: str, kind: str, provider: str) -> Shown:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return clean(f"[{kind}: cannot be read]")
+    if content and kind in FILES.get(provider, IMAGES):
+        return BinaryContent(data=content, media_type=kind)
+    return clean(f"[{kind}, {len(content)} bytes: cannot be shown to this model]")
+
+
+def _link(link: ResourceLink) -> str:
+    name = link.title or link.name
+    told = f"[resource: {name} <{link.uri}>]" if name else f"[resource: {link.uri}]"
+    return f"{told}\n{link.description}" if link.description else told
+
+
+def structured(output: object) -> str:
+    """Structured output of a tool, as text."""
+    return encode(output).decode("utf-8", "replace")

@@ -1,0 +1,113 @@
+"""How a session begins: made anew, or found by an id of ours or of Claude Code's."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.claude.places import config_home, is_session_id
+from recollect.errors import SessionNotFound
+from recollect.model import LOCAL, Session
+from recollect.sdk.options import Options
+from recollect.service import Sessions
+from recollect.settings import read_settings
+from recollect.sources import claude, claude_files
+from recollect.sources.claude_files import Found
+from recollect.sources.ledger import Ledger, Seen
+from recollect.sources.syncing import SOURCE, Sync
+
+
+class Begun(NamedTuple):
+    """The session to talk in, and the session of another agent that it goes on from, if it does."""
+
+    session: Session
+    resumed_from: str | None = None
+
+
+async def created(sessions: Sessions, session_id: str, options: Options) -> Begun:
+    """A new session with this id."""
+    session = await sessions.create(
+        LOCAL,
+        session_id=session_id,
+        cwd=options.cwd,
+        title=options.title,
+        additional_directories=options.additional_directories,
+    )
+    return Begun(session)
+
+
+async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
+    """The session of this id, or the one that goes on from it. Raises `SessionNotFound`.
+
+    What Claude Code has written of a session since it was last read, or at all, is read first.
+    """
+    known = await _known(sessions, given)
+    if known is None or known.source == SOURCE:
+        failures = await _take_in(sessions, given.removeprefix(claude.session_id("")), options)
+        known = await _known(sessions, given)
+        if known is None:
+            missing = SessionNotFound(given)
+            for failure in failures:
+                missing.add_note(f"not read: {failure}")
+            raise missing
+    session = await sessions.continuation(LOCAL, known.id)
+    if options.title is not None:
+        session = await sessions.rename(LOCAL, session.id, options.title)
+    if options.cwd is not None:
+        session = await sessions.move(LOCAL, session.id, options.cwd)
+    return Begun(session, None if session.id == known.id else known.id)
+
+
+async def _known(sessions: Sessions, given: str) -> Session | None:
+    for name in (given, claude.session_id(given)):
+        with suppress(SessionNotFound):
+            return await sessions.get(LOCAL, name)
+    return None
+
+
+async def _take_in(sessions: Sessions, uuid: str, options: Options) -> tuple[str, ...]:
+    """Read what is new in the transcript of a session, if there is one; what could not be read is told."""
+    file = await asyncio.to_thread(_transcript, uuid)
+    if file is None:
+        return ()
+    with _ledger_folder(options) as folder:
+        ledger = _OneFile(folder / f"sources-{sessions.store_id}.db", file)
+        try:
+            return (await Sync(sessions, LOCAL, ledger).run([file])).failed
+        finally:
+            ledger.close()
+
+
+def _transcript(uuid: str) -> Found | None:
+    """The transcript of a session; of several the one changed last."""
+    if not is_session_id(uuid):
+        return None
+    found = (file for file in claude_files.find(config_home()) if file.session == uuid and file.agent is None)
+    return max(found, key=lambda file: file.mtime_ns, default=None)
+
+
+@contextmanager
+def _ledger_folder(options: Options) -> Iterator[Path]:
+    """Where syncs keep their ledger; that of a store in memory goes with it."""
+    settings = read_settings(store=options.store)
+    if not settings.store.startswith("memory:"):
+        yield settings.data_dir
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+class _OneFile(Ledger):
+    """The ledger as far as it is about one file: of the others nothing is said, so that none of them counts as gone."""
+
+    def __init__(self, path: Path, file: Found) -> None:
+        super().__init__(path)
+        self._file = str(file.path)
+
+    def seen(self) -> dict[str, Seen]:
+        """The file, if it was read."""
+        return {path: seen for path, seen in super().seen().items() if path == self._file}

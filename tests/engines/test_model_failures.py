@@ -1,0 +1,146 @@
+"""What a provider's failures become, over both wires."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from recollect.engine import Delta, Message, Notice
+from recollect.errors import (
+    ContextTooLong,
+    EngineError,
+    ModelBusy,
+    ModelMissing,
+    ModelRefused,
+    ModelUnreachable,
+)
+from tests.engines.provider import CUT, KEY, Failure, Provider, overloaded, too_long, too_many
+from tests.engines.talking import ANTHROPIC, Talk, both_wires, only, stop_reason
+
+SECRET = "sk-very-secret-key"  # noqa: S105 - a key that no provider knows
+
+
+@both_wires
+async def test_a_provider_that_wants_fewer_requests_gets_its_pause(provider: Provider, name: str) -> None:
+    provider.script([too_many(retry_after="7")], [too_many(retry_after="2")])
+    talk = Talk(name)
+    events = await talk.prompt("Go")
+    assert talk.pauses == [7.0, 2.0]
+    model = name.partition(":")[2]
+    assert [notice.text for notice in only(Notice, events)] == [
+        f"{model}: 429 too many requests; trying again in 7.0 s",
+        f"{model}: 429 too many requests; trying again in 2.0 s",
+    ]
+    assert stop_reason(events) == "end_turn"
+    assert provider.requests[0] == provider.requests[2]
+
+
+@both_wires
+@pytest.mark.parametrize("failure", [overloaded(), Failure(500), Failure(503), too_many()])
+async def test_a_failure_that_may_pass_is_tried_four_times(
+    provider: Provider, name: str, failure: Failure
+) -> None:
+    provider.otherwise = [failure]
+    talk = Talk(name)
+    with pytest.raises(ModelUnreachable if failure.status == 500 else ModelBusy):
+        await talk.prompt("Go")
+    assert len(provider.requests) == 4
+    assert [0.5 * 2**n <= pause <= 2**n for n, pause in enumerate(talk.pauses)] == [True] * 3
+
+
+async def test_a_pause_longer_than_anyone_waits_is_told_at_once(provider: Provider) -> None:
+    provider.script([too_many(retry_after="3600")])
+    talk = Talk(ANTHROPIC)
+    with pytest.raises(ModelBusy):
+        await talk.prompt("Go")
+    assert talk.pauses == []
+
+
+@both_wires
+async def test_a_refused_key_is_told_plainly_and_never_shown(
+    provider: Provider, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.script([Failure(401, f"Incorrect API key provided: {KEY}", "authentication_error")])
+    for key in (KEY, SECRET):
+        monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with pytest.raises(ModelRefused, match="does not accept the key") as caught:
+            await Talk(name).prompt("Go")
+        assert key not in str(caught.value)
+    assert len(provider.requests) == 2, "a refused key is not tried again"
+
+
+@both_wires
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (too_long(), ContextTooLong),
+        (Failure(400, "This model's maximum context length is 8192 tokens."), ContextTooLong),
+        (Failure(413, "Request exceeds the maximum size", "request_too_large"), ContextTooLong),
+        (Failure(400, "messages[2].tool_calls[0].id: string too long"), EngineError),
+        (Failure(403, "not allowed", "permission_error"), ModelRefused),
+        (Failure(404, "model: no-such-model", "not_found_error"), ModelMissing),
+        (Failure(400, "tools.0.name: bad", "invalid_request_error"), EngineError),
+    ],
+)
+async def test_each_refusal_has_its_error(
+    provider: Provider, name: str, failure: Failure, error: type[EngineError]
+) -> None:
+    provider.script([failure])
+    with pytest.raises(EngineError) as caught:
+        await Talk(name).prompt("Go")
+    assert type(caught.value) is error
+    assert len(provider.requests) == 1
+
+
+async def test_what_the_provider_says_about_a_bad_request_is_passed_on(provider: Provider) -> None:
+    provider.script([Failure(400, "tools.0.name: bad", "invalid_request_error")])
+    with pytest.raises(EngineError, match=r"rejects the request: tools\.0\.name: bad"):
+        await Talk(ANTHROPIC).prompt("Go")
+
+
+@both_wires
+async def test_a_stream_that_is_cut_off_keeps_what_was_said_and_is_not_begun_again(
+    provider: Provider, name: str
+) -> None:
+    provider.script(["Half an ", "ans", CUT])
+    talk = Talk(name)
+    with pytest.raises(ModelUnreachable):
+        await talk.prompt("Go")
+    assert "".join(delta.text for delta in only(Delta, talk.events)) == "Half an ans"
+    assert only(Message, talk.events) == []
+    assert len(provider.requests) == 1
+
+
+@both_wires
+async def test_a_failure_in_the_middle_of_an_answer_ends_the_turn(provider: Provider, name: str) -> None:
+    provider.script(["Half an ans", overloaded()])
+    with pytest.raises(ModelBusy):
+        await Talk(name).prompt("Go")
+    assert len(provider.requests) == 1
+
+
+@both_wires
+async def test_a_connection_that_breaks_before_the_first_word_is_tried_again(
+    provider: Provider, name: str
+) -> None:
+    provider.script([CUT])
+    talk = Talk(name)
+    assert stop_reason(await talk.prompt("Go")) == "end_turn"
+    assert len(talk.pauses) == 1
+
+
+@both_wires
+async def test_a_provider_that_is_not_there_is_unreachable(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for variable in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{variable}_API_KEY", SECRET)
+        monkeypatch.setenv(f"{variable}_BASE_URL", f"http://127.0.0.1:{port}")
+    talk = Talk(name)
+    with pytest.raises(ModelUnreachable):
+        await talk.prompt("Go")
+    assert len(talk.pauses) == 3
