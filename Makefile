@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+INTEROP := .interop
 PY := $(VENV)/bin/python
 BENCH_PY := $(BENCH_VENV)/bin/python
 
@@ -30,7 +31,7 @@ help:
 	@echo "make install   everything into $(VENV)"
 	@echo "make run       set up and list the sessions of the default store"
 	@echo "make test      set up and run every test, PostgreSQL included"
-	@echo "make interop   have the real Claude Code go on from what was written, on the loopback interface"
+	@echo "make interop   real clients: Claude Code, the ACP SDK of TypeScript and acpx (needs npm), on the loopback interface"
 	@echo "make check     ruff, mypy, import-linter, requirement files"
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
@@ -61,9 +62,10 @@ run: $(VENV)/.runtime
 test: $(VENV)/.ready
 	$(PY) -m pytest $(ARGS)
 
-# Not a part of `make test`: a program of another maker, and half a minute.
+# Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
 interop: $(VENV)/.ready
-	$(PY) -m pytest tests/interop/claude_cli.py $(ARGS)
+	$(PY) -m pytest tests/interop/claude_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py $(ARGS)
+	$(PY) -m pytest -p tests.interop.schema_plugin tests/acp $(ARGS)
 
 check: $(VENV)/.ready
 	$(VENV)/bin/ruff check .
@@ -86,5 +88,5 @@ lock: $(VENV)/.ready
 	$(NO_ADDRESS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

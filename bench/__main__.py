@@ -19,6 +19,7 @@ PART_NAMES = (
     "claude-forks",
     "claude-sync",
     "turns",
+    "acp",
 )
 PAGE = Path("docs/benchmarks.md")
 

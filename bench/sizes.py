@@ -39,6 +39,11 @@ class Sizes:
     sync_files: int
     turn_chunks: int
     turn_rounds: int
+    replay_messages: int
+    replay_few: int
+    replay_sdk_messages: int
+    replay_rounds: int
+    replay_starts: int
 
 
 FULL = Sizes(
@@ -71,6 +76,11 @@ FULL = Sizes(
     sync_files=500,
     turn_chunks=10_000,
     turn_rounds=7,
+    replay_messages=100_000,
+    replay_few=1_000,
+    replay_sdk_messages=20_000,
+    replay_rounds=5,
+    replay_starts=15,
 )
 
 QUICK = Sizes(
@@ -103,4 +113,9 @@ QUICK = Sizes(
     sync_files=60,
     turn_chunks=500,
     turn_rounds=2,
+    replay_messages=5_000,
+    replay_few=100,
+    replay_sdk_messages=1_000,
+    replay_rounds=2,
+    replay_starts=3,
 )

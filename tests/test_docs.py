@@ -13,6 +13,7 @@ import pytest
 from recollect import errors, settings
 from recollect.cli import COMMANDS, app
 from recollect.cli.exits import OWN_CODES, exit_code
+from recollect.scopes import MEANINGS
 
 DOCS = Path(__file__).parent.parent / "docs"
 SHARED_OPTIONS = ("--json", "--store")
@@ -24,8 +25,17 @@ def command(name: str) -> click.Command:
     return found
 
 
+def parts(name: str) -> dict[str, click.Command]:
+    """A command by its name, or those of which it is made."""
+    made = command(name)
+    if isinstance(made, click.Group):
+        return {f"{name} {part}": found for part, found in made.commands.items()}
+    return {name: made}
+
+
 def options(name: str) -> list[click.Option]:
-    return [each for each in command(name).params if isinstance(each, click.Option)]
+    params = [each for part in parts(name).values() for each in part.params]
+    return [each for each in params if isinstance(each, click.Option)]
 
 
 def sections() -> dict[str, str]:
@@ -71,20 +81,26 @@ def test_a_section_names_no_option_that_the_command_lacks(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example_and_a_documented_one(name: str) -> None:
-    made = command(name)
-    assert inspect.cleandoc(made.help or "")
-    assert f"recollect {name}" in (made.epilog or "").partition("Examples:")[2]
     assert COMMANDS[name].help.endswith(".")
-    assert re.search(rf"^\$ .*recollect {name}\b", sections()[name], flags=re.MULTILINE)
+    for part, made in {**parts(name), name: command(name)}.items():
+        assert inspect.cleandoc(made.help or "")
+        assert f"recollect {part}" in (made.epilog or "").partition("Examples:")[2]
+        assert re.search(rf"^\$ .*recollect {part}\b", sections()[name], flags=re.MULTILINE)
     for option in options(name):
         assert option.help, (name, option.opts)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_speaks_json_and_takes_a_store(name: str) -> None:
-    known = {spelling for option in options(name) for spelling in option.opts}
-    assert "--json" in known
-    assert "--store" in known or name == "completion"
+    for part in parts(name).values():
+        known = {spelling for option in part.params for spelling in option.opts}
+        assert "--json" in known
+        assert "--store" in known or name == "completion"
+
+
+def test_every_scope_is_documented_with_what_it_is_for() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (DOCS / "access.md").read_text(), flags=re.MULTILINE)
+    assert dict(rows) == MEANINGS
 
 
 def test_every_setting_is_documented() -> None:

@@ -15,6 +15,7 @@ from bench.parts import (
     importing,
     listing,
     on_postgres,
+    replaying,
     searching,
     turning,
 )
@@ -32,4 +33,5 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "claude-forks": claude_forks.run,
     "claude-sync": claude_sync.run,
     "turns": turning.run,
+    "acp": replaying.run,
 }

@@ -13,6 +13,11 @@ def now_ms() -> int:
 
 def uuid7() -> str:
     """A new id: 48 bits of milliseconds, then 74 random ones."""
-    time_part, noise = f"{now_ms():012x}", os.urandom(10).hex()
+    return uuid7_of(now_ms(), os.urandom(10))
+
+
+def uuid7_of(ms: int, chance: bytes) -> str:
+    """The id of this moment with these bits, of which at least ten bytes are needed."""
+    time_part, noise = f"{ms & 0xFFFFFFFFFFFF:012x}", chance[:10].hex()
     variant = "89ab"[int(noise[4], 16) & 3]
     return f"{time_part[:8]}-{time_part[8:]}-7{noise[1:4]}-{variant}{noise[5:8]}-{noise[8:]}"

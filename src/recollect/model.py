@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,25 @@ class Principal(Value, frozen=True):
 
 LOCAL = Principal(owner="local")
 """The owner of everything on one person's machine; all doors there share it."""
+
+
+class Token(Value, frozen=True):
+    """A right to call on behalf of an owner, for whoever holds its secret, which only the holder knows."""
+
+    id: str
+    owner: str
+    scopes: tuple[str, ...]
+    created_at: int
+    role: str = "owner"
+    label: str = ""
+    revoked_at: int | None = None
+
+
+class Account(NamedTuple):
+    """A person as one channel knows them. The same id on two channels may be two people."""
+
+    channel: str
+    id: str
 
 
 # Parts of an entry
@@ -248,6 +267,25 @@ class Compaction(Value, frozen=True):
     tokens_after: int | None
 
 
+class Shrunk(Value, frozen=True):
+    """What came of making a session smaller; if nothing was changed, `reason` says why.
+
+    `estimated` says that not all tokens were counted by a provider. `facts_extracted` counts what was added to the
+    memory, `checkpoint` holds what the context was before, `summary` is the entry that stands for it.
+    """
+
+    compacted: bool
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    estimated: bool
+    reason: str | None = None
+    facts_extracted: int = 0
+    checkpoint: str | None = None
+    summary: str | None = None
+
+
 class Checkpoint(Value, frozen=True):
     """A span list that the session had once; it can be restored or branched from."""
 
@@ -303,7 +341,11 @@ class Live(Value, frozen=True):
 
 
 class Fact(Value, frozen=True):
-    """Something worth remembering, drawn from entries of a session."""
+    """Something worth remembering, drawn from entries of a session.
+
+    It is known to the agent, about the person (`identity_id`) and the folder of that session. `subject` names what it
+    is about, if only one thing can be true of that; `invalidated_by` is the newer fact that took its place.
+    """
 
     id: str
     at: int
@@ -311,6 +353,12 @@ class Fact(Value, frozen=True):
     kind: str = "fact"
     session: str | None = None
     entries: tuple[str, ...] = ()
+    agent_id: str | None = None
+    identity_id: str | None = None
+    cwd: str | None = None
+    confidence: float | None = None
+    subject: str | None = None
+    invalidated_by: str | None = None
 
 
 # Bytes

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from recollect.model import Change, Checkpoint, Entry, Fact, Filter, Json, Lease, Session
+from recollect.model import Account, Change, Checkpoint, Entry, Fact, Filter, Json, Lease, Session, Token
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.words import Term
 
@@ -214,6 +214,24 @@ class Reader(Protocol):
     async def stats(self, owner: str) -> Json:
         """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
 
+    async def token(self, digest: bytes) -> Token | None:
+        """The token whose secret has this digest, be it revoked or not."""
+
+    async def tokens(self, owner: str | None) -> list[Token]:
+        """The tokens of an owner or of all, revoked ones too, in the order of `created_at`, then `id`."""
+
+    async def access(self) -> int:
+        """How many tokens of the store have been revoked: while it stays the same, none was."""
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        """The account that this one of the owner's peers is linked to.
+
+        In a write transaction nobody else changes the owner's links until the end.
+        """
+
+    async def linked_to(self, owner: str, account: Account) -> list[Account]:
+        """The accounts that are linked to this one, in order."""
+
 
 class Writer(Reader, Protocol):
     """A write transaction: all of it, or nothing, is there after `Store.write` returns."""
@@ -277,11 +295,26 @@ class Writer(Reader, Protocol):
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
         """Drop the session's facts that were drawn from this entry alone."""
 
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        """Drop the owner's facts of these ids."""
+
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
         """Keep or replace a raw copy beside a session."""
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         """Drop the raw copies kept beside a session."""
+
+    async def put_token(self, token: Token, digest: bytes) -> None:
+        """Add a token. Of its secret only the digest is ever kept."""
+
+    async def revoke_token(self, token_id: str, at: int) -> bool:
+        """Note when a token was revoked, and raise `access`; False if there is none that was not revoked yet."""
+
+    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
+        """Link an account of the owner's peers to another, in place of the one it was linked to."""
+
+    async def drop_link(self, owner: str, account: Account) -> bool:
+        """Take a link away; False if there is none."""
 
 
 class Store(Protocol):

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from recollect.engine import Engine
 from recollect.ids import now_ms, uuid7
 from recollect.service import Sessions
+from recollect.service.ephemeral import Ephemeral
 from recollect.settings import read_settings
 from recollect.stores import connector
+
+MEMORY = "memory:"
 
 
 @asynccontextmanager
 async def open(
-    url: str | None = None, *, now: Callable[[], int] | None = None, new_id: Callable[[], str] = uuid7
+    url: str | None = None,
+    *,
+    now: Callable[[], int] | None = None,
+    new_id: Callable[[], str] = uuid7,
+    ephemeral: bool = False,
 ) -> AsyncIterator[Sessions]:
     """All sessions of the store at `url`: `sqlite:///file.db`, `memory:`, `postgresql://…`; None for the default one.
 
     The object that comes out is the service itself; it is what every door of Recollect uses. A given clock (in ms)
-    and maker of ids replace the real ones.
+    and maker of ids replace the real ones. With `ephemeral`, sessions with an ephemeral key can be made: they live in
+    this process's memory, where `Sessions.at` finds them, until it closes the store.
     """
-    store_url = read_settings(store=url).store
-    async with connector(store_url)(store_url, now) as store:
-        yield Sessions(store, now=now or now_ms, new_id=new_id)
+    store_url, clock, passing = read_settings(store=url).store, now or now_ms, None
+    async with AsyncExitStack() as opened:
+        store = await opened.enter_async_context(connector(store_url)(store_url, now))
+        if ephemeral:
+            memory = await opened.enter_async_context(connector(MEMORY)(MEMORY, now))
+            passing = Ephemeral(memory, now=clock, new_id=new_id)
+        yield Sessions(store, now=clock, new_id=new_id, ephemeral=passing)
 
 
 def engine(model: str | None = None) -> Engine:

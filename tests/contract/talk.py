@@ -96,6 +96,13 @@ async def exported(sessions: Sessions, who: Principal, session_id: str) -> list[
     return [line async for line in sessions.export(who, session_id)]
 
 
+async def filed(
+    sessions: Sessions, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
+) -> bytes:
+    """An export as one file."""
+    return b"".join([piece async for piece in sessions.export_file(who, session_id, format, raw=raw)])
+
+
 async def everything(sessions: Sessions, *owners: Principal) -> list[Any]:
     """All that these owners have, to be compared: nothing was written if it is the same afterwards."""
     seen: list[Any] = []

@@ -6,9 +6,11 @@ import contextlib
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recollect.errors import ReadOnly, SessionNotFound
-from recollect.model import Draft, Entry, Filter, Principal, Text
+from recollect.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
+from recollect.ports import RawCopy
 from recollect.service import Imported, Sessions
 from tests.homes import Clock
 
@@ -58,6 +60,36 @@ async def test_taking_in_the_same_again_changes_nothing(
     taken = await sessions.take_in(ann, given, [entry("a"), entry("b")])
     assert (taken.created, taken.appended, taken.reshaped) == (False, 0, False)
     assert await sessions.get(ann, "claude:1") == before
+
+
+async def test_a_new_session_has_the_counts_of_its_entries_and_what_it_was_read_from(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal
+) -> None:
+    said = replace(entry("a"), tokens=7, usage=Usage(cost=0.25))
+    failed = replace(entry("b"), role="tool", parts=(ToolResult(id="c", is_error=True),))
+    await sessions.take_in(ann, imported(clock), [said, failed], raw=[RawCopy("0", b"bytes")])
+    session = await reader.get(ann, "claude:1")
+    assert (session.message_count, session.token_count, session.error_count) == (2, 7, 1)
+    assert (session.cost, session.bytes) == (0.25, len(encode(said)) + len(encode(failed)))
+    assert await reader.raw(ann, "claude:1") == [RawCopy("0", b"bytes")]
+    assert (await sessions.doctor()).problems == ()
+
+
+async def test_an_entry_that_comes_twice_is_kept_once_and_shown_twice(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    taken = await sessions.take_in(ann, imported(clock), [entry("a"), entry("b"), entry("a")])
+    assert taken.appended == 2
+    assert await texts(sessions, ann) == ["text of a", "text of b", "text of a"]
+    assert (await sessions.get(ann, "claude:1")).message_count == 3
+
+
+async def test_entries_later_than_the_source_says_do_not_move_its_time(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    given = imported(clock)
+    await sessions.take_in(ann, given, [entry("a", at=clock() + HOUR)])
+    assert (await sessions.get(ann, "claude:1")).updated_at == given.updated_at
 
 
 async def test_what_comes_behind_is_appended(sessions: Sessions, clock: Clock, ann: Principal) -> None:

@@ -15,15 +15,21 @@ import pytest
 from recollect.errors import RecollectError, SessionNotFound
 from recollect.model import Draft, Fact, Filter, Principal
 from recollect.ports import Store
-from recollect.service import Policy, Sessions
+from recollect.service import Address, Guard, Policy, Sessions
 from recollect.stores import connector
+from recollect.summariser import CompactionPolicy
 from recollect.words import parse_query
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.outcomes import outcome, plain
-from tests.contract.talk import everything, exported, say, started
+from tests.contract.talk import everything, exported, filed, say, started
 from tests.homes import Clock, Home, counting
 
 Call = Callable[[Sessions, Principal, str], Awaitable[Any]]
+
+
+def guard(session_id: str) -> Guard:
+    return Guard(method="pin", asked=1, key="k", session_id=session_id, expected_revision=1)
+
 
 BY_ID: dict[str, Call] = {
     "get": lambda s, who, x: s.get(who, x),
@@ -48,6 +54,7 @@ BY_ID: dict[str, Call] = {
     "restore": lambda s, who, x: s.restore(who, x, "c"),
     "branch": lambda s, who, x: s.branch(who, x, "c"),
     "compact": lambda s, who, x: s.compact(who, x, say("Mine")),
+    "shrink": lambda s, who, x: s.shrink(who, x),
     "lease": lambda s, who, x: s.lease(who, x, "me"),
     "renew": lambda s, who, x: s.renew(who, x, 1),
     "release": lambda s, who, x: s.release(who, x, 1),
@@ -60,9 +67,20 @@ BY_ID: dict[str, Call] = {
     "raw": lambda s, who, x: s.raw(who, x),
     "drop_raw": lambda s, who, x: s.drop_raw(who, x),
     "export": lambda s, who, x: exported(s, who, x),
+    "export_file": lambda s, who, x: filed(s, who, x),
     "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
+    "reroot": lambda s, who, x: s.reroot(who, x, ["/b"]),
     "continuation": lambda s, who, x: s.continuation(who, x),
     "retitle": lambda s, who, x: s.retitle(who, x, "T"),
+    "addressed": lambda s, who, x: s.addressed(who, x),
+    "begin": lambda s, who, x: s.begin(who, Address(), parent=x),
+    "start_anew": lambda s, who, x: s.start_anew(who, x),
+    "fork_to": lambda s, who, x: s.fork_to(who, x, Address()),
+    "readdress": lambda s, who, x: s.readdress(who, x, Address()),
+    "amend": lambda s, who, x: s.amend(who, x, pinned=True),
+    "call_off": lambda s, who, x: s.call_off(who, x),
+    "called_off": lambda s, who, x: s.called_off(who, x),
+    "guarded": lambda s, who, x: s.guarded(who, guard(x), lambda inner: inner.pin(who, x), str),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""
 
@@ -79,22 +97,33 @@ INVALID: dict[str, Call] = {
     "keep_raw": lambda s, who, x: s.keep_raw(who, x, "", b""),
     "fork": lambda s, who, x: s.fork(who, x, cwd="relative"),
     "retitle": lambda s, who, x: s.retitle(who, x, "x" * 10_000),
+    "reroot": lambda s, who, x: s.reroot(who, x, ["relative"]),
+    "start_anew": lambda s, who, x: s.start_anew(who, x, title="x" * 10_000),
+    "amend": lambda s, who, x: s.amend(who, x, tags=["\0"]),
 }
 """The same with arguments that are wrong: that is said only to the owner."""
 
 OWN_ONLY = {
     *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
-    *("move_folder", "import_session", "take_in"),
+    *("move_folder", "import_session", "already_there", "take_in", "forget"),
+    *("link_identity", "unlink_identity", "linked", "accounts", "answered"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
 SILENT: dict[str, Call] = {
     "mark_source": lambda s, who, x: s.mark_source(who, x, gone=True),
+    "remembered": lambda s, who, x: s.remembered(who, session_id=x),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
-WHOLE_STORE = {"about", "backup", "doctor", "collect"}
-"""Care of the store itself: no principal, and no content in the answer."""
+WHOLE_STORE = {
+    *("about", "backup", "doctor", "collect"),
+    # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
+    *("issue_token", "token_of", "tokens", "revoke_token", "access_generation"),
+    # Says where a session would be kept, by the form of its key alone.
+    "at",
+}
+"""Care of the store itself: no principal, and nothing of a session in the answer."""
 
 
 def public_methods() -> dict[str, Any]:
@@ -192,6 +221,7 @@ async def test_a_foreign_session_s_checkpoint_facts_and_keys_are_not_reached_thr
     assert await reader.facts(ann) == []
 
 
+SHORT = CompactionPolicy(kept_tokens=1)
 WORDS = ["alpha", "beta", "gamma", "delta"]
 IDS = ["s1", "s2", "s3", "s4", "s5"]
 
@@ -257,6 +287,14 @@ class Actor:
             self.who, x, self.dice.choice(known).id, since=self.dice.random() < 0.5
         )
 
+    async def tell(self, x: str) -> Any:
+        text = f"The {self.dice.choice(WORDS)} port is {self.dice.randint(1, 99)}."
+        return await self.sessions.append(self.who, x, [say(text, tokens=500), say("ok")])
+
+    async def forget(self, _: str) -> Any:
+        known = [*await self.sessions.facts(self.who), Fact(id="nothing", at=1, text="")]
+        return await self.sessions.forget(self.who, self.dice.choice(known).id)
+
     async def lease(self, x: str) -> Any:
         lease = await self.sessions.lease(self.who, x, self.who.owner, ttl_ms=2_000)
         return lease, await self.sessions.append(self.who, x, say(self.text()), fence=lease.fence)
@@ -289,6 +327,10 @@ ACTIONS: dict[str, Callable[[Actor, str], Awaitable[Any]]] = {
     ),
     "archive": lambda actor, x: actor.sessions.archive(actor.who, x, archived=actor.dice.random() < 0.5),
     "compact": lambda actor, x: actor.sessions.compact(actor.who, x, say(actor.text()), keep=1),
+    "shrink": lambda actor, x: actor.sessions.shrink(actor.who, x, policy=SHORT),
+    "tell": Actor.tell,
+    "recall": lambda actor, _: actor.sessions.remembered(actor.who, actor.text()),
+    "forget": Actor.forget,
     "reset": lambda actor, x: actor.sessions.reset(actor.who, x),
     "delete": lambda actor, x: actor.sessions.delete(actor.who, x),
     "count": lambda actor, _: actor.sessions.count(actor.who, Filter(tags=("beta",))),

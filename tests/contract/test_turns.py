@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import types
+from collections.abc import AsyncIterator, Generator
 
 import pytest
 
@@ -205,6 +206,31 @@ async def test_a_cancelled_turn_keeps_what_was_said_and_answers_its_tool_calls(
     await ask_once(other, ann, session.id, Scripted(), "And now?")
 
 
+@types.coroutine
+def steps(count: int) -> Generator[None, None, None]:
+    """Let the event loop go round so many times."""
+    for _ in range(count):
+        yield
+
+
+async def test_a_turn_cancelled_at_any_step_of_its_beginning_leaves_nothing_held(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, beside = await sessions.create(ann), await sessions.create(ann)
+    engine = Scripted()
+    async with sessions.opened(ann, session.id, engine, improve_titles=False) as opened:
+        for count in (*range(30), *range(30, 6_000, 200)):  # a store behind a socket takes many rounds
+            others = [asyncio.create_task(sessions.append(ann, beside.id, say("x"))) for _ in range(3)]
+            running = await in_background(opened, f"Prompt {count}", idempotency_key=f"k{count}")
+            await steps(count)
+            running.cancel()
+            await asyncio.wait([running, *others])
+            found = await other.get(ann, session.id)
+            assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
+        await opened.prompt(prompt("And now?"))
+    assert (await told(other, ann, session.id))[-2:] == ["And now?", "Noted."]
+
+
 async def test_a_failed_turn_keeps_what_was_said_and_says_so(sessions: Sessions, ann: Principal) -> None:
     async def cut_off(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
         yield Delta(text="It is")
@@ -385,7 +411,7 @@ async def test_a_context_that_nears_the_window_is_made_smaller_before_the_turn(
     sessions: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
-    full = says("x" * 200, usage=Usage(input=900, output=50))
+    full = says("x" * 2_000, usage=Usage(input=900, output=500))
     engine = Scripted(full, says("Short."), window=1_000)
     await ask_once(sessions, ann, session.id, engine, "The first question")
     watcher = Watcher()
@@ -413,7 +439,7 @@ async def test_a_context_that_proves_too_long_is_made_smaller_once(
         raise ContextTooLong(f"{len(turn.history)} are too many")
         yield
 
-    session, _ = await started(sessions, ann, "a", "b")
+    session, _ = await started(sessions, ann, "A long question. " * 100, "And one more. " * 100)
     engine = Scripted(too_long)
     outcome = await ask_once(sessions, ann, session.id, engine)
     assert outcome.text == "Noted."

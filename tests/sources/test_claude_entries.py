@@ -314,6 +314,23 @@ def test_progress_is_passed_over_and_links_what_is_around_it() -> None:
     assert said(made) == ["Hello", "Hi"]
 
 
+@pytest.mark.parametrize("strange", [{"filename": 7}, {"commandMode": []}, {"prompt": "\ud800"}])
+def test_an_attachment_with_a_strange_field_is_still_of_its_kind(strange: dict[str, Any]) -> None:
+    made = writer()
+    made.attach("prompt_snapshot", **strange)
+    made.attach("file", content={"content": "its text"}, **strange)
+    got = parse(made.data())
+    assert got.info.left_out == {"attachment prompt_snapshot": 1}
+    assert [part.text for part in got.entries[0].parts if isinstance(part, Resource)] == ["its text"]
+
+
+@pytest.mark.parametrize("nothing", [None, "text", 5, []])
+def test_an_attachment_that_is_none_is_of_an_unknown_kind(nothing: object) -> None:
+    made = writer()
+    made.link("attachment", {"attachment": nothing})
+    assert parse(made.data()).info.unknown == {"attachment ?": 1}
+
+
 def test_fields_of_strange_types_cost_nothing_but_themselves() -> None:
     made = writer()
     made.user("Hello", cwd=7, gitBranch=["x"], isMeta="no", timestamp="soon", origin=3)

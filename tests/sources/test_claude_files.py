@@ -95,6 +95,14 @@ def test_the_notes_beside_a_transcript_are_read_and_their_change_is_seen(home: P
     assert (said.archived, said.archived_at, said.custom_title) == (True, 1_767_323_045_006, "Mine")
 
 
+def test_notes_without_a_time_are_read_too(home: Path) -> None:
+    folder = saved(home).with_suffix("")
+    folder.mkdir()
+    (folder / "custom-title.json").write_text(json.dumps({"customTitle": "Mine"}))
+    os.utime(folder / "custom-title.json", ns=(0, 0))
+    assert notes(only(home)).custom_title == "Mine"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"archived": "yes", "at": [], "customTitle": 3}'])
 def test_broken_notes_say_nothing(home: Path, text: str) -> None:
     folder = saved(home).with_suffix("")

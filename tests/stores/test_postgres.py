@@ -119,6 +119,28 @@ async def test_programs_that_open_an_empty_database_at_once_share_one_store(empt
     assert len(secrets[0]) == 32
 
 
+@pytest.mark.parametrize("version", range(1, migrations()[-1].version))
+async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
+    empty_database: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("recollect.stores.postgres.store.migrations", lambda: migrations()[:version])
+        async with connect(empty_database) as store:
+            sessions = Sessions(store)
+            assert (await sessions.about())["schema"] == version
+            session = await sessions.create(LOCAL, title="Old")
+            await sessions.append(LOCAL, session.id, say("said long ago"))
+            before = await sessions.get(LOCAL, session.id)
+    async with connect(empty_database) as store:
+        sessions = Sessions(store)
+        assert (await sessions.about())["schema"] == migrations()[-1].version
+        assert await sessions.get(LOCAL, session.id) == before
+        assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
+        token, secret = await sessions.issue_token(LOCAL.owner)
+        assert await sessions.token_of(secret) == token
+        assert (await sessions.doctor()).problems == ()
+
+
 async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_database: str) -> None:
     version = migrations()[-1].version + 1
     # It works, but that it was applied cannot be recorded.

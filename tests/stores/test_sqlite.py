@@ -423,11 +423,32 @@ async def test_a_newer_schema_is_refused_with_a_clear_message(file: Path) -> Non
             pass
 
 
+@pytest.mark.parametrize("version", range(1, shipped()[-1].version))
+async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
+    file: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("recollect.stores.sqlite.store.shipped", lambda: shipped()[:version])
+        async with recollect.open(f"sqlite:///{file}") as sessions:
+            assert (await sessions.about())["schema"] == version
+            session = await sessions.create(LOCAL, title="Old")
+            await sessions.append(LOCAL, session.id, said("said long ago"))
+            before = await sessions.get(LOCAL, session.id)
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        assert (await sessions.about())["schema"] == shipped()[-1].version
+        assert await sessions.get(LOCAL, session.id) == before
+        assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
+        token, secret = await sessions.issue_token(LOCAL.owner)
+        assert await sessions.token_of(secret) == token
+        assert (await sessions.doctor()).problems == ()
+
+
 def test_a_migration_and_its_record_are_one_transaction(tmp_path: Path) -> None:
     db = open_file(tmp_path / "m.db")
     migrate(db, shipped())
     # Its own statements succeed; what fails is recording it.
-    breaking = Migration(2, "0002", "CREATE TABLE extra (a); ALTER TABLE schema_migration RENAME TO gone;")
+    sql = "CREATE TABLE extra (a); ALTER TABLE schema_migration RENAME TO gone;"
+    breaking = Migration(shipped()[-1].version + 1, "breaking", sql)
     with pytest.raises(apsw.Error):
         migrate(db, [*shipped(), breaking])
     tables = {row[0] for row in fetch(db, "SELECT name FROM sqlite_schema")}

@@ -155,9 +155,10 @@ def _converse(master: int, answers: list[tuple[str, str]]) -> bytes:
     seen, answered = b"", 0
     while chunk := _read(master):
         seen += chunk
-        if answers and answers[0][0].encode() in seen[answered:]:
-            answered = len(seen)
-            os.write(master, answers.pop(0)[1].encode())
+        while answers and (found := seen.find(answers[0][0].encode(), answered)) >= 0:
+            question, answer = answers.pop(0)
+            answered = found + len(question.encode())
+            os.write(master, answer.encode())
     return seen
 
 

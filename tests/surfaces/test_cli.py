@@ -68,12 +68,24 @@ def test_a_command_imports_no_other_command_and_nothing_for_terminals(shell: She
     done = _python(shell, code)
     loaded = set(done.split())
     assert {listed.module for listed in COMMANDS.values()} & loaded == {"recollect.cli.list"}
-    assert not {"rich", "psycopg"} & loaded
+    assert not {"rich", "psycopg", "readline"} & loaded
 
 
-def _python(shell: Shell, code: str) -> str:
+def test_only_what_answers_prompts_imports_engines(shell: Shell) -> None:
+    code = (
+        "import sys; from recollect.cli import app\n"
+        "try: app.main(sys.argv[1:])\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    for arguments in (["list", "--json"], ["new"], ["prompt", "--help"], ["chat", "--help"]):
+        loaded = _python(shell, code, *arguments).split()
+        assert "recollect.cli" in loaded
+        assert not [name for name in loaded if name.startswith(("recollect.engines", "pydantic_ai", "mcp"))]
+
+
+def _python(shell: Shell, code: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         env=shell.environment(),
         capture_output=True,
         check=True,
@@ -466,12 +478,14 @@ def test_one_bad_session_in_a_file_does_not_keep_the_others_out(shell: Shell) ->
     file.write_text("not json\n" + blocks[0] + blocks[1] + "\n" + blocks[2] + '{"entry":{}}\n')
     done = shell.invoke("import", str(file), "--json")
     results = [json.loads(line) for line in done.lines]
-    assert [result.get("imported") or result["error"]["code"] for result in results] == [
+    assert [result.get("imported") or result.get("skipped") or result["error"]["code"] for result in results] == [
         "invalid_input",
         one,
-        "already_exists",
+        two,
         "invalid_input",
     ]
+    assert "skipped" in results[2]
+    assert "line 6: " in results[3]["error"]["message"]
     assert [result["line"] for result in results] == [1, 2, 3, 5]
     assert done.code == 2
     assert sorted(titles(shell)) == ["one", "two"]
@@ -481,10 +495,56 @@ def test_one_bad_session_in_a_file_does_not_keep_the_others_out(shell: Shell) ->
 def test_an_import_under_new_ids_leaves_what_is_there(shell: Shell) -> None:
     (session_id,) = make(shell, "one")
     export = shell.ok("export", session_id).out
+    assert shell.ok("import", "-", stdin=export).out == f"Skipped {session_id}: it is there already\n"
+    shell.ok("rename", session_id, "other")
     assert shell.invoke("import", "-", stdin=export).code == 4
     done = shell.ok("import", "-", "--new-id", stdin=export)
     assert session_id not in done.out
-    assert titles(shell) == ["one", "one"]
+    assert sorted(titles(shell)) == ["one", "other"]
+
+
+def test_an_export_to_share_holds_no_secret_unless_it_is_asked_for(shell: Shell) -> None:
+    (session_id,) = make(shell, "one")
+    secret = "ghp_" + "a1B2" * 9
+    shell.ok("append", session_id, f"my key is {secret}")
+    for form in ("json", "jsonl", "markdown", "html"):
+        shared = form in ("markdown", "html")
+        assert (secret not in shell.ok("export", session_id, "--format", form).out) is shared
+        assert secret in shell.ok("export", session_id, "--format", form, "--raw").out
+        redacted = shell.ok("export", session_id, "--format", form, "--redact").out
+        assert secret not in redacted
+        assert "[redacted: github token]" in redacted
+    assert shell.invoke("export", session_id, "--raw", "--redact").code == 2
+    make(shell, "two")
+    assert shell.invoke("export", "--all", "--format", "html").code == 2
+    assert shell.ok("export", "--all", "--format", "json").out.count("\n") == 2
+
+
+def test_documents_are_imported_as_they_are_or_set_out_for_people(shell: Shell) -> None:
+    (session_id,) = make(shell, "one", cwd="/x")
+    shell.ok("append", session_id, "hello")
+    lines = shell.ok("export", session_id).out
+    document = shell.ok("export", session_id, "--format", "json").out
+    for given in (document, json.dumps(json.loads(document), indent=2)):
+        assert shell.ok("import", "-", stdin=given).out.startswith("Skipped")
+        shell.ok("delete", "--yes", session_id)
+        shell.ok("import", "-", stdin=given)
+        assert shell.ok("export", session_id).out == lines
+    broken = json.dumps(json.loads(document), indent=2).replace('"messages": [', '"messages": [,')
+    failed = shell.invoke("import", "-", stdin=broken)
+    assert failed.code == 2
+    assert "line 4: " in failed.err
+
+
+def test_of_somebody_else_s_file_only_what_was_said_is_taken(shell: Shell) -> None:
+    (session_id,) = make(shell, "one", cwd="/x", key="agent:main:main")
+    shell.ok("append", session_id, "hello")
+    export = shell.ok("export", session_id).out
+    made = shell.ok("import", "-", "--untrusted", "--json", stdin=export).json
+    assert made["imported"] != session_id
+    shown = shell.ok("show", made["imported"], "--json").json["session"]
+    assert (shown["cwd"], shown["key"], shown["message_count"]) == (None, None, 1)
+    assert shell.ok("import", "-", "--untrusted", "--json", stdin=export).json["skipped"] == made["imported"]
 
 
 def test_a_backup_is_a_store_for_its_owner_alone(shell: Shell) -> None:
@@ -531,7 +591,7 @@ def test_every_error_has_its_exit_code() -> None:
             yield from tree(child)
 
     found = {error.code: exit_code(error) for error in tree(errors.RecollectError)}
-    assert set(EXIT_CODES.values()) == {1, 2, 3, 4, 5}
+    assert set(EXIT_CODES.values()) == {1, 2, 3, 4, 5, 6}
     assert found["error"] == 1
     assert {found[code] for code in ("invalid_input", "invalid_cwd", "invalid_limit", "too_large")} == {2}
     assert {found[code] for code in ("not_found", "session_not_found", "entry_not_found")} == {3}
@@ -539,6 +599,8 @@ def test_every_error_has_its_exit_code() -> None:
         found[code] for code in ("conflict", "ambiguous_id", "busy", "lease_lost", "revision_conflict")
     } == {4}
     assert {found[code] for code in ("store_error", "store_full", "store_damaged", "schema_too_new")} == {5}
+    assert {found[code] for code in ("engine_error", "model_missing", "model_refused")} == {6}
+    assert found["interrupted"] == 4
 
 
 @pytest.mark.parametrize(

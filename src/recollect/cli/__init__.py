@@ -27,6 +27,8 @@ COMMANDS: dict[str, Listed] = {
     "search": Listed("recollect.cli.search", "Find sessions by what was said in them."),
     "sync": Listed("recollect.cli.sync", "Take in the sessions that other agents keep."),
     "resume": Listed("recollect.cli.resume", "The command that goes on with a session in its own agent."),
+    "prompt": Listed("recollect.cli.prompt", "Have one prompt answered."),
+    "chat": Listed("recollect.cli.chat", "Talk in a session, new or old."),
     "new": Listed("recollect.cli.new", "Make an empty session."),
     "append": Listed("recollect.cli.append", "Add a message to a session."),
     "rename": Listed("recollect.cli.rename", "Give a session a title."),
@@ -49,6 +51,9 @@ COMMANDS: dict[str, Listed] = {
     "backup": Listed("recollect.cli.backup", "Copy the whole store while it is in use."),
     "doctor": Listed("recollect.cli.doctor", "Check the store and mend what is derived."),
     "watch": Listed("recollect.cli.watch", "Follow changes as they happen."),
+    "token": Listed("recollect.cli.token", "Make, list and revoke tokens for the server."),
+    "serve": Listed("recollect.cli.serve", "Serve sessions over HTTP and WebSocket."),
+    "acp": Listed("recollect.cli.acp", "Be an agent for editors (Agent Client Protocol)."),
     "completion": Listed("recollect.cli.completion", "The completion script of a shell."),
 }
 

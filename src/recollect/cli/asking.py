@@ -9,7 +9,8 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -38,10 +39,17 @@ async def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes if you mean it")
-    click.echo(f"{clean(question)} [y/N] ", nl=False, err=True)
-    await _readable(sys.stdin)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    answer = await asked_line(f"{clean(question)} [y/N] ")
+    if answer is None or answer.strip().lower() not in ("y", "yes"):
         raise Declined("nothing was done")
+
+
+async def asked_line(question: str) -> str | None:
+    """Ask on the terminal; the line that is typed, None at the end of input."""
+    click.echo(question, nl=False, err=True)
+    await _readable(sys.stdin)
+    line = sys.stdin.readline()
+    return line.removesuffix("\n") if line else None
 
 
 async def given_text(argument: str | None) -> str:
@@ -125,7 +133,7 @@ def interrupts() -> Iterator[None]:
 
     asyncio's own way only cancels the task, which a command that reads page after page without a pause never notices.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with ^C turned off, as by nohup
+    if not _hears_interrupts():
         yield
         return
     loop = asyncio.get_running_loop()
@@ -142,3 +150,28 @@ def interrupts() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
             signal.set_wakeup_fd(woken_before)
             loop.remove_reader(hearing)
+
+
+@contextmanager
+def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
+    """Within `interrupts`: let the first ^C call `cancel` in the event loop; the next one is an interrupt again."""
+    if not _hears_interrupts():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def hear(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        loop.call_soon_threadsafe(cancel)
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _hears_interrupts() -> bool:
+    """Not in another thread than the first, and not where ^C was turned off from the start, as by nohup."""
+    first = threading.current_thread() is threading.main_thread()
+    return first and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

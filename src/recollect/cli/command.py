@@ -6,7 +6,7 @@ import asyncio
 import functools
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
@@ -22,7 +22,7 @@ from recollect.service import Sessions
 from recollect.settings import STORE, read_settings
 
 T = TypeVar("T")
-Work = Callable[..., Awaitable[int | None]]
+Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -32,16 +32,26 @@ STORE_OPTION = click.Option(
 )
 
 
-def command(*examples: str) -> Callable[[Work], click.Command]:
-    """Make a command of `async def run(sessions, out, …)`; what it returns, if anything, is the exit code."""
+def _run(work: Work) -> int | None:
+    return asyncio.run(work())
+
+
+def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Callable[[Work], click.Command]:
+    """Make a command of `async def run(sessions, out, …)`; what it returns, if anything, is the exit code.
+
+    A `runner` has an event loop run the work, and may give it more arguments.
+    """
 
     def decorate(work: Work) -> click.Command:
         @functools.wraps(work)
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
+            out = Output(as_json=as_json)
+
+            async def whole(*more: Any) -> int | None:
+                return await _with_sessions(store, lambda sessions: work(sessions, out, *more, **given))
+
             with bare_interrupts():
-                return asyncio.run(
-                    _with_sessions(store, lambda sessions: work(sessions, Output(as_json=as_json), **given))
-                )
+                return runner(whole)
 
         made = click.command(epilog=shown_examples(examples))(run)
         made.params += [JSON_OPTION, STORE_OPTION]

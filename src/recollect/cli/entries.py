@@ -52,31 +52,34 @@ def body(entry: Entry) -> Iterator[Styled]:
     if entry.meta.get("erased"):
         yield Styled("(erased)", "dim")
     for part in entry.parts:
-        yield from _part(part)
+        yield from lines_of(part)
 
 
-def _part(part: Part) -> Iterator[Styled]:
+def lines_of(part: Part) -> Iterator[Styled]:
+    """What a part says."""
     match part:
         case Text(text=text):
             yield Styled(clean_lines(text))
         case Thought(text=text):
             yield Styled(clean_lines(text), "dim italic")
         case ToolCall(name=name, title=title, input=given):
-            yield Styled(_line(f"→ {title or name} {_data(given)}"), "magenta")
+            yield Styled(one_line(f"→ {title or name} {_data(given)}"), "magenta")
         case ToolResult():
             yield _result(part)
         case Plan(steps=steps):
             for step in steps:
-                yield Styled(_line(f"- {step.get('content', '')} ({step.get('status', 'pending')})"), "blue")
+                yield Styled(
+                    one_line(f"- {step.get('content', '')} ({step.get('status', 'pending')})"), "blue"
+                )
         case _:
-            yield Styled(_line(f"[{_named(part)}]"), "blue")
+            yield Styled(one_line(f"[{_named(part)}]"), "blue")
 
 
 def _result(part: ToolResult) -> Styled:
     said = search_text(Entry(id="", at=0, role="tool", parts=part.content)) or _data(part.output)
     if part.is_error:
-        return Styled(_line(f"← failed: {said}"), "red")
-    return Styled(_line(f"← {said or 'done'}"), "dim magenta")
+        return Styled(one_line(f"← failed: {said}"), "red")
+    return Styled(one_line(f"← {said or 'done'}"), "dim magenta")
 
 
 def _named(part: Part) -> str:
@@ -96,7 +99,7 @@ def _data(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """One line, not too long. Cut before cleaning too: a tool's data can have megabytes."""
     line = clean(text[: ONE_LINE * 8])
     return line if len(line) <= ONE_LINE else f"{line[: ONE_LINE - 1]}…"

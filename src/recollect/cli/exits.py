@@ -14,6 +14,8 @@ from recollect.errors import (
     AmbiguousId,
     Busy,
     Conflict,
+    EngineError,
+    Interrupted,
     InvalidInput,
     LeaseLost,
     NotFound,
@@ -28,6 +30,7 @@ INVALID = 2
 MISSING = 3
 CONFLICT = 4
 STORE = 5
+ENGINE = 6
 INTERRUPTED = 130
 
 EXIT_CODES: dict[type[RecollectError], int] = {
@@ -39,6 +42,8 @@ EXIT_CODES: dict[type[RecollectError], int] = {
     Busy: CONFLICT,
     LeaseLost: CONFLICT,
     ReadOnly: CONFLICT,
+    Interrupted: CONFLICT,
+    EngineError: ENGINE,
     StoreError: STORE,
 }
 """The exit code of an error is that of its nearest class here."""

@@ -15,14 +15,9 @@ from recollect.cli.command import command
 from recollect.cli.output import Output
 from recollect.cli.progress import progress
 from recollect.errors import RecollectError
-from recollect.model import LOCAL, decode_json
+from recollect.exports.documents import begins_session
+from recollect.model import LOCAL
 from recollect.service import Sessions
-
-
-class _Peek(msgspec.Struct):
-    """What tells a session's first line from the others."""
-
-    format: Any = None
 
 
 class Block(msgspec.Struct):
@@ -36,25 +31,40 @@ class Block(msgspec.Struct):
 @command("recollect import sessions.jsonl", "zcat sessions.jsonl.gz | recollect import - --new-id")
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--new-id", is_flag=True, help="Give each session a new id, so that none can be there already.")
-async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool) -> int:
-    """Read sessions from an export, a file or `-` for stdin.
+@click.option("--untrusted", is_flag=True, help="Take only what was said: the file is somebody else's.")
+async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool, untrusted: bool) -> int:
+    """Read sessions from an export as JSON lines or JSON, a file or `-` for stdin.
 
-    Each session is imported whole or not at all, and the others go on. The exit code is that of the first that failed.
+    Each session is imported whole or not at all, and the others go on; one that is there already, exactly so, is left
+    as it is. The exit code is that of the first that failed.
+
+    Your own copy is restored with everything in it: folders, session keys, permissions. Of a file that somebody else
+    gave you, --untrusted takes the title, the messages and their times, and nothing else.
     """
     code = exits.OK
     with progress("Importing", _size(file)) as advance:
         async for block in blocks(lines_of(file)):
             try:
-                made = await sessions.import_session(LOCAL, block.lines, new_id=new_id)
+                await _import(sessions, out, block, new_id=new_id, trusted=not untrusted)
             except RecollectError as error:
                 code = code or exits.exit_code(type(error))
                 _tell_failure(out, block, error)
-            else:
-                told = {"line": block.start, "imported": made.id, "messages": made.message_count}
-                text = f"Imported {made.id}: {wording.counted(made.message_count, 'message')}"
-                _tell(out, told, text)
             advance(block.bytes)
     return code
+
+
+async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool, trusted: bool) -> None:
+    known = None
+    if not new_id:
+        known = await sessions.already_there(LOCAL, block.lines, trusted=trusted, first_line=block.start)
+    if known is not None:
+        _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: it is there already")
+        return
+    made = await sessions.import_session(
+        LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start
+    )
+    told = {"line": block.start, "imported": made.id, "messages": made.message_count}
+    _tell(out, told, f"Imported {made.id}: {wording.counted(made.message_count, 'message')}")
 
 
 async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
@@ -63,9 +73,9 @@ async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
     number = 0
     async for line in lines:
         number += 1
-        if not line.strip():
+        if block is None and not line.strip():
             continue
-        if block is not None and _is_head(line):
+        if block is not None and begins_session(line):
             yield block
             block = None
         block = block or Block(number, [])
@@ -73,18 +83,6 @@ async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
         block.bytes += len(line) + 1
     if block is not None:
         yield block
-
-
-def _is_head(line: bytes) -> bool:
-    try:
-        return msgspec.json.decode(line, type=_Peek).format is not None
-    except msgspec.MsgspecError:
-        pass
-    try:
-        value = decode_json(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and "format" in value
 
 
 def _size(file: IO[bytes]) -> int | None:
@@ -102,7 +100,8 @@ def _tell(out: Output, told: dict[str, Any], text: str) -> None:
 
 
 def _tell_failure(out: Output, block: Block, error: RecollectError) -> None:
-    text = f"line {block.start}: {error.message} [{error.code}]"
+    where = "" if error.message.startswith("line ") else f"line {block.start}: "
+    text = f"{where}{error.message} [{error.code}]"
     if out.json:
         out.document({"line": block.start, "error": {"code": error.code, "message": error.message}})
     out.note(f"recollect: {text}")

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from recollect.cli import wording
 from recollect.cli.command import command, session_argument
-from recollect.cli.entries import MARK_STYLE, Styled, body, heading
+from recollect.cli.entries import MARK_STYLE, Styled
 from recollect.cli.output import Output, clean
+from recollect.cli.printing import print_entry, write
 from recollect.limits import HISTORY_PAGE
-from recollect.model import LOCAL, Entry, HistoryPage, Session, View, decode_json
+from recollect.model import LOCAL, HistoryPage, Session, View, decode_json
 from recollect.service import Sessions
 
 COMPACTED = "── compacted here; the summary stands for what was said before ──"
@@ -62,7 +63,7 @@ async def run(
     if out.json:
         out.document(_document(shown, view, page))
     else:
-        _print(out, shown, page)
+        print_page(out, shown, page)
 
 
 async def _everything(sessions: Sessions, session_id: str, view: View) -> HistoryPage:
@@ -87,44 +88,19 @@ def _document(session: Session, view: View, page: HistoryPage) -> dict[str, Any]
     }
 
 
-def _print(out: Output, session: Session, page: HistoryPage) -> None:
+def print_page(out: Output, session: Session, page: HistoryPage) -> None:
+    """A session, and a stretch of what was said in it."""
     for name, value in _facts(session, local=out.terminal):
-        _write(out, Styled(f"{name}:", "dim"), Styled(f" {clean(value)}", "bold" if name == "title" else ""))
+        write(out, Styled(f"{name}:", "dim"), Styled(f" {clean(value)}", "bold" if name == "title" else ""))
     for position, entry in enumerate(page.entries):
-        _write(out)
+        write(out)
         if position in page.marks:
-            _write(out, Styled(COMPACTED, MARK_STYLE))
-        _print_entry(out, entry)
+            write(out, Styled(COMPACTED, MARK_STYLE))
+        print_entry(out, entry)
     if page.previous is not None:
         out.note(f"Earlier messages: --before {page.previous}, or --all.")
     if page.next is not None:
         out.note(f"Later messages: --after {page.next}, or --all.")
-
-
-def _print_entry(out: Output, entry: Entry) -> None:
-    _write(out, *heading(entry, local=out.terminal))
-    for styled in body(entry):
-        _indented(out, styled)
-
-
-def _write(out: Output, *pieces: Styled) -> None:
-    if not out.terminal:
-        out.line("".join(piece.text for piece in pieces))
-        return
-    from rich.text import Text
-
-    out.draw(Text.assemble(*((piece.text, piece.style) for piece in pieces)))
-
-
-def _indented(out: Output, styled: Styled) -> None:
-    """Behind the margin, so that nothing that was said can look like a heading."""
-    if not out.terminal:
-        out.text("\n".join(f"  {line}" for line in styled.text.split("\n")))
-        return
-    from rich.padding import Padding
-    from rich.text import Text
-
-    out.draw(Padding(Text(styled.text, styled.style), (0, 0, 0, 2), expand=False))
 
 
 def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:

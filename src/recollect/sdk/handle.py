@@ -20,7 +20,6 @@ from recollect.sdk.messages import SDKMessage, SDKResultMessage
 from recollect.sdk.opening import Begin, Open, opening
 from recollect.sdk.options import Options
 from recollect.sdk.owning import Owned
-from recollect.service.turns import OpenSession
 from recollect.updates import Ask, Update
 
 Show = Callable[[SDKMessage], None]

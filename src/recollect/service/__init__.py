@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from recollect.service.exporting import Exporting
+from collections.abc import Callable
+
+from recollect.errors import InvalidInput
+from recollect.ids import now_ms, uuid7
+from recollect.ports import Store
+from recollect.service.access import Access
+from recollect.service.core import is_ephemeral
+from recollect.service.guarding import Guard, Guarding
+from recollect.service.importing import Importing
 from recollect.service.intake import Imported, Intake, Taken
+from recollect.service.remembering import Memory
 from recollect.service.retention import Doomed, Policy, Retention
+from recollect.service.routing import Address, Routing, address_of
 from recollect.service.searching import Searching
 from recollect.service.turns import OpenSession, Turns
 from recollect.service.upkeep import Upkeep
 
 
-class Sessions(Turns, Searching, Retention, Exporting, Intake, Upkeep):
+class Sessions(Turns, Searching, Retention, Importing, Intake, Memory, Upkeep, Access, Routing, Guarding):
     """All that can be done with sessions. Every call takes the principal on whose behalf it is made."""
 
+    def __init__(
+        self,
+        store: Store,
+        *,
+        now: Callable[[], int] = now_ms,
+        new_id: Callable[[], str] = uuid7,
+        ephemeral: Sessions | None = None,
+    ) -> None:
+        super().__init__(store, now=now, new_id=new_id)
+        self._ephemeral = ephemeral
 
-__all__ = ["Doomed", "Imported", "OpenSession", "Policy", "Sessions", "Taken"]
+    def at(self, name: str) -> Sessions:
+        """Where a session of this key or id is kept: here, or in the memory of this process if it is ephemeral."""
+        if not is_ephemeral(name):
+            return self
+        if self._ephemeral is None:
+            raise InvalidInput("no ephemeral sessions are kept here: open the store with ephemeral=True")
+        return self._ephemeral
+
+
+__all__ = [
+    "Address", "Doomed", "Guard", "Imported", "OpenSession", "Policy", "Sessions", "Taken", "address_of",
+]  # fmt: skip

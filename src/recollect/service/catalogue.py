@@ -101,6 +101,7 @@ class Catalogue(Core):
             identity=checked_identity(identity),
             meta=checked_meta(meta or {}),
         )
+        self._check_home(session)
 
         async def work(tx: Writer) -> str:
             return (await add_session(tx, owner, session)).session.id
@@ -234,6 +235,14 @@ class Catalogue(Core):
     async def move(self, who: Principal, session_id: str, cwd: str) -> Session:
         """Say that the session's folder is now elsewhere."""
         return await self._edit(who, session_id, "move", lambda _: {"cwd": normal_cwd(cwd)})
+
+    async def reroot(self, who: Principal, session_id: str, directories: Sequence[str]) -> Session:
+        """Say which folders beside its own the session may use: exactly these."""
+
+        def rerooted(_: Session) -> Json:
+            return {"additional_directories": checked_directories(directories)}
+
+        return await self._edit(who, session_id, "move", rerooted)
 
     async def move_folder(self, who: Principal, old: str, new: str) -> int:
         """Say that a folder is now elsewhere: all its sessions move along. Returns how many."""

@@ -102,4 +102,9 @@ def checked_fact(fact: Fact) -> Fact:
     checked_length(fact.text, FACT_CHARS, "a fact")
     for entry_id in fact.entries:
         checked_required(entry_id, "an entry id")
-    return fact
+    for name in ("agent_id", "identity_id", "subject", "invalidated_by"):
+        checked_name(getattr(fact, name), f"the {name} of a fact")
+    # Written so that it refuses what is not a number.
+    if fact.confidence is not None and not 0 <= fact.confidence <= 1:
+        raise InvalidInput(f"a fact's confidence is between 0 and 1, not {fact.confidence}")
+    return fact if fact.cwd is None else replace(fact, cwd=normal_cwd(fact.cwd))

@@ -1,18 +1,32 @@
-"""Compaction: a summary takes the place of what was said, for the model only. The conversation keeps all of it."""
+"""Compaction: a summary takes the place of what was said, for the model only. The conversation keeps all of it.
+
+While a summariser works nothing is locked: the context is read, summarised, and read again when the summary is to take
+its place. What was said meanwhile stays word for word; if anything else has changed, the summary is thrown away.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from functools import partial
 
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, RevisionConflict
 from recollect.model import Compaction as Done
-from recollect.model import Draft, Principal
-from recollect.ports import Writer
-from recollect.service.core import required, writable
+from recollect.model import Draft, Principal, Shrunk
+from recollect.ports import Reader, Record, Writer
+from recollect.service.core import load_lists, required, writable
+from recollect.service.extractive import Extractive
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import History, append_entries, checked_drafts
+from recollect.service.remembering import merged
+from recollect.service.shrinking import CHANGED, EMPTY, UNSETTLED, WHOLE, Seen, Shrinking, plan
 from recollect.spans import Place
+from recollect.summariser import CompactionPolicy, Summariser
+
+ATTEMPTS = 10
+"""So often a summary tries to take its place in a session that others write to all the time."""
 
 
 class Compaction(History, Forking):
@@ -29,24 +43,90 @@ class Compaction(History, Forking):
             if keep < 0:
                 raise InvalidInput("keep cannot be negative")
             checked_drafts([summary])
-            before, now = record.session, self._now()
-            present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
-            checkpoint = await self._checkpoint(tx, record, "compaction")
-            if checkpoint is None:
-                raise InvalidInput("there is nothing to compact in an empty session")
-            entry = self._complete(replace(summary, meta={**summary.meta, "compaction": checkpoint}), now)
-            record = await append_entries(tx, record, [entry], now)
-            spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
-            await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
-            session = await recounted(tx, record, spans, replace(record.session, last_compaction=now))
-            await tx.rewrite(replace(record, session=session), "compact")
-            return Done(
-                checkpoint=checkpoint,
-                summary=entry.id,
-                messages_before=before.message_count,
-                messages_after=session.message_count,
-                tokens_before=before.token_count,
-                tokens_after=session.token_count,
-            )
+            return await self._retire(tx, record, summary, keep)
 
         return await self._store.write(work)
+
+    async def shrink(
+        self,
+        who: Principal,
+        session_id: str,
+        *,
+        summariser: Summariser | None = None,
+        policy: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - a frozen value
+        fence: int | None = None,
+    ) -> Shrunk:
+        """Summarise all but the end of the context and remember the facts in it; without a summariser, the built-in.
+
+        The facts are stored with the summary, in one step. If there is nothing to leave out, if the summary is no
+        smaller than what it stands for, or if the context was changed meanwhile (other than by what was added to it),
+        nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`.
+        """
+        seen = await self._store.read(partial(_seen, who, session_id, fence))
+        shrinking = await asyncio.to_thread(plan, seen, policy)
+        if not shrinking.retired:
+            return shrinking.refused(WHOLE if seen.payloads else EMPTY)
+        summarise = (summariser or Extractive(shrinking.found)).summarise
+        given = await summarise(shrinking.retired, shrinking.kept, policy)
+        shrinking = await asyncio.to_thread(shrinking.with_summary, given, self._now())
+        if shrinking.reason is not None:
+            return shrinking.refused(shrinking.reason)
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._store.write(partial(self._put, who, session_id, fence, shrinking))
+            except RevisionConflict:
+                seen = await self._store.read(partial(_seen, who, session_id, fence))
+                if not shrinking.is_beginning_of(seen):
+                    return shrinking.refused(CHANGED)
+                shrinking = shrinking.moved_to(seen)
+        return shrinking.refused(UNSETTLED)
+
+    async def _put(
+        self, who: Principal, session_id: str, fence: int | None, shrinking: Shrinking, tx: Writer
+    ) -> Shrunk:
+        """The summary and the facts, if the session is still as it was seen."""
+        record = await required(tx, who, session_id)
+        await writable(tx, record, fence)
+        seen = shrinking.seen
+        if (record.num, record.session.revision) != (seen.num, seen.revision):
+            raise RevisionConflict(seen.revision, record.session.revision)
+        added = await self._remember(tx, record, shrinking)
+        done = await self._retire(tx, record, shrinking.draft, shrinking.keep)
+        return shrinking.done(done, added)
+
+    async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:
+        """Put the facts that were found into the memory; returns how many are new."""
+        known = await tx.facts(record.owner, None)
+        facts = merged(known, shrinking.findings, record.session, shrinking.entries, self._new_id)
+        await tx.put_facts(record.owner, facts.facts)
+        return facts.added
+
+    async def _retire(self, tx: Writer, record: Record, summary: Draft, keep: int) -> Done:
+        """Put the summary in place of the present spans, all but the last `keep` entries of them."""
+        before, now = record.session, self._now()
+        present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
+        checkpoint = await self._checkpoint(tx, record, "compaction")
+        if checkpoint is None:
+            raise InvalidInput("there is nothing to compact in an empty session")
+        entry = self._complete(replace(summary, meta={**summary.meta, "compaction": checkpoint}), now)
+        record = await append_entries(tx, record, [entry], now)
+        spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
+        await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
+        session = await recounted(tx, record, spans, replace(record.session, last_compaction=now))
+        await tx.rewrite(replace(record, session=session), "compact")
+        return Done(
+            checkpoint=checkpoint,
+            summary=entry.id,
+            messages_before=before.message_count,
+            messages_after=session.message_count,
+            tokens_before=before.token_count,
+            tokens_after=session.token_count,
+        )
+
+
+async def _seen(who: Principal, session_id: str, fence: int | None, tx: Reader) -> Seen:
+    """The context as it is now, if the caller may change it."""
+    record = await required(tx, who, session_id)
+    await writable(tx, record, fence)
+    stretches = (await load_lists(tx, record)).context()
+    return Seen(record.num, record.session.revision, await tx.payloads(record.owner, stretches))

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recollect.model import Draft, Entry, Text, ToolCall, ToolResult, Usage, encode, plain_text
-from recollect.titles import clean_title
+from recollect.model import Draft, Entry, Text, ToolCall, ToolResult, Usage
+from recollect.summariser import CompactionPolicy
 
 INTERRUPTED = "interrupted: the tool was started and its end was never seen"
 CANCELLED = "cancelled by the user before it ended"
 
 FULL = 0.8
 """Beyond this share of the window the context is made smaller before the next turn."""
-KEPT = 0.25
-"""At most this share of the window is kept word for word."""
-BYTES_PER_TOKEN = 4
-PROMPTS_NAMED = 50
-PROMPT_CHARS = 200
-ANSWER_CHARS = 2_000
 
 
 def unanswered(history: Sequence[Entry]) -> list[ToolCall]:
@@ -48,34 +42,15 @@ def tokens_used(history: Sequence[Entry]) -> int | None:
     return None
 
 
-def kept_tail(history: Sequence[Entry], window: int | None) -> int:
-    """How many entries at the end to keep word for word: from a prompt on, as many as fit, at least the last prompt's.
-
-    Never all of them; 0 if no prompt but the first is there: then there is nothing to leave out.
-    """
-    budget = (window or 0) * KEPT * BYTES_PER_TOKEN
-    size, kept = 0, 0
-    for count, entry in enumerate(reversed(history[1:]), 1):
-        size += len(encode(entry))
-        if kept and size > budget:
-            break
-        if entry.role == "user":
-            kept = count
-    return kept
-
-
-def summary_of(retired: Sequence[Entry]) -> Draft:
-    """A plain summary without a model: what was asked for, what was summarised before, and the last answer."""
-    earlier = [plain_text(entry) for entry in retired if entry.meta.get("compaction")]
-    prompts = [
-        clean_title(plain_text(entry)[: 2 * PROMPT_CHARS]) for entry in retired if entry.role == "user"
-    ]
-    answers = [text for entry in retired if entry.role == "assistant" and (text := plain_text(entry))]
-    lines = [*earlier, f"{len(retired)} earlier messages were left out here. The user asked, in this order:"]
-    lines += [f"- {prompt[:PROMPT_CHARS]}" for prompt in prompts[-PROMPTS_NAMED:] if prompt]
-    if answers:
-        lines += ["The last answer before this point was:", answers[-1][:ANSWER_CHARS]]
-    return Draft(role="system", parts=(Text(text="\n".join(lines)),))
+def fitting(window: int | None) -> CompactionPolicy:
+    """How a context is made smaller for a window: what stays of it must not fill a small one again."""
+    usual = CompactionPolicy()
+    if window is None:
+        return usual
+    return CompactionPolicy(
+        kept_tokens=min(usual.kept_tokens, window // 4),
+        summary_tokens=min(usual.summary_tokens, window // 8),
+    )
 
 
 def summed(usages: Sequence[Usage]) -> Usage | None:

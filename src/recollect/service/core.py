@@ -8,9 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
+from recollect.errors import Busy, InvalidInput, InvalidKey, LeaseLost, ReadOnly, SessionNotFound
 from recollect.holders import is_gone
 from recollect.ids import now_ms, uuid7
+from recollect.keys import Kind, parse_key
 from recollect.limits import ENTRY_BYTES, NAME_CHARS, checked_length, is_storable
 from recollect.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
 from recollect.ports import Reader, Record, Store, Totals, Writer
@@ -29,9 +30,16 @@ class Core:
         self._now = now
         self._new_id = new_id
 
+    def _check_home(self, session: Session) -> None:
+        """Raise unless a session of this id and key may be kept here: an ephemeral one is never stored."""
+        if is_ephemeral(session.id) or is_ephemeral(session.key):
+            raise InvalidInput(f"{session.key or session.id!r} is ephemeral and is never stored")
+
     async def _change(self, tx: Writer, record: Record, kind: str, **fields: Any) -> Record:
         """Store changed fields of a session; every change raises its revision."""
         session = replace(record.session, revision=record.session.revision + 1, **fields)
+        if "key" in fields:
+            self._check_home(session)
         return await tx.rewrite(replace(record, session=session), kind)
 
 
@@ -53,6 +61,16 @@ def checked_owner(who: Principal) -> str:
 def is_clean(text: object) -> bool:
     """Whether this is a text that every store can compare: no NUL, no lone surrogates, not too long."""
     return isinstance(text, str) and len(text) <= NAME_CHARS and is_storable(text)
+
+
+def is_ephemeral(name: str | None) -> bool:
+    """Whether this is the key, and so the id, of a session that is never stored."""
+    if name is None or f":{Kind.EPHEMERAL}:" not in name:
+        return False
+    try:
+        return parse_key(name).kind is Kind.EPHEMERAL
+    except InvalidKey:
+        return False
 
 
 def checked_name(text: str | None, what: str) -> str | None:

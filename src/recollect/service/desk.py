@@ -26,7 +26,7 @@ from recollect.model import (
 )
 from recollect.ports import Memo, Reader, Record, Writer
 from recollect.service.catalogue import MEMOS_KEPT_MS
-from recollect.service.context import INTERRUPTED, failed, kept_tail, summary_of, unanswered
+from recollect.service.context import INTERRUPTED, failed, fitting, unanswered
 from recollect.service.core import checked_name, load_lists, required, writable
 from recollect.service.history import append_entries, checked_drafts
 from recollect.service.leasing import take_lease
@@ -161,13 +161,18 @@ class Desk:
         return await self._store.read(work)
 
     async def make_room(self, fence: int, window: int | None) -> Compaction | None:
-        """Make the context smaller, keeping its end; None if there is nothing to leave out."""
-        history = await self.context()
-        keep = kept_tail(history, window)
-        if not keep:
+        """Make the context smaller, keeping its end; None if that cannot be done."""
+        done = await self._sessions.shrink(self._who, self._id, policy=fitting(window), fence=fence)
+        if done.checkpoint is None or done.summary is None:
             return None
-        summary = summary_of(history[:-keep])
-        return await self._sessions.compact(self._who, self._id, summary, keep=keep, fence=fence)
+        return Compaction(
+            checkpoint=done.checkpoint,
+            summary=done.summary,
+            messages_before=done.messages_before,
+            messages_after=done.messages_after,
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+        )
 
 
 async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:

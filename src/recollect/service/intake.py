@@ -140,7 +140,7 @@ class Intake(Forking):
         """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
         now, count = self._now(), len(source.entries)
         session = _described(_blank(source.imported), source.imported)
-        order_at = min(session.updated_at, now)
+        order_at = max(min(session.updated_at, now), 0)
         record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
         await append_entries(tx, record, source.entries, now)
         await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
@@ -198,7 +198,8 @@ def _is_plain(source: _Source) -> bool:
     """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
     entries = source.entries
     return (
-        0 < len(entries) <= BATCH
+        not source.extends
+        and 0 < len(entries) <= BATCH
         and len({entry.id for entry in entries}) == len(entries)
         and max(entry.at for entry in entries) <= source.imported.updated_at
     )

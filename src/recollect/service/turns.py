@@ -40,6 +40,7 @@ class Turns(Catalogue, Compaction, Leasing, Watching):
         session_id: str,
         engine: Engine,
         *,
+        roots: Sequence[str] | None = None,
         mcp_servers: Sequence[McpServer] = (),
         host: Host | None = None,
         local: bool = True,
@@ -48,13 +49,14 @@ class Turns(Catalogue, Compaction, Leasing, Watching):
     ) -> AsyncIterator[OpenSession]:
         """Open a session for prompts; its tool servers run until the block ends, and end with it.
 
+        `roots` are the folders that tools may touch, the working directory first; None means the session's own.
         `local` says that the caller is a person on this machine, who may have programs started.
         """
         session = await self.get(who, session_id)
-        roots = () if session.cwd is None else (session.cwd, *session.additional_directories)
+        own = () if session.cwd is None else (session.cwd, *session.additional_directories)
         setup = Setup(
             session_id=session.id,
-            roots=roots,
+            roots=own if roots is None else tuple(roots),
             mcp_servers=tuple(mcp_servers),
             local=local,
             host=host,
@@ -171,11 +173,23 @@ class OpenSession:
         while True:
             seen = await self._sessions.newest_change(self._who)
             try:
-                return await self._desk.begin(new_holder(), LEASE_MS, parts, key)
+                return await self._begun(parts, key)
             except Busy:
                 if not wait:
                     raise
             await self._sessions._store.wait(self._who.owner, seen, WAIT_SECONDS)
+
+    async def _begun(self, parts: Sequence[Part], key: str | None) -> Begun | Outcome:
+        """Begin the turn; a caller who is cancelled while that is stored leaves no turn behind that nobody runs."""
+        beginning = asyncio.ensure_future(self._desk.begin(new_holder(), LEASE_MS, parts, key))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            await asyncio.wait([beginning])
+            if beginning.exception() is None and isinstance(begun := beginning.result(), Begun):
+                ended = Outcome(stop_reason="cancelled", prompt=begun.history[-1].id)
+                await self._desk.finish([], begun.lease.fence, ended, "idle", key)
+            raise
 
     async def _improve_title(self, choices: Choices, emit: Emit) -> None:
         """Have the engine find a title; that of a person is never touched, and without one the first prompt does."""

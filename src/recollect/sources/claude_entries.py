@@ -19,7 +19,7 @@ from recollect.model import Entry, Json, Resource, Role, Text, ToolResult, Unkno
 from recollect.sources.claude_facts import Child, Facts, count
 from recollect.sources.claude_parts import Parts, parts_of, shortened, with_output
 from recollect.sources.claude_records import (
-    NOTHING,
+    Attachment,
     Message,
     Record,
     blocks_of,
@@ -73,24 +73,15 @@ class Answer(Value, frozen=True):
     size: int
 
 
-class _Attachment(msgspec.Struct, frozen=True, rename="camel"):
-    type: str = ""
-    prompt: Raw = NOTHING
-    command_mode: str | None = None
-    filename: str | None = None
-    content: Raw = NOTHING
-
-
 class _Started(msgspec.Struct, frozen=True, rename="camel"):
     agent_id: str
 
 
-_attachment = msgspec.json.Decoder(_Attachment)
 _started = msgspec.json.Decoder(_Started)
 
 
 class Conversation:
-    """Makes entries of records, one after the other. `spent` is the usage of all answers but the newest."""
+    """Makes entries of records, one after the other."""
 
     def __init__(self, facts: Facts, answer: Answer | None, spent: Usage | None, at: int) -> None:
         self.facts = facts
@@ -98,15 +89,20 @@ class Conversation:
         self.amended: Entry | None = None
         self.answer = answer
         self.at = at
-        self.spent = spent
+        self._spent = [spent]
         self._place: int | None = None
+
+    @property
+    def spent(self) -> Usage | None:
+        """The usage of all answers but the newest."""
+        return total(self._spent)
 
     @property
     def usage(self) -> Usage | None:
         """The sum over all answers."""
-        return total(self.spent, self.answer.entry.usage if self.answer else None)
+        return total([*self._spent, self.answer.entry.usage if self.answer else None])
 
-    def add(self, record: Record, line: bytes) -> None:
+    def add(self, record: Record, line: memoryview) -> None:
         """Go on with a record; `line` is its bytes."""
         self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
         if record.type not in _SELDOM_KEPT and is_deep(line):
@@ -149,7 +145,8 @@ class Conversation:
             meta=_assistant_meta(record, message),
         )
         entry = entry if size <= LONGEST else _cut(entry)
-        self.spent = self.usage
+        if known is not None:
+            self._spent.append(known.entry.usage)
         self.answer = Answer(response=response, entry=entry, size=size)
         self._place = len(self.entries)
         self.facts.use(model)
@@ -180,7 +177,7 @@ def entry_id(uuid: str) -> str:
     return "id-" + hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _user(record: Record, _: bytes, talk: Conversation) -> Entry | None:
+def _user(record: Record, _: memoryview, talk: Conversation) -> Entry | None:
     message = record.message or Message()
     parts = parts_of(message.content, talk.facts.unknown)
     role: Role = "user"
@@ -199,7 +196,7 @@ def _user(record: Record, _: bytes, talk: Conversation) -> Entry | None:
     return talk.entry(record, role, parts, meta)
 
 
-def _system(record: Record, line: bytes, talk: Conversation) -> Entry | None:
+def _system(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
     said = value_of(record.content)
     meta: Json = {"subtype": record.subtype} if record.subtype else {}
     if record.subtype == "compact_boundary":
@@ -226,8 +223,8 @@ def _boundary_meta(record: Record) -> Json:
     return meta
 
 
-def _attached(record: Record, line: bytes, talk: Conversation) -> Entry | None:
-    attachment = _read_attachment(record.attachment)
+def _attached(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
+    attachment = record.attachment or Attachment()
     if attachment.type in _CONTEXT:
         count(talk.facts.left_out, f"attachment {attachment.type}")
         return None
@@ -245,16 +242,7 @@ def _attached(record: Record, line: bytes, talk: Conversation) -> Entry | None:
     return talk.entry(record, "system", _raw(line), {**meta, "meta": True})
 
 
-def _read_attachment(raw: Raw) -> _Attachment:
-    try:
-        return _attachment.decode(raw)
-    except (ValueError, RecursionError):
-        value = value_of(raw)
-        kind = value.get("type") if isinstance(value, dict) else None
-        return _Attachment(type=kind if isinstance(kind, str) else "")
-
-
-def _file(attachment: _Attachment) -> Resource:
+def _file(attachment: Attachment) -> Resource:
     """A file that the user pointed at, with its text if that is there."""
     match value_of(attachment.content):
         case {"file": {"content": str(text)}} | {"content": str(text)}:
@@ -262,16 +250,16 @@ def _file(attachment: _Attachment) -> Resource:
     return Resource(uri=attachment.filename or "file")
 
 
-def _progress(_record: Record, _line: bytes, talk: Conversation) -> None:
+def _progress(_record: Record, _line: memoryview, talk: Conversation) -> None:
     count(talk.facts.left_out, "progress")
 
 
-def _strange(record: Record, line: bytes, talk: Conversation) -> Entry:
+def _strange(record: Record, line: memoryview, talk: Conversation) -> Entry:
     count(talk.facts.unknown, record.type[:100] or "?")
     return talk.entry(record, "system", _raw(line), {"meta": True, "type": record.type[:100]})
 
 
-_MAKERS: dict[str, Callable[[Record, bytes, Conversation], Entry | None]] = {
+_MAKERS: dict[str, Callable[[Record, memoryview, Conversation], Entry | None]] = {
     "user": _user,
     "system": _system,
     "attachment": _attached,
@@ -283,8 +271,8 @@ LINKED = frozenset({"assistant", *_MAKERS})
 """The kinds of record that are linked to each other."""
 
 
-def _raw(line: bytes) -> Parts:
-    value: Any = value_of(Raw(line))
+def _raw(line: memoryview) -> Parts:
+    value: Any = value_of(Raw(bytes(line)))
     return (Unknown(raw=value),)
 
 

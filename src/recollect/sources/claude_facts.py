@@ -128,9 +128,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def observe(self, record: Record) -> None:
         """Take in what every record of a conversation says beside its message."""
-        if record.timestamp is not None and self.created_at is None:
-            self.created_at = milliseconds(record.timestamp)
-        self.session_id = self.session_id or _session(record.session_id)
+        self._begin(record)
         self.cwd = self.cwd or _folder(record.cwd)
         self.agent_id = self.agent_id or _name(record.agent_id)
         self.team = self.team or _name(record.team_name)
@@ -138,11 +136,9 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.git_branch = _name(record.git_branch) or self.git_branch
         self.version = _name(record.version) or self.version
 
-    def tell(self, record: Record, line: bytes) -> None:
+    def tell(self, record: Record, line: memoryview) -> None:
         """Take in a record about the session; `line` is all of it."""
-        self.session_id = self.session_id or _session(record.session_id)
-        if record.timestamp is not None and self.created_at is None:
-            self.created_at = milliseconds(record.timestamp)
+        self._begin(record)
         if said := ABOUT.get(record.type):
             said(self, record)
         elif record.type.startswith(REQUEST_LOG):
@@ -152,7 +148,14 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             count(self.unknown, kind)
             room = kind in self.extra or len(self.extra) < EXTRA_KINDS
             if room and len(line) <= EXTRA_BYTES and not is_deep(line):
-                self.extra[kind] = value_of(msgspec.Raw(line))
+                self.extra[kind] = value_of(msgspec.Raw(bytes(line)))
+
+    def _begin(self, record: Record) -> None:
+        """Take in what the first record that says it tells of the session."""
+        if self.created_at is None and record.timestamp is not None:
+            self.created_at = milliseconds(record.timestamp)
+        if self.session_id is None:
+            self.session_id = _session(record.session_id)
 
     def converse(self, entry: Entry) -> None:
         """Take in an entry that is new in the conversation."""

@@ -154,7 +154,7 @@ def _in_session(folder: os.DirEntry[str], project: str) -> Generator[Found, None
 
 def _changed(entry: os.DirEntry[str]) -> int:
     try:
-        return entry.stat(follow_symlinks=False).st_mtime_ns
+        return max(1, entry.stat(follow_symlinks=False).st_mtime_ns)
     except OSError:
         return 0
 

@@ -60,7 +60,6 @@ class Linked:
         self._old = len(window.nodes)
         self._index = {node.uuid: number for number, node in enumerate(window.nodes) if node.uuid != _HIDDEN}
         self._seen = set(struct.unpack(f"<{len(window.seen) // 4}I", window.seen))
-        self._sums: list[int] = []
         self._kept: dict[str, tuple[str | None, int]] = {}
         self._records: list[int] = []
         self._last = window.last
@@ -84,8 +83,7 @@ class Linked:
         place = self._index.get(uuid)
         kind = kind_of(record)
         response = _response(record) if kind is Kind.BLOCK else None
-        checksum = _checksum(uuid)
-        if checksum in self._seen:
+        if self._seen and _checksum(uuid) in self._seen:
             raise NeedsWhole
         if place is not None:
             # Written again: it stays where it was and says what it said last.
@@ -98,7 +96,6 @@ class Linked:
         if self._last == _NONE or kind is not Kind.HANGING:
             self._last = place
         self._records.append(number)
-        self._sums.append(checksum)
         if kind is Kind.BOUNDARY:
             self._keep(record, place)
 
@@ -185,7 +182,8 @@ class Linked:
         for number in range(top, len(nodes)):
             if choice.chosen[number] and (number == top or nodes[number].parent in kept):
                 kept[number] = len(kept)
-        seen = self._window.seen + struct.pack(f"<{len(self._sums)}I", *self._sums)
+        sums = [_checksum(node.uuid) for node in nodes[self._old :]]
+        seen = self._window.seen + struct.pack(f"<{len(sums)}I", *sums)
         return Window(
             nodes=tuple(self._moved(nodes[number], kept) for number in kept),
             answer=choice.answers[top],

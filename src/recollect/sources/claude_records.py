@@ -121,6 +121,16 @@ class CompactMetadata(_Value, frozen=True, rename="camel"):
     preserved_segment: Segment | None = None
 
 
+class Attachment(_Value, frozen=True, rename="camel"):
+    """What the program adds to the conversation; most kinds are left out, so nothing long is read of it here."""
+
+    type: str = ""
+    prompt: Raw = NOTHING
+    command_mode: str | None = None
+    filename: str | None = None
+    content: Raw = NOTHING
+
+
 class Sender(_Value, frozen=True):
     """Who a message comes from."""
 
@@ -158,7 +168,7 @@ class Record(_Value, frozen=True, rename="camel"):
     level: str | None = None
     content: Raw = NOTHING
     compact_metadata: CompactMetadata | None = None
-    attachment: Raw = NOTHING
+    attachment: Attachment | None = None
     # Records about the session
     custom_title: str | None = None
     ai_title: str | None = None
@@ -174,14 +184,14 @@ class Record(_Value, frozen=True, rename="camel"):
 _decode = msgspec.json.Decoder(Record).decode
 
 
-def read(line: bytes) -> Record | None:
+def read(line: bytes | memoryview) -> Record | None:
     """The record that one line holds; None if the line is not a whole JSON object."""
     try:
         return _decode(line)
     except (ValueError, RecursionError):
         pass
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
+        value = json.loads(bytes(line).decode("utf-8", "replace"))
         return _leniently(value) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
@@ -207,8 +217,9 @@ def value_of(raw: Raw) -> Any:
         return None
 
 
-def is_deep(line: bytes) -> bool:
+def is_deep(record: bytes | memoryview) -> bool:
     """Whether a whole record is nested so deeply that not everybody could write it down again."""
+    line = bytes(record)
     if line.count(b"[") + line.count(b"{") <= DEEPEST:
         return False
     depth = 0
@@ -228,18 +239,29 @@ def milliseconds(at: datetime) -> int:
 
 
 def _leniently(value: dict[str, Any]) -> Record:
+    return Record(**_fields(value, Record))
+
+
+def _fields(value: dict[str, Any], kind: type[_Value]) -> dict[str, Any]:
+    """Those fields of a value that are as they should be."""
     fields: dict[str, Any] = {}
-    for known in msgspec.structs.fields(Record):
+    for known in msgspec.structs.fields(kind):
         given = value.get(known.encode_name)
         if given is None:
             continue
         if known.name == "message":
             fields["message"] = _message(given)
+        elif known.name == "attachment":
+            fields["attachment"] = _attachment(given)
         elif known.type is Raw:
             fields[known.name] = Raw(encode(given))
         else:
             _take(fields, known.name, given, known.type)
-    return Record(**fields)
+    return fields
+
+
+def _attachment(value: Any) -> Attachment | None:
+    return Attachment(**_fields(value, Attachment)) if isinstance(value, dict) else None
 
 
 def _message(value: Any) -> Message | None:

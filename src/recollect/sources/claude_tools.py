@@ -73,7 +73,7 @@ def title_of(name: str, given: Any) -> str | None:
     if tool is None:
         server, _, inner = name.removeprefix("mcp__").partition("__")
         return f"{server}: {inner}"[:TITLE_CHARS] if name.startswith("mcp__") and inner else None
-    said = next(filter(None, map(_texts(given).get, tool.inputs)), "")
+    said = next(filter(None, (_text(given, name) for name in tool.inputs)), "")
     # Most of a long command says nothing in a title; cleaning all of it would cost.
     title = clean_title(f"{tool.verb} {said[: 2 * TITLE_CHARS]}")
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
@@ -81,9 +81,8 @@ def title_of(name: str, given: Any) -> str | None:
 
 def locations_of(given: Any) -> tuple[Json, ...]:
     """The file that the call is about, with its line if that is known."""
-    texts = _texts(given)
     for name, line in _LOCATED:
-        if path := texts.get(name):
+        if path := _text(given, name):
             number = given.get(line)
             known = isinstance(number, int) and not isinstance(number, bool) and number > 0
             return ({"path": path, "line": number} if known else {"path": path},)
@@ -106,9 +105,6 @@ def _step(todo: Json) -> Json:
     }
 
 
-def _texts(given: Any) -> dict[str, str]:
-    return (
-        {name: text for name, text in given.items() if isinstance(text, str)}
-        if isinstance(given, dict)
-        else {}
-    )
+def _text(given: Any, name: str) -> str:
+    text = given.get(name) if isinstance(given, dict) else None
+    return text if isinstance(text, str) else ""

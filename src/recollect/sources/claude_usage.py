@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from recollect.limits import ENTRY_SUM
 from recollect.model import Usage
@@ -31,24 +31,27 @@ def tokens_of(usage: Usage | None) -> int | None:
 
 def latest(one: Usage | None, other: Usage | None) -> Usage | None:
     """The later of two states of one answer's usage: it only grows, and each block repeats it."""
-    return _joined(one, other, max)
+    return _joined([one, other], max)
 
 
-def total(one: Usage | None, other: Usage | None) -> Usage | None:
-    """The usage of two answers."""
-    return _joined(one, other, lambda a, b: a + b)
+def total(usages: Iterable[Usage | None]) -> Usage | None:
+    """The usage of several answers."""
+    return _joined(usages, sum)
 
 
-def _joined(one: Usage | None, other: Usage | None, join: Callable[[int, int], int]) -> Usage | None:
-    if one is None or other is None:
-        return one or other
+def _joined(usages: Iterable[Usage | None], join: Callable[[list[int]], int]) -> Usage | None:
+    """Each number joined over the usages in which it is known."""
+    known = [usage for usage in usages if usage is not None]
+    if len(known) < 2:
+        return known[0] if known else None
 
-    def both(a: int | None, b: int | None) -> int | None:
-        return join(a, b) if a is not None and b is not None else (b if a is None else a)
+    def joined(numbers: Iterable[int | None]) -> int | None:
+        told = [number for number in numbers if number is not None]
+        return join(told) if told else None
 
     return Usage(
-        input=both(one.input, other.input),
-        output=both(one.output, other.output),
-        cache_read=both(one.cache_read, other.cache_read),
-        cache_write=both(one.cache_write, other.cache_write),
+        input=joined(usage.input for usage in known),
+        output=joined(usage.output for usage in known),
+        cache_read=joined(usage.cache_read for usage in known),
+        cache_write=joined(usage.cache_write for usage in known),
     )

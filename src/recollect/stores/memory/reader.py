@@ -14,13 +14,14 @@ from recollect.filters import passes
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, Session
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
 from recollect.spans import Place, Spans, Stretch
+from recollect.stores.memory.access import AccessReader
 from recollect.stores.memory.tables import Document, Library, Log, Shelf
 from recollect.words import Term
 
 MICROS = 1_000_000
 
 
-class MemoryReader:
+class MemoryReader(AccessReader):
     """A view of the store. Nothing changes while a transaction runs, since none is ever suspended."""
 
     def __init__(self, library: Library, now: Now) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from recollect.model import Change, Checkpoint, Fact
+from recollect.model import Account, Change, Checkpoint, Fact, Token
 from recollect.ports import ListKey, Memo, RawCopy, Record, Totals
 from recollect.spans import Place, Spans
 
@@ -145,12 +145,14 @@ class Shelf:
     live: dict[int, bytes] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     raw_copies: dict[int, dict[str, RawCopy]] = field(default_factory=dict)
+    links: dict[Account, Account] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Library:
-    """All shelves, and the counters: `newest` is the change number of each owner."""
+    """All shelves, the counters (`newest` is the change number of each owner), and tokens by their digest."""
 
     shelves: dict[str, Shelf] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
+    tokens: dict[bytes, Token] = field(default_factory=dict)

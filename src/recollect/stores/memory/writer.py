@@ -12,11 +12,12 @@ from recollect.filters import title_text, title_tokens
 from recollect.model import Change, Checkpoint, Fact, Lease, search_text
 from recollect.ports import CURRENT, ListKey, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
+from recollect.stores.memory.access import AccessWriter
 from recollect.stores.memory.reader import MemoryReader, apart
 from recollect.stores.memory.tables import Document, Journal, Kept, Library, Log, Shelf, Tombstone
 
 
-class MemoryWriter(MemoryReader):
+class MemoryWriter(MemoryReader, AccessWriter):
     """A write transaction: the journal can take all of it back."""
 
     def __init__(self, library: Library, now: Now, journal: Journal) -> None:
@@ -138,6 +139,12 @@ class MemoryWriter(MemoryReader):
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         for fact in facts:
             self._journal.put(self._shelf(owner).facts, fact.id, fact)
+
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        facts = self._shelf(owner).facts
+        for fact_id in ids:
+            if fact_id in facts:
+                self._journal.drop(facts, fact_id)
 
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
         facts = self._shelf(owner).facts

@@ -7,11 +7,13 @@ from operator import itemgetter
 
 from recollect import words
 from recollect.filters import passes, text_terms
-from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json
+from recollect.model import Change, Checkpoint, Fact, Filter, Json
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.stores.postgres import lexemes, listing
+from recollect.stores.postgres.access import AccessReader
 from recollect.stores.postgres.listing import Walk
+from recollect.stores.postgres.remembering import fact_of
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
 from recollect.stores.postgres.searching import Search
 from recollect.stores.postgres.transactions import ANY_PLAN, Statements
@@ -71,7 +73,7 @@ NEWEST = "SELECT change FROM owner WHERE owner = %s"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
 FACTS = """
-SELECT id, at, text, kind, session, entries FROM fact
+SELECT id, at, text, kind, session, entries, more FROM fact
 WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s) ORDER BY at DESC, id DESC
 """
 RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
@@ -97,7 +99,7 @@ SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL
 """
 
 
-class PostgresReader:
+class PostgresReader(AccessReader):
     """A view of the database as it was when the transaction began."""
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
@@ -260,11 +262,3 @@ class PostgresReader:
             "by_source": dict(await self._rows(BY_SOURCE, owner)),
             "by_agent": dict(await self._rows(BY_AGENT, owner)),
         }
-
-
-def fact_of(row: Row) -> Fact:
-    """The fact in a row."""
-    fact_id, at, text, kind, session, entries = row
-    return Fact(
-        id=fact_id, at=at, text=text, kind=kind, session=session, entries=tuple(decode_json(entries.encode()))
-    )

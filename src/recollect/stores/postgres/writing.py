@@ -8,12 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import words
-from recollect.model import Checkpoint, Fact, Lease, encode, search_text
+from recollect.model import Checkpoint, Fact, Lease, search_text
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.postgres import lexemes
+from recollect.stores.postgres.access import AccessWriter
 from recollect.stores.postgres.holding import Backlog
-from recollect.stores.postgres.reading import BY_ID, BY_NUM, FACTS, PostgresReader, fact_of
+from recollect.stores.postgres.reading import BY_ID, BY_NUM, FACTS, PostgresReader
+from recollect.stores.postgres.remembering import fact_of, fact_values
 from recollect.stores.postgres.removing import bury, collect
 from recollect.stores.postgres.transactions import Statements
 
@@ -57,9 +59,9 @@ INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num)
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
 PUT_FACT = """
-INSERT INTO fact (owner, id, at, text, kind, session, entries) VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO fact (owner, id, at, text, kind, session, entries, more) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
-    session = excluded.session, entries = excluded.entries
+    session = excluded.session, entries = excluded.entries, more = excluded.more
 """
 DROP_FACTS = "DELETE FROM fact WHERE owner = %s AND id = ANY(%s)"
 PUT_RAW_COPY = """
@@ -69,7 +71,7 @@ ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE owner = %s AND num = %s"
 
 
-class PostgresWriter(PostgresReader):
+class PostgresWriter(AccessWriter, PostgresReader):
     """A write transaction. A record that it returns has the change number that it had before; see `holding`."""
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
@@ -165,11 +167,10 @@ class PostgresWriter(PostgresReader):
         self._backlog.touch(record, "live")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
-        values = [
-            (owner, fact.id, fact.at, fact.text, fact.kind, fact.session, encode(fact.entries).decode())
-            for fact in facts
-        ]
-        await self._statements.queue_many(PUT_FACT, values)
+        await self._statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
+
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        await self._statements.queue(DROP_FACTS, (owner, list(ids)))
 
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
         rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})

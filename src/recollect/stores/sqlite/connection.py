@@ -27,14 +27,20 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
-PRAGMA cache_size = -65536;
 PRAGMA temp_store = MEMORY;
 PRAGMA secure_delete = ON;
 PRAGMA trusted_schema = OFF;
 """
 
 
-def open_file(path: Path, may_wait: Callable[[], bool] = lambda: True) -> apsw.Connection:
+READING_KIB = 2_048
+WRITING_KIB = 65_536
+"""What a connection remembers of the file. Readers leave it to the system: many processes read, few write much."""
+
+
+def open_file(
+    path: Path, may_wait: Callable[[], bool] = lambda: True, *, cache_kib: int = READING_KIB
+) -> apsw.Connection:
     """A connection to the file, which is made (for its owner alone) if it is not there.
 
     While another process writes, it waits for its turn, unless `may_wait` says no.
@@ -46,6 +52,7 @@ def open_file(path: Path, may_wait: Callable[[], bool] = lambda: True) -> apsw.C
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         db.set_busy_handler(_patience(may_wait))
         _set_up(db, path)
+        db.execute(f"PRAGMA cache_size = -{cache_kib}")
     return db
 
 

@@ -25,7 +25,7 @@ import apsw
 from recollect import words
 from recollect.errors import StoreDamaged, StoreError
 from recollect.model import ROLES, decode_entry, search_text
-from recollect.stores.sqlite.connection import fetch, open_file, snapshot, transaction
+from recollect.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
 from recollect.stores.sqlite.writer import NEWEST_DOCUMENT
 from recollect.words import Term
 
@@ -334,7 +334,7 @@ class SearchIndex:
         return self._db
 
     def _open_index(self) -> apsw.Connection:
-        db = open_file(self._path, lambda: self._patient)
+        db = open_file(self._path, lambda: self._patient, cache_kib=WRITING_KIB)
         try:
             if _shape(db) != SHAPE:
                 with transaction(db):

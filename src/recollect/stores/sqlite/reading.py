@@ -15,6 +15,7 @@ from recollect.filters import text_terms
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json, encode
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
 from recollect.spans import Place, Span, Spans, Stretch
+from recollect.stores.sqlite.access import AccessReading
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.rows import MICROS, READ, record_of
@@ -157,7 +158,7 @@ def position(log: int, seq: int) -> int:
     return log << SEQ_BITS | seq
 
 
-class Reading:
+class Reading(AccessReading):
     """See `ports.Reader`."""
 
     def __init__(

@@ -18,7 +18,7 @@ from recollect.ids import now_ms
 from recollect.model import Json
 from recollect.ports import Health, Now, Reader, Writer
 from recollect.stores.sqlite import checking
-from recollect.stores.sqlite.connection import fetch, in_our_words, make_private, open_file
+from recollect.stores.sqlite.connection import WRITING_KIB, fetch, in_our_words, make_private, open_file
 from recollect.stores.sqlite.index import DONE_UNINDEXING, SearchIndex
 from recollect.stores.sqlite.migrate import migrate, shipped
 from recollect.stores.sqlite.reading import Reading
@@ -151,7 +151,7 @@ class SqliteStore:
         return open_file(self._path)
 
     def _open_migrated(self, may_wait: Callable[[], bool]) -> apsw.Connection:
-        db = open_file(self._path, may_wait)
+        db = open_file(self._path, may_wait, cache_kib=WRITING_KIB)
         try:
             migrate(db, shipped())
             # Opening takes the lock for writing only if there is something to write.

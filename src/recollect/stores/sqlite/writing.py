@@ -14,6 +14,7 @@ from recollect.errors import AlreadyExists
 from recollect.model import Checkpoint, Fact, Lease, encode
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
+from recollect.stores.sqlite.access import AccessWriting
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.reading import SEQ_MASK, Reading, position
@@ -95,6 +96,7 @@ FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
 PUT_FACT = "INSERT OR REPLACE INTO fact (owner, id, session, at, body) VALUES (?, ?, ?, ?, ?)"
+FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
 DROP_FACTS = """
 DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
 """
@@ -108,7 +110,7 @@ DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WH
 """
 
 
-class Writing(Reading):
+class Writing(Reading, AccessWriting):
     """See `ports.Writer`."""
 
     def __init__(
@@ -239,14 +241,19 @@ class Writing(Reading):
             PUT_FACT, [(num, fact.id, fact.session, fact.at, encode(fact)) for fact in facts]
         )
 
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        num = self._known_owner(owner)
+        self._db.executemany(FORGET_FACT, [(num, fact_id) for fact_id in ids])
+
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
         self._db.execute(DROP_FACTS, (self._known_owner(owner), session_id, entry_id))
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
-        digest = hashlib.sha256(copy.data).digest()
+        packed = zstandard.ZstdCompressor(level=3).compress(copy.data)
+        digest = hashlib.sha256(packed).digest()
         before = fetch(self._db, RAW_DIGEST, (num, copy.name))
         self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
-        self._db.execute(PUT_RAW_BLOB, (digest, zstandard.ZstdCompressor(level=3).compress(copy.data)))
+        self._db.execute(PUT_RAW_BLOB, (digest, packed))
         self._db.executemany(DROP_RAW_BLOB, before)
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:

@@ -1,0 +1,38 @@
+"""An ACP agent over any transport."""
+
+from __future__ import annotations
+
+import asyncio
+
+from recollect.acp.door import Door, Offer, failing
+from recollect.acp.greeting import Client
+from recollect.acp.methods import NOTIFICATIONS, REQUESTS
+from recollect.engine import Engine
+from recollect.errors import RecollectError
+from recollect.model import Principal
+from recollect.rpc.peer import Peer
+from recollect.rpc.transport import Transport
+from recollect.service import Sessions
+
+
+async def serve(
+    transport: Transport,
+    sessions: Sessions | RecollectError,
+    who: Principal,
+    engine: Engine,
+    *,
+    client: Client | None = None,
+    offer: Offer = Offer(),  # noqa: B008 - a frozen value
+) -> None:
+    """Serve one client until it leaves; all that was said is stored by then.
+
+    `client` is one whose `initialize` has been answered already. If the store could not be opened, the reason is given
+    in its place, and told to the client.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        door = Door(sessions, who, engine, tasks, client=client, offer=offer)
+        door.peer = Peer(transport, REQUESTS, NOTIFICATIONS, door, failing=failing)
+        try:
+            await door.peer.run()
+        finally:
+            await door.leave()

@@ -1,0 +1,52 @@
+"""`session/request_permission`: the user decides about a tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from recollect.acp.stored import Call, read_stored
+from recollect.acp.tools import called
+from recollect.model import Json, ToolCall, encode
+from recollect.permissions import CHOICES, Choice, Verdict
+from recollect.rpc.failures import Gone, Refused
+from recollect.rpc.peer import Peer
+
+NAMES: dict[Choice, str] = {
+    "allow_once": "Allow",
+    "allow_always": "Always allow",
+    "reject_once": "Reject",
+    "reject_always": "Always reject",
+}
+OPTIONS = [{"optionId": choice, "name": NAMES[choice], "kind": choice} for choice in CHOICES]
+UNANSWERED = "refused: the question whether this may be done was not answered"
+
+
+class _Outcome(msgspec.Struct, rename="camel"):
+    outcome: str
+    option_id: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    outcome: _Outcome
+
+
+async def permission(peer: Peer[Any], session_id: str, call: ToolCall) -> Choice | Verdict:
+    """What the user says; whatever is not one of the answers means no."""
+    asked = {"sessionId": session_id, "toolCall": _described(call), "options": OPTIONS}
+    try:
+        result = await peer.ask("session/request_permission", asked)
+        outcome = msgspec.json.decode(result, type=_Answer).outcome
+    except (Refused, Gone, msgspec.MsgspecError):
+        return Verdict(allowed=False, reason=UNANSWERED)
+    for choice in CHOICES:
+        if outcome.outcome == "selected" and outcome.option_id == choice:
+            return choice
+    return Verdict(allowed=False, reason=UNANSWERED)
+
+
+def _described(call: ToolCall) -> Json:
+    (stored,) = read_stored(encode({"id": "", "at": 0, "role": "assistant", "parts": [call]})).parts
+    assert isinstance(stored, Call)  # noqa: S101 - it was one before it was written and read
+    return called(stored, "pending")

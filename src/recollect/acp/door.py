@@ -1,0 +1,199 @@
+"""One client's connection: who it is, what it can do, which sessions it has open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from recollect.acp.attached import Attached
+from recollect.acp.greeting import Client
+from recollect.acp.host import editor_host
+from recollect.acp.rows import NOWHERE
+from recollect.acp.showing import Showing
+from recollect.engine import Engine, McpServer
+from recollect.errors import InvalidInput, RecollectError, TooLarge
+from recollect.filters import normal_cwd
+from recollect.model import Change, Principal, Session
+from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, Failure, Gone, failure_of
+from recollect.rpc.peer import Peer
+from recollect.service import Sessions
+
+OPEN_SESSIONS = 256
+RETRY_SECONDS = 1.0
+
+Watcher = Callable[[Change], None]
+log = logging.getLogger(__name__)
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent offers beyond its engine. The first of `models` is the one that is used unless another is chosen;
+    `imported`: sessions of other agents are listed; `local`: the client is a person on this machine."""
+
+    models: tuple[str, ...] = ()
+    imported: bool = True
+    local: bool = True
+
+
+class Door:
+    """See the module. `sessions` may be the reason why there is no store: then each request is answered with it."""
+
+    peer: Peer[Door]
+
+    def __init__(
+        self,
+        sessions: Sessions | RecollectError,
+        who: Principal,
+        engine: Engine,
+        tasks: asyncio.TaskGroup,
+        *,
+        client: Client | None = None,
+        offer: Offer = Offer(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self.who, self.engine, self.offer = who, engine, offer
+        self.client = client
+        self.attached: dict[str, Attached] = {}
+        self.watchers: dict[str, Watcher] = {}
+        self._sessions = sessions
+        self._tasks = tasks
+        self._started: set[asyncio.Task[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def sessions(self) -> Sessions:
+        """The service, for a client that has introduced itself."""
+        if self.client is None:
+            raise Failure(INVALID_REQUEST, "initialize comes first")
+        if isinstance(self._sessions, RecollectError):
+            raise self._sessions
+        return self._sessions
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that ends with the connection. If it fails, it is alone in that."""
+        task = self._tasks.create_task(_alone(work))
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+        return task
+
+    def gate(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever opens or closes the session: one at a time."""
+        return self._gates.setdefault(session_id, asyncio.Lock())
+
+    async def attach(
+        self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
+    ) -> Attached:
+        """Open a session; from now on its changes are noted. Nothing is shown before `Attached.begin`."""
+        if len(self.attached) >= OPEN_SESSIONS and session.id not in self.attached:
+            raise TooLarge(f"a client may have at most {OPEN_SESSIONS} sessions open: close some")
+        await self.detach(session.id)
+        await self.follow()
+        client = self.client or Client()
+        roots = roots_of(session, cwd, directories)
+        attached = Attached(
+            self.sessions,
+            self.who,
+            session,
+            self.engine,
+            Showing(self.sessions, self.who, session, client, self.peer.send),
+            self.start,
+            roots=roots,
+            servers=servers,
+            host=editor_host(self.peer, session.id, client, roots),
+            local=self.offer.local,
+        )
+        self.attached[session.id] = attached
+        return attached
+
+    async def reached(self, session_id: str) -> Attached:
+        """The open session of this id; one that is not open yet is opened as it was made, without further roots."""
+        async with self.gate(session_id):
+            known = self.attached.get(session_id)
+            if known is None:
+                session = await self.sessions.get(self.who, session_id)
+                known = await self.attach(session, session.cwd, (), ())
+                await known.showing.skip()
+                await known.begin()
+            return known
+
+    async def detach(self, session_id: str) -> None:
+        """Close a session, if it is open; what runs in it ends first."""
+        attached = self.attached.pop(session_id, None)
+        if attached is not None:
+            await attached.close()
+
+    async def leave(self) -> None:
+        """Close everything."""
+        for session_id in list(self.attached):
+            await self.detach(session_id)
+        for task in self._started:
+            task.cancel()
+
+    async def follow(self) -> None:
+        """Note all changes from now on."""
+        if self._following is None:
+            position = await self.sessions.newest_change(self.who)
+            self._following = self.start(self._follow(position))
+
+    async def _follow(self, position: int) -> None:
+        while True:
+            try:
+                async for change in self.sessions.watch(self.who, after=position):
+                    position = change.number
+                    self._tell(change)
+            except RecollectError:
+                log.exception("the change feed cannot be read; trying again")
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _tell(self, change: Change) -> None:
+        for attached in self.attached.values():
+            if change.session in (attached.session.id, attached.target):
+                attached.showing.changed(change)
+        for watcher in list(self.watchers.values()):
+            watcher(change)
+
+
+async def _alone(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Gone:
+        pass  # whoever reads requests notices it too
+    except Exception:
+        log.exception("a task of the connection failed")
+
+
+def failing(error: RecollectError, params: Any) -> Failure:
+    """An error of the program as the protocol words it: one about a session says which."""
+    failure = failure_of(error)
+    session_id = getattr(params, "session_id", None)
+    if session_id is not None and failure.data is not None:
+        failure.data = {**failure.data, "sessionId": session_id}
+    return failure
+
+
+def checked_cwd(session: Session, cwd: str) -> str:
+    """The folder that a client opens a session in, which must be the session's own."""
+    given = normal_cwd(cwd)
+    if session.cwd is not None and given != session.cwd:
+        told = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `recollect move`"
+        raise Failure(INVALID_PARAMS, told, {"cwd": session.cwd, "sessionId": session.id})
+    return given
+
+
+def checked_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
+    """Additional folders: exactly those that the client names, each absolute."""
+    for directory in directories or ():
+        if not directory:
+            raise InvalidInput("an additional directory cannot be empty")
+    return tuple(normal_cwd(directory) for directory in directories or ())
+
+
+def roots_of(session: Session, cwd: str | None, directories: Sequence[str]) -> tuple[str, ...]:
+    """What may be touched. A session without a folder, listed as being in `/`, is not given the whole machine."""
+    if cwd is None or (session.cwd is None and cwd == NOWHERE):
+        return tuple(directories)
+    return (cwd, *directories)

@@ -1,0 +1,87 @@
+"""`initialize`: which version is spoken, what this agent can do, what the client can. Pure, and light: it is answered
+before anything else is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from recollect import __version__
+from recollect.rpc.failures import INVALID_PARAMS, Failure
+
+PROTOCOL_VERSION = 1
+NEWEST_NUMBER = 65_535
+
+CAPABILITIES: dict[str, Any] = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": True},
+    "sessionCapabilities": {
+        "list": {},
+        "resume": {},
+        "close": {},
+        "delete": {},
+        "additionalDirectories": {},
+        "fork": {},
+        "archive": {},
+        "title": {},
+        "status": {},
+    },
+    "auth": {},
+    "_meta": {
+        "recollect": {
+            "forkAtMessage": True,
+            "methods": [
+                "_recollect/session/search",
+                "_recollect/session/batch_get",
+                "_recollect/session/list/subscribe",
+                "_recollect/session/list/unsubscribe",
+            ],
+        }
+    },
+}
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client said it can do; nothing, until it has said so."""
+
+    reads_files: bool = False
+    writes_files: bool = False
+    terminals: bool = False
+    notices: bool = False
+    compaction: bool = False
+
+
+class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
+    """A capability of the wrong type counts as none, as the protocol asks: so these are looked at one by one."""
+
+    protocol_version: int
+    client_capabilities: Any = None
+
+
+def greeted(params: InitializeParams) -> tuple[Client, dict[str, Any]]:
+    """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another."""
+    if not 0 <= params.protocol_version <= NEWEST_NUMBER:
+        raise Failure(INVALID_PARAMS, f"Invalid params: protocolVersion is 0 to {NEWEST_NUMBER}")
+    able = params.client_capabilities
+    client = Client(
+        reads_files=_is_given(able, "fs", "readTextFile"),
+        writes_files=_is_given(able, "fs", "writeTextFile"),
+        terminals=_is_given(able, "terminal"),
+        notices=_is_given(able, "session", "notices"),
+        compaction=_is_given(able, "session", "compaction"),
+    )
+    return client, {
+        "protocolVersion": PROTOCOL_VERSION,
+        "agentCapabilities": CAPABILITIES,
+        "agentInfo": {"name": "recollect", "title": "Recollect", "version": __version__},
+        "authMethods": [],
+    }
+
+
+def _is_given(value: Any, *path: str) -> bool:
+    """Whether a capability is there: `true`, or an object, at the end of the path."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value is True or isinstance(value, dict)

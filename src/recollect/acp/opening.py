@@ -1,0 +1,84 @@
+"""Methods that open and close sessions."""
+
+from __future__ import annotations
+
+from recollect.acp.attached import Attached
+from recollect.acp.config import Chosen, modes, options
+from recollect.acp.door import Door, checked_cwd, checked_directories
+from recollect.acp.servers import servers_of
+from recollect.acp.shapes import NamedSession, NewSession, OpenSession
+from recollect.errors import InvalidInput
+from recollect.model import Json, Session
+from recollect.rpc.peer import Then
+
+FORK_AT = "recollect/messageId"
+
+
+async def new_session(door: Door, params: NewSession) -> Then:
+    """`session/new`: stored at once, since clients start another process before the first prompt."""
+    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
+    session = await door.sessions.create(door.who, cwd=params.cwd, additional_directories=directories)
+    attached = await door.attach(session, session.cwd, directories, servers)
+    return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
+
+
+async def load_session(door: Door, params: OpenSession) -> Then:
+    """`session/load`: the whole conversation, then the answer."""
+    async with door.gate(params.session_id):
+        attached, fresh = await _opened(door, params)
+        await attached.showing.replay(attached.session, door.peer.alone)
+        return _answer(door, attached, fresh)
+
+
+async def resume_session(door: Door, params: OpenSession) -> Then:
+    """`session/resume`: open without telling what was said."""
+    async with door.gate(params.session_id):
+        attached, fresh = await _opened(door, params)
+        if fresh:
+            await attached.showing.skip()
+        return _answer(door, attached, fresh)
+
+
+async def fork_session(door: Door, params: OpenSession) -> Then:
+    """`session/fork`: a new session that shares this one's history, all of it or up to a message."""
+    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
+    at = params.meta.get(FORK_AT)
+    if at is not None and not isinstance(at, str):
+        raise InvalidInput(f"{FORK_AT} is the id of a message")
+    session = await door.sessions.fork(door.who, params.session_id, at=at, cwd=params.cwd)
+    attached = await door.attach(session, session.cwd, directories, servers)
+    await attached.showing.skip()
+    return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
+
+
+async def close_session(door: Door, params: NamedSession) -> Json:
+    """`session/close`: end what runs and let go; the session stays in the list."""
+    async with door.gate(params.session_id):
+        if params.session_id not in door.attached:
+            await door.sessions.get(door.who, params.session_id)
+        await door.detach(params.session_id)
+    return {}
+
+
+def state(door: Door, chosen: Chosen) -> Json:
+    """The modes and options of a session, as every method that opens one answers."""
+    return {"modes": modes(chosen), "configOptions": options(chosen, door.offer.models)}
+
+
+async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
+    """The session, opened as the client says, and whether it is opened anew: one with a running turn is left alone."""
+    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
+    session: Session = await door.sessions.get(door.who, params.session_id)
+    cwd = checked_cwd(session, params.cwd)
+    known = door.attached.get(session.id)
+    if known is not None and known.running:
+        return known, False
+    return await door.attach(session, cwd, directories, servers), True
+
+
+def _answer(door: Door, attached: Attached, fresh: bool) -> Then:
+    return Then(state(door, attached.chosen), attached.begin if fresh else _nothing)
+
+
+async def _nothing() -> None:
+    pass

@@ -1,0 +1,61 @@
+"""MCP servers as a client names them, checked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from recollect.acp.shapes import Pair, Server
+from recollect.engine import HttpServer, McpServer, SseServer, StdioServer
+from recollect.errors import InvalidInput, TooLarge
+
+MOST = 64
+
+
+def servers_of(given: Sequence[Server] | None) -> tuple[McpServer, ...]:
+    """The servers; one that cannot be is an error, for leaving it out would take tools away in silence."""
+    if given is None:
+        return ()
+    if len(given) > MOST:
+        raise TooLarge(f"a session may have at most {MOST} MCP servers")
+    return tuple(map(_server, given))
+
+
+def _server(given: Server) -> McpServer:
+    make = _KINDS.get(given.type)
+    if make is None:
+        raise InvalidInput(
+            f"MCP server {given.name!r}: the type is http, sse or left out, not {given.type!r}"
+        )
+    return make(given)
+
+
+def _stdio(given: Server) -> McpServer:
+    if not given.command:
+        raise InvalidInput(f"MCP server {given.name!r} has no command")
+    return StdioServer(name=given.name, command=given.command, args=given.args or (), env=_mapping(given.env))
+
+
+def _http(given: Server) -> McpServer:
+    return HttpServer(name=given.name, url=_url(given), headers=_mapping(given.headers))
+
+
+def _sse(given: Server) -> McpServer:
+    return SseServer(name=given.name, url=_url(given), headers=_mapping(given.headers))
+
+
+def _url(given: Server) -> str:
+    if given.url is None or not given.url.startswith(("http://", "https://")):
+        raise InvalidInput(f"MCP server {given.name!r} needs a URL that begins with http:// or https://")
+    return given.url
+
+
+def _mapping(pairs: Sequence[Pair] | None) -> dict[str, str]:
+    return {pair.name: pair.value for pair in pairs or ()}
+
+
+_KINDS: dict[str | None, Callable[[Server], McpServer]] = {
+    None: _stdio,
+    "stdio": _stdio,
+    "http": _http,
+    "sse": _sse,
+}

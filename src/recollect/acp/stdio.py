@@ -1,0 +1,98 @@
+"""The agent on standard input and output. `initialize` is answered before anything else is imported.
+
+Whatever else would read from the one or write to the other, such as a `print` in a library or a child process, gets
+nothing to read and writes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.acp.greeting import Client, InitializeParams, greeted
+from recollect.rpc import wire
+from recollect.rpc.failures import Failure
+from recollect.rpc.transport import FrameTooLong, Lines
+from recollect.rpc.wire import BadFrame
+
+if TYPE_CHECKING:
+    from recollect.acp.door import Offer
+    from recollect.engine import Engine
+
+CHUNK = 64 * 1024
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class Wires:
+    """The two descriptors of the protocol, taken away from everybody else; and what has been read ahead."""
+
+    def __init__(self) -> None:
+        self.source, self.target, self.lines = os.dup(STDIN), os.dup(STDOUT), Lines()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, STDIN)
+        os.close(nothing)
+        os.dup2(STDERR, STDOUT)
+
+    def first(self) -> bytes | None:
+        """The first line; None if there is none, or it is too long."""
+        while not self.lines:
+            chunk = os.read(self.source, CHUNK)
+            if not chunk:
+                return None
+            self.lines.feed(chunk)
+        try:
+            return self.lines.take()
+        except FrameTooLong:
+            return None
+
+    def write(self, data: bytes) -> None:
+        """Write all of it; only before the loop runs."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.target, rest) :]
+
+
+def greet(wires: Wires) -> Client | None:
+    """Answer the client's `initialize`, if that is what it begins with; anything else is left for later."""
+    line = wires.first()
+    if line is None:
+        return None
+    try:
+        frame = wire.read_frame(line)
+        if frame.method != "initialize" or not wire.has_id(frame):
+            raise BadFrame(b"")
+        params = wire.decoded(msgspec.json.Decoder(InitializeParams), wire.params_of(frame))
+        client, answer = greeted(params)
+    except (BadFrame, Failure):
+        wires.lines.put_back(line)
+        return None
+    wires.write(wire.answer(frame.id, wire.encode(answer)))
+    return client
+
+
+def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = None) -> None:
+    """Be an ACP agent on standard input and output until the client leaves: `engine` answers its prompts.
+
+    `store` is the URL of the store that keeps the sessions: `memory:` for as long as the program runs,
+    `sqlite:///file.db`, None for the user's own.
+    """
+    run_making(lambda: (engine, offer), store)
+
+
+def run_making(make: Callable[[], tuple[Engine, Offer | None]], store: str | None) -> None:
+    """The same, with an engine that is made once the client has been greeted."""
+    try:
+        wires = Wires()
+        client = greet(wires)
+
+        import asyncio
+
+        from recollect.acp.running import run_on
+
+        engine, offer = make()
+        asyncio.run(run_on(wires, engine, store, client, offer))
+    except KeyboardInterrupt:
+        pass  # before it was heard for; nothing has been begun

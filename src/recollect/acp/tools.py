@@ -1,0 +1,122 @@
+"""Tool calls and their results as updates of the protocol. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from recollect.acp.content import Block, block_of
+from recollect.acp.stored import Call, Piece, Result, value_of
+from recollect.model import Json, Plan
+from recollect.permissions import KINDS
+
+EDITED = ("file_path", "notebook_path", "path")
+PRIORITIES = ("high", "medium", "low")
+STATUSES = ("pending", "in_progress", "completed")
+
+
+def called(call: Call, status: str = "in_progress") -> Json:
+    """The call of a tool: the fields of a `tool_call`, and of the one that a permission is asked for."""
+    fields: Json = {
+        "toolCallId": call.id,
+        "title": call.title or call.name,
+        "name": call.name,
+        "kind": call.kind if call.kind in KINDS else "other",
+        "status": status,
+    }
+    if locations := _locations(value_of(call.locations)):
+        fields["locations"] = locations
+    if diffs := list(_edits(call)):
+        fields["content"] = diffs
+    if memoryview(call.input):
+        fields["rawInput"] = call.input
+    return fields
+
+
+def ended(result: Result, *, shows_edit: bool) -> Json:
+    """The end of a tool: the fields of a `tool_call_update`.
+
+    Content replaces what was there before; so an edit that its call shows as a diff already is left as it is.
+    """
+    fields: Json = {"toolCallId": result.id, "status": "failed" if result.is_error else "completed"}
+    changed = _changed(result)
+    if changed is not None:
+        fields["content"] = [changed, *(shown(result.content) if result.is_error else ())]
+        return fields
+    content = shown(result.content)
+    if content and (result.is_error or not shows_edit):
+        fields["content"] = content
+    if memoryview(result.output):
+        fields["rawOutput"] = result.output
+    return fields
+
+
+def shown(parts: Sequence[Piece]) -> list[Block]:
+    """What a tool says, as the content of its call."""
+    return [{"type": "content", "content": block} for part in _flat(parts) if (block := block_of(part))]
+
+
+def planned(plan: Plan) -> Json:
+    """A plan: always all of its steps."""
+    return {"entries": [_step(step) for step in plan.steps]}
+
+
+def _step(step: Json) -> Json:
+    priority, status = step.get("priority"), step.get("status")
+    return {
+        "content": str(step.get("content", "")),
+        "priority": priority if priority in PRIORITIES else "medium",
+        "status": status if status in STATUSES else "pending",
+    }
+
+
+def _flat(parts: Sequence[Piece]) -> Iterator[Piece]:
+    for part in parts:
+        if isinstance(part, Result):
+            yield from _flat(part.content)
+        else:
+            yield part
+
+
+def _locations(known: Any) -> list[Json]:
+    """The places that are ones: a path, and a line if it can be one."""
+    found: list[Json] = []
+    for place in known if isinstance(known, list) else ():
+        if isinstance(place, dict) and isinstance(place.get("path"), str):
+            line = place.get("line")
+            lined = isinstance(line, int) and not isinstance(line, bool) and 0 <= line < 1 << 32
+            found.append({"path": place["path"], "line": line} if lined else {"path": place["path"]})
+    return found
+
+
+def _edits(call: Call) -> Iterator[Block]:
+    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file."""
+    given = value_of(call.input) if call.kind == "edit" else None
+    if not isinstance(given, dict):
+        return
+    path = next((given[name] for name in EDITED if isinstance(given.get(name), str)), None)
+    if path is None:
+        return
+    edits = given.get("edits")
+    for edit in edits if isinstance(edits, list) else (given,):
+        match edit:
+            case {"old_string": str(old), "new_string": str(new)}:
+                yield {"type": "diff", "path": path, "oldText": old, "newText": new}
+            case {"content": str(new)}:
+                yield {"type": "diff", "path": path, "oldText": None, "newText": new}
+
+
+def _changed(result: Result) -> Block | None:
+    """The change that a tool of ours has made."""
+    if b'"diff"' not in bytes(result.output):
+        return None
+    match value_of(result.output):
+        case {"diff": {"path": str(path), "newText": str(new), **rest}}:
+            old = rest.get("oldText")
+            return {
+                "type": "diff",
+                "path": path,
+                "oldText": old if isinstance(old, str) else None,
+                "newText": new,
+            }
+    return None

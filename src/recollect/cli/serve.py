@@ -1,0 +1,133 @@
+"""`recollect serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from recollect import wiring
+from recollect.acp.agent import serve as serve_agent
+from recollect.acp.door import Offer
+from recollect.cli.command import JSON_OPTION, STORE_OPTION, shown_examples, store_url
+from recollect.cli.output import Output
+from recollect.cli.values import duration
+from recollect.engine import Engine
+from recollect.rpc.transport import Transport
+from recollect.service import Policy, Sessions
+from recollect.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from recollect.gateway.bearer import Caller
+    from recollect.gateway.desk import Agent
+
+EXAMPLES = (
+    "recollect serve",
+    "recollect serve --port 9000 --store postgresql://localhost/recollect --model anthropic:claude-sonnet-5",
+    "recollect serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem",
+    "recollect serve --behind-proxy https://recollect.example.org",
+)
+
+
+@click.command(epilog=shown_examples(EXAMPLES))
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 for any free one."
+)
+@click.option("--model", metavar="NAME", help="The model that answers.  [env: RECOLLECT_MODEL]")
+@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="The certificate, with its chain.")
+@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Its key.")
+@click.option(
+    "--behind-proxy",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="A proxy before this server is called so: https://recollect.example.org. May be repeated.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 3_600),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long turns may run on when the server ends.",
+)
+@click.option(
+    "--archive-after", metavar="AGE", callback=duration, help="Archive sessions not active for so long: 90d."
+)
+@click.option(
+    "--delete-after", metavar="AGE", callback=duration, help="Delete sessions not active for so long."
+)
+def run(store: str | None, as_json: bool, **given: Any) -> None:
+    """Serve sessions over HTTP and WebSocket, until ^C.
+
+    Every request needs a token. At the first start one is made for the local owner and kept in a file; `recollect token
+    create` makes more. Beyond this machine it listens only with TLS, or behind a proxy that speaks it.
+    """
+    asyncio.run(_serve(store_url(store), Output(as_json=as_json), **given))
+
+
+run.params += [JSON_OPTION, STORE_OPTION]
+
+
+async def _serve(
+    store: str,
+    out: Output,
+    *,
+    model: str | None,
+    archive_after: int | None,
+    delete_after: int | None,
+    **place: Any,
+) -> None:
+    try:
+        from recollect.gateway import logs, ownership, schedule, serving
+        from recollect.gateway.desk import Desk
+    except ImportError as error:
+        raise click.UsageError("serving needs more packages: install recollect[server]") from error
+    logs.start_logging()
+    settings, where = read_settings(model=model), serving.checked(serving.Where(**place))
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(serving.listening(where))
+        sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
+        tokens = ownership.token_file(settings.data_dir, store, replace(settings, given_store=None).store)
+        fresh = await ownership.local_token(sessions, tokens)
+        engine = wiring.engine(model)
+        agent = _agent(sessions, engine, settings)
+        desk = Desk(sessions, engine, agent, proxied=bool(where.origins))
+        for policy in _policies(archive_after, delete_after):
+            stack.callback(asyncio.create_task(schedule.keep_to(policy, sessions)).cancel)
+
+        def started() -> None:
+            _tell(out, serving.address(where, listener.getsockname()[1]), tokens, fresh=fresh)
+
+        await serving.run(desk, where, listener, started)
+
+
+def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
+    """The agent for editors. Only who may have programs started here is treated as somebody on this machine."""
+    models = () if settings.model is None else (settings.model, *settings.models)
+
+    async def serve(transport: Transport, caller: Caller) -> None:
+        offer = Offer(models=models, imported=settings.lists_imported, local=caller.may("commands"))
+        await serve_agent(transport, sessions, caller.who, engine, offer=offer)
+
+    return serve
+
+
+def _policies(archive_after: int | None, delete_after: int | None) -> list[Policy]:
+    given = ((archive_after, False), (delete_after, True))
+    return [Policy(older_than_ms=age, delete=delete) for age, delete in given if age is not None]
+
+
+def _tell(out: Output, address: str, tokens: Path, *, fresh: bool) -> None:
+    if out.json:
+        out.document({"address": address, "token_file": str(tokens)})
+    else:
+        out.line(f"Recollect serves {address}")
+        out.note(f"Your token is in {tokens}{', made just now' if fresh else ''}. ^C ends.")
+    sys.stdout.flush()

@@ -1,0 +1,87 @@
+"""Values of the model without their secrets, and the list of what was replaced. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.exports.lines import Replaced
+from recollect.model import Entry, Fact, Session
+from recollect.secrets import redacted_value
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+# By these an entry, a call and its result find each other, and a program knows what it has before it.
+_KEPT = frozenset({"id", "role", "mime_type", "kind", "parent", "parent_entry", "session", "entries"})
+_SESSION = ("title", "earlier_titles", "tags", "meta")
+_FACT = ("text", "subject")
+
+RAW_COPY = "raw copy"
+
+
+class Redactor:
+    """Replaces secrets and remembers where; seeing something twice counts once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str | None, str | None], Counter[str]] = {}
+
+    @property
+    def replaced(self) -> tuple[Replaced, ...]:
+        """What was replaced, in the order in which it was met."""
+        return tuple(
+            Replaced(kind=kind, count=count, entry=entry, where=where)
+            for (entry, where), counts in self._seen.items()
+            for kind, count in sorted(counts.items())
+        )
+
+    def entry(self, entry: Entry) -> Entry:
+        """The entry; one without secrets is the same object."""
+        return self._cleaned(entry, ("parts", "meta", "model"), entry=entry.id)
+
+    def session(self, session: Session) -> Session:
+        """The session's metadata."""
+        return self._cleaned(session, _SESSION, where="session")
+
+    def fact(self, fact: Fact) -> Fact:
+        """What is remembered."""
+        return self._cleaned(fact, _FACT, where="facts", adding=True)
+
+    def left_out(self, raw_copies: int) -> None:
+        """Note that the bytes of source files, in which nothing can be replaced, are left out."""
+        if raw_copies:
+            self._seen[None, "raw copies"] = Counter({RAW_COPY: raw_copies})
+
+    def _cleaned(
+        self,
+        value: S,
+        fields: tuple[str, ...],
+        *,
+        entry: str | None = None,
+        where: str | None = None,
+        adding: bool = False,
+    ) -> S:
+        seen: Counter[str] = Counter()
+        changes = {name: _walked(getattr(value, name), seen) for name in fields}
+        if not seen:
+            return value
+        self._seen[entry, where] = (self._seen.get((entry, where)) or Counter()) + seen if adding else seen
+        return replace(value, **changes)
+
+
+def _walked(value: Any, seen: Counter[str]) -> Any:
+    """A field of a struct: structs by their fields, everything else as JSON."""
+    if isinstance(value, msgspec.Struct):
+        return replace(
+            value,
+            **{
+                name: _walked(getattr(value, name), seen)
+                for name in value.__struct_fields__
+                if name not in _KEPT
+            },
+        )
+    if isinstance(value, tuple):
+        return tuple(_walked(item, seen) for item in value)
+    return redacted_value(value, seen)

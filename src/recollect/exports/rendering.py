@@ -1,0 +1,70 @@
+"""Markdown that somebody wrote, as HTML that can do nothing. Pure.
+
+The renderer passes no HTML through, pictures become links, and what it makes is filtered once more by a list of what is
+allowed. Without these libraries, and for very long texts, the text stands as it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+LONGEST = 200_000
+SCHEMES = {"http", "https", "mailto"}
+TAGS = {
+    "a", "blockquote", "br", "code", "del", "em", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong",
+    "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+ATTRIBUTES: dict[str, set[str]] = {"*": set(), "a": {"href"}, "ol": {"start"}}
+OWN_HEADINGS = 3
+"""Headings of this depth are the page's own; those within a message come below them."""
+
+
+def rendered(text: str) -> str:
+    """The text as HTML without scripts, styles, pictures or anything that is loaded from elsewhere."""
+    if len(text) > LONGEST or not _is_able():
+        return f"<pre>{escape(text)}</pre>"
+    import nh3
+
+    html = _parser().render(text)
+    return nh3.clean(
+        html,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes=SCHEMES,
+        url_relative="deny",
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+@cache
+def _is_able() -> bool:
+    return find_spec("nh3") is not None and find_spec("markdown_it") is not None
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _as_link)
+    parser.add_render_rule("heading_open", _below_ours)
+    parser.add_render_rule("heading_close", _below_ours)
+    return parser
+
+
+def _as_link(_: Any, tokens: Any, index: int, __: Any, ___: Any) -> str:
+    """A picture would be loaded from where the writer of the text wants."""
+    where = str(tokens[index].attrs.get("src", ""))
+    return f'<a href="{escape(where)}">{escape(tokens[index].content or where)}</a>'
+
+
+def _below_ours(_: Any, tokens: Any, index: int, __: Any, ___: Any) -> str:
+    token = tokens[index]
+    level = min(int(token.tag[1:]) + OWN_HEADINGS, 6)
+    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"

@@ -1,0 +1,59 @@
+"""Ephemeral sessions: kept by one process, over a store in its memory, and gone with it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from recollect.errors import InvalidInput, InvalidKey
+from recollect.model import Principal, Session
+from recollect.ports import Record, Writer
+from recollect.service import Policy, Sessions
+from recollect.service.core import is_ephemeral
+from recollect.service.shrinking import Shrinking
+
+BOUND = Policy(keep_newest=1_000, keep_bytes=256 * 1024 * 1024, spare_read_ms=0, delete=True)
+"""What an owner may have of them: beyond it, those that were quiet longest make room for a new one."""
+
+
+class Ephemeral(Sessions):
+    """Sessions of which nothing is ever stored, searched, forked or remembered. Their id is their key."""
+
+    def _check_home(self, session: Session) -> None:
+        if not is_ephemeral(session.key) or session.id != session.key:
+            raise InvalidKey(f"{session.key or session.id!r} is not the key of an ephemeral session")
+
+    def at(self, name: str) -> Sessions:  # noqa: ARG002 - there is nowhere else to go from here
+        return self
+
+    async def create(
+        self, who: Principal, *, key: str | None = None, session_id: str | None = None, **given: Any
+    ) -> Session:
+        """Make an empty session under an ephemeral key."""
+        made = await super().create(who, key=key, session_id=session_id or key, **given)
+        await self.prune(who, BOUND, dry_run=False)
+        return made
+
+    async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:  # noqa: ARG002
+        return 0
+
+    async def fork(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("forked")
+
+    async def branch(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("forked")
+
+    async def start_anew(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("started anew")
+
+    async def search(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("searched")
+
+    async def add_facts(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("remembered")
+
+    async def take_in(self, *_: Any, **__: Any) -> NoReturn:
+        _refuse("taken in")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise InvalidInput(f"an ephemeral session cannot be {what}")

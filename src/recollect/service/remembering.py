@@ -1,0 +1,190 @@
+"""Memory: facts that outlive the context they were drawn from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from recollect.errors import InvalidInput
+from recollect.limits import FACT_CHARS, FACTS_PAGE, NAME_CHARS, checked_limit, is_storable
+from recollect.model import Entry, Fact, Principal, Session
+from recollect.ports import Reader, Writer
+from recollect.service.core import Core, checked_name, checked_owner, is_clean
+from recollect.service.recalling import current, ranked
+from recollect.summariser import Finding
+
+PERSONAL = frozenset({"identity", "preference"})
+"""Facts about a person: the same in every folder."""
+
+
+class Memory(Core):
+    """What is remembered of all sessions."""
+
+    async def remembered(
+        self,
+        who: Principal,
+        query: str | None = None,
+        *,
+        agent_id: str | None = None,
+        identity_id: str | None = None,
+        session_id: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[Fact]:
+        """The caller's facts that still hold: newest first, or with a query those with its words, best first.
+
+        With an agent, a person or a session: only what is known of theirs.
+        """
+        given = {"agent_id": agent_id, "identity_id": identity_id, "session": session_id}
+        wanted = {name: checked_name(value, name) for name, value in given.items() if value is not None}
+        checked_limit(limit, FACTS_PAGE)
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            raise InvalidInput(f"an offset is a whole number from 0 on, not {offset!r:.40}")
+
+        async def work(tx: Reader) -> list[Fact]:
+            return await tx.facts(checked_owner(who), None)
+
+        known = current(await self._store.read(work))
+        found = [
+            fact for fact in known if all(getattr(fact, name) == value for name, value in wanted.items())
+        ]
+        if query is not None:
+            found = await asyncio.to_thread(ranked, found, query)
+        return found[offset : offset + limit]
+
+    async def forget(self, who: Principal, fact_id: str) -> bool:
+        """Forget a fact, and what it had taken the place of; whether there was such a fact."""
+
+        async def work(tx: Writer) -> bool:
+            owner = checked_owner(who)
+            known = await tx.facts(owner, None) if is_clean(fact_id) else []
+            doomed = {fact.id for fact in known if fact.id == fact_id}
+            before: dict[str | None, list[str]] = {}
+            for fact in known:
+                before.setdefault(fact.invalidated_by, []).append(fact.id)
+            waiting = list(doomed)
+            while waiting:
+                older = [each for each in before.get(waiting.pop(), []) if each not in doomed]
+                doomed.update(older)
+                waiting += older
+            if doomed:
+                await tx.forget_facts(owner, sorted(doomed))
+            return bool(doomed)
+
+        return await self._store.write(work)
+
+
+class Merged(NamedTuple):
+    """Facts to be stored, and how many of them are new."""
+
+    facts: list[Fact]
+    added: int
+
+
+def merged(
+    known: Sequence[Fact],
+    found: Sequence[Finding],
+    session: Session,
+    entries: Sequence[Entry],
+    new_id: Callable[[], str],
+) -> Merged:
+    """What to store so that the memory knows these findings too.
+
+    What the session has told before is not stored again. Of two facts that say the same, or something else of one
+    subject, to one agent about one person, the one that was said later takes the place of the other.
+    """
+    times = {entry.id: entry.at for entry in entries}
+    shelf = _Shelf(fact for fact in known if _scope_of(fact)[:2] == _scope(session)[:2])
+    added = 0
+    for finding in found:
+        fact = _fact(finding, session, times, new_id)
+        if fact is not None:
+            added += shelf.take(fact)
+    return Merged(list(shelf.changed.values()), added)
+
+
+class _Shelf:
+    """Facts by what they say and by what they are about."""
+
+    def __init__(self, known: Iterable[Fact]) -> None:
+        self.changed: dict[str, Fact] = {}
+        self._facts: dict[str, Fact] = {}
+        self._places: dict[tuple[str, str], dict[str, None]] = {}
+        for fact in known:
+            self._put(fact)
+
+    def take(self, fact: Fact) -> bool:
+        """Put a fact beside the others; False if the session had told it already."""
+        rivals = list(self._rivals(fact))
+        same = (each for each in rivals if each.session == fact.session and _said(each) == _said(fact))
+        if (old := next(same, None)) is not None:
+            self._change(old, replace(old, entries=fact.entries, at=max(old.at, fact.at)))
+            return False
+        holding = [each for each in rivals if each.invalidated_by not in self._facts]
+        newer = max((each for each in holding if each.at > fact.at), key=lambda each: each.at, default=None)
+        self._change(None, fact if newer is None else replace(fact, invalidated_by=newer.id))
+        for each in holding if newer is None else ():
+            self._change(each, replace(each, invalidated_by=fact.id))
+        return True
+
+    def _rivals(self, fact: Fact) -> Iterator[Fact]:
+        """Those of which only one can hold beside this."""
+        found = dict.fromkeys(fact_id for key in _keys(fact) for fact_id in self._places.get(key, ()))
+        near = (self._facts[fact_id] for fact_id in found)
+        return (each for each in near if each.cwd == fact.cwd or fact.kind in PERSONAL)
+
+    def _change(self, old: Fact | None, new: Fact) -> None:
+        if new != old:
+            self.changed[new.id] = new
+            self._put(new)
+
+    def _put(self, fact: Fact) -> None:
+        self._facts[fact.id] = fact
+        for key in _keys(fact):
+            self._places.setdefault(key, {})[fact.id] = None
+
+
+def _keys(fact: Fact) -> list[tuple[str, str]]:
+    about = [] if fact.subject is None else [("subject", fact.subject)]
+    return [("said", _said(fact)), *about]
+
+
+def _said(fact: Fact) -> str:
+    """The text as it is compared."""
+    return " ".join(fact.text.casefold().split()).rstrip(".!…")
+
+
+def _fact(
+    finding: Finding, session: Session, times: dict[str, int], new_id: Callable[[], str]
+) -> Fact | None:
+    """The finding as a fact; None if it says nothing. Whoever found it is not believed more than need be."""
+    text = finding.text.strip()[:FACT_CHARS]
+    kind, subject = finding.kind[:NAME_CHARS], (finding.subject or "")[:NAME_CHARS]
+    if not text or not kind or not is_storable(kind):
+        return None
+    drawn = tuple(entry for entry in finding.entries if entry in times)
+    agent_id, identity_id, cwd = _scope(session)
+    return Fact(
+        id=new_id(),
+        at=max((times[entry] for entry in drawn), default=session.updated_at),
+        text=text,
+        kind=kind,
+        session=session.id,
+        entries=drawn,
+        agent_id=agent_id,
+        identity_id=identity_id,
+        cwd=cwd,
+        confidence=None if finding.confidence is None else min(max(finding.confidence, 0.0), 1.0),
+        subject=subject if subject and is_storable(subject) else None,
+    )
+
+
+def _scope(session: Session) -> tuple[str | None, str | None, str | None]:
+    return session.agent_id, session.identity.identity_id if session.identity else None, session.cwd
+
+
+def _scope_of(fact: Fact) -> tuple[str | None, str | None, str | None]:
+    return fact.agent_id, fact.identity_id, fact.cwd

@@ -1,0 +1,125 @@
+"""One compaction on its way: what was seen, what is left out, the summary of it, and what came of it. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from recollect.model import Compaction, Draft, Entry, Shrunk, Text, decode_entry, plain_text
+from recollect.service.essentials import completed, essentials
+from recollect.service.estimating import PER_ENTRY, estimate, total
+from recollect.service.extracting import Statement, statements
+from recollect.service.tail import kept_from
+from recollect.summariser import CompactionPolicy, Finding, Summary
+
+EMPTY = "the session is empty"
+WHOLE = "there is nothing to leave out: all of it belongs to the last exchange"
+NOT_SMALLER = (
+    "the summary, with open questions and identifiers kept, would not be smaller than what it stands for"
+)
+SILENT = "the summary says nothing"
+CHANGED = "the context was changed by someone else while it was summarised"
+UNSETTLED = "the session was written to all the time; try later"
+
+
+class Seen(NamedTuple):
+    """A session's context at one moment, as stored."""
+
+    num: int
+    revision: int
+    payloads: list[bytes]
+
+
+class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of a context: the first `cut` of the entries are left out, the rest stays.
+
+    `found` is what is worth keeping of all of them.
+    """
+
+    seen: Seen
+    policy: CompactionPolicy
+    entries: tuple[Entry, ...]
+    cut: int
+    found: tuple[Statement, ...] = ()
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    reason: str | None = None
+
+    @property
+    def retired(self) -> tuple[Entry, ...]:
+        """What the summary stands for."""
+        return self.entries[: self.cut]
+
+    @property
+    def kept(self) -> tuple[Entry, ...]:
+        """What stays word for word."""
+        return self.entries[self.cut :]
+
+    @property
+    def keep(self) -> int:
+        """How many entries that is."""
+        return len(self.entries) - self.cut
+
+    @property
+    def draft(self) -> Draft:
+        """The summary as an entry."""
+        return Draft(role="system", parts=(Text(text=self.text),))
+
+    def with_summary(self, given: Summary, now: int) -> Shrinking:
+        """With this summary, completed by what it must not lose; with a reason if it will not do."""
+        day = datetime.fromtimestamp(now / 1_000, UTC).date()
+        earlier = [plain_text(entry) for entry in self.retired if entry.meta.get("compaction")]
+        needed = essentials([each for each in self.found if each.at < self.cut], self.policy, earlier)
+        text = completed(f"[Compacted summary from {day}]\n{given.text.strip()}", needed)
+        reason = None if PER_ENTRY + estimate(text) < total(self.retired).number else NOT_SMALLER
+        reason = reason if given.text.strip() else SILENT
+        return replace(self, text=text, findings=given.facts[: self.policy.facts], reason=reason)
+
+    def is_beginning_of(self, seen: Seen) -> bool:
+        """Whether what was seen then is still there, with no more than something added to it."""
+        before = self.seen.payloads
+        return self.seen.num == seen.num and seen.payloads[: len(before)] == before
+
+    def moved_to(self, seen: Seen) -> Shrinking:
+        """The same with what was added meanwhile kept too."""
+        added = map(decode_entry, seen.payloads[len(self.seen.payloads) :])
+        return replace(self, seen=seen, entries=(*self.entries, *added))
+
+    def refused(self, reason: str) -> Shrunk:
+        """Nothing was changed."""
+        count, tokens = len(self.entries), total(self.entries)
+        return Shrunk(
+            compacted=False,
+            reason=reason,
+            messages_before=count,
+            messages_after=count,
+            tokens_before=tokens.number,
+            tokens_after=tokens.number,
+            estimated=tokens.estimated,
+        )
+
+    def done(self, done: Compaction, facts: int) -> Shrunk:
+        """It was done."""
+        after = PER_ENTRY + estimate(self.text) + total(self.kept).number
+        return Shrunk(
+            compacted=True,
+            messages_before=done.messages_before,
+            messages_after=done.messages_after,
+            tokens_before=total(self.entries).number,
+            tokens_after=after,
+            estimated=True,  # the summary's were counted by nobody
+            facts_extracted=facts,
+            checkpoint=done.checkpoint,
+            summary=done.summary,
+        )
+
+
+def plan(seen: Seen, policy: CompactionPolicy) -> Shrinking:
+    """What to leave out of this context, and what is worth keeping of it."""
+    entries = tuple(map(decode_entry, seen.payloads))
+    cut = kept_from(entries, policy)
+    found = tuple(statements(entries)) if cut else ()
+    return Shrinking(seen=seen, policy=policy, entries=entries, cut=cut, found=found)

@@ -1,0 +1,43 @@
+"""What the agent understands and answers is documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from recollect import errors
+from recollect.acp.methods import NOTIFICATIONS, REQUESTS
+from recollect.rpc import failures
+from recollect.rpc.failures import CODES
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "acp.md").read_text()
+KEYS = re.compile(r'"((?:recollect)/\w+)"')
+
+
+def tree(error: type[errors.RecollectError]) -> Iterator[type[errors.RecollectError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from tree(child)
+
+
+def test_every_error_has_a_number_and_a_row() -> None:
+    assert set(CODES) == {error.code for error in tree(errors.RecollectError)}
+    rows = dict(re.findall(r"^\| (-\d+) \|([^|]*)\|", PAGE, flags=re.MULTILINE))
+    for code, number in CODES.items():
+        assert f"`{code}`" in rows[str(number)], code
+    plain = {value for name, value in vars(failures).items() if name.isupper() and isinstance(value, int)}
+    assert set(map(int, rows)) == plain | set(CODES.values())
+
+
+def test_every_method_is_documented() -> None:
+    for method in (*REQUESTS, *NOTIFICATIONS):
+        assert f"`{method}`" in PAGE, method
+
+
+def test_every_key_of_meta_is_documented() -> None:
+    folder = Path(__file__).parent.parent.parent / "src" / "recollect" / "acp"
+    keys = {key for path in folder.glob("*.py") for key in KEYS.findall(path.read_text())}
+    assert len(keys) > 8
+    for key in keys:
+        assert f"`{key}`" in PAGE or f'"{key}"' in PAGE, key

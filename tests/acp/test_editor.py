@@ -1,0 +1,212 @@
+"""`recollect acp` with a real model layer: the editor's files and terminals are used where it offers them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, kinds, running, texts, url_of
+from tests.engines.provider import Provider, ToolUse, serving
+
+MODEL = "anthropic:claude-sonnet-5"
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with serving() as running_provider:
+        yield running_provider
+
+
+@asynccontextmanager
+async def editor(
+    folder: Path, provider: Provider, capabilities: Json | None = None, **env: str
+) -> AsyncIterator[Agent]:
+    """The program itself, started as an editor starts it."""
+    arguments = ("-m", "recollect", "acp", "--store", url_of(folder), "--model", MODEL)
+    async with running(folder, *arguments, env={**provider.environ(), **env}) as agent:
+        await agent.initialize(capabilities)
+        yield agent
+
+
+def answered(answer: Json, _: Json) -> Json:
+    """The same answer to every question."""
+    return answer
+
+
+def asked_for(agent: Agent) -> list[str]:
+    """What the agent has asked the editor for, in order."""
+    return [message["method"] for message in agent.seen if "id" in message]
+
+
+async def test_a_model_answers(tmp_path: Path, provider: Provider) -> None:
+    provider.script(["Hello ", "from the model."])
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(tmp_path)
+        assert (await agent.prompt(session, "Hi"))["stopReason"] == "end_turn"
+        assert texts(agent.updates(session)) == "Hello from the model."
+        assert "usage_update" in kinds(agent.updates(session))
+
+
+async def test_the_trace_goes_along_to_the_model(tmp_path: Path, provider: Provider) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Hi", _meta={"traceparent": trace})
+    assert provider.headers[0]["traceparent"] == trace
+
+
+async def test_models_of_the_setting_are_offered_and_the_chosen_one_is_used(
+    tmp_path: Path, provider: Provider
+) -> None:
+    other = "anthropic:claude-opus-4-5"
+    async with editor(tmp_path, provider, RECOLLECT_MODELS=other) as agent:
+        made = await agent.call("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        (models,) = [option for option in made["configOptions"] if option["id"] == "model"]
+        assert [each["value"] for each in models["options"]] == ["default", other]
+        chosen = {"sessionId": made["sessionId"], "configId": "model", "value": other}
+        await agent.call("session/set_config_option", chosen)
+        await agent.prompt(made["sessionId"], "Hi")
+    assert provider.requests[0]["model"] == "claude-opus-4-5"
+
+
+async def test_without_a_model_the_answer_says_what_to_do(tmp_path: Path) -> None:
+    async with running(tmp_path, "-m", "recollect", "acp", "--store", url_of(tmp_path)) as agent:
+        await agent.initialize()
+        session = await agent.new(tmp_path)
+        with pytest.raises(Refusal) as refused:
+            await agent.prompt(session, "Hi")
+        assert refused.value.error["data"]["code"] == "model_missing"
+        assert "RECOLLECT_MODEL" in refused.value.error["message"]
+        assert await agent.load(session, tmp_path) == []
+
+
+async def test_unsaved_files_of_the_editor_are_read_and_written_through_it(
+    tmp_path: Path, provider: Provider
+) -> None:
+    (tmp_path / "a.txt").write_text("on the disk")
+    path = str(tmp_path / "a.txt")
+    provider.script(
+        [ToolUse("read_file", {"path": path}, id="r")],
+        [ToolUse("write_file", {"path": path, "content": "new text"}, id="w")],
+        ["Done."],
+    )
+    written: list[Json] = []
+    async with editor(tmp_path, provider, EVERYTHING) as agent:
+        agent.on["fs/read_text_file"] = lambda _: {"content": "not saved yet"}
+        agent.on["fs/write_text_file"] = lambda params: written.append(params) or {}  # type: ignore[func-returns-value]
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Change it")
+        found = agent.updates(session)
+    assert "not saved yet" in str(provider.requests[1]["messages"])
+    assert written == [{"sessionId": session, "path": path, "content": "new text"}]
+    assert (tmp_path / "a.txt").read_text() == "on the disk"
+    (diff,) = [
+        block
+        for update in found
+        if update["sessionUpdate"] == "tool_call_update"
+        for block in update.get("content", ())
+        if block["type"] == "diff"
+    ]
+    assert (diff["oldText"], diff["newText"]) == ("not saved yet", "new text")
+
+
+async def test_an_editor_that_offers_nothing_is_asked_for_nothing(tmp_path: Path, provider: Provider) -> None:
+    path = str(tmp_path / "a.txt")
+    provider.script([ToolUse("write_file", {"path": path, "content": "new"})], ["Done."])
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Write it")
+        assert asked_for(agent) == ["session/request_permission"]
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+async def test_what_an_editor_lacks_is_done_here(tmp_path: Path, provider: Provider) -> None:
+    (tmp_path / "a.txt").write_text("on the disk")
+    path = str(tmp_path / "a.txt")
+    provider.script(
+        [ToolUse("read_file", {"path": path}, id="r")],
+        [ToolUse("run_command", {"command": "echo here"}, id="c")],
+        ["Done."],
+    )
+    async with editor(tmp_path, provider, {"fs": {"writeTextFile": True}}) as agent:
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Look")
+        assert asked_for(agent) == ["session/request_permission"]
+    assert "on the disk" in str(provider.requests[1]["messages"])
+    assert "here" in str(provider.requests[2]["messages"])
+
+
+async def test_commands_run_in_the_editors_terminal_which_is_given_back(
+    tmp_path: Path, provider: Provider
+) -> None:
+    provider.script([ToolUse("run_command", {"command": "make"})], ["Done."])
+    answers: dict[str, Any] = {
+        "terminal/create": {"terminalId": "term"},
+        "terminal/wait_for_exit": {"exitCode": 3},
+        "terminal/output": {"output": "it failed", "truncated": False, "exitStatus": {"exitCode": 3}},
+        "terminal/release": {},
+    }
+    async with editor(tmp_path, provider, EVERYTHING) as agent:
+        for method, answer in answers.items():
+            agent.on[method] = partial(answered, answer)
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Build it")
+        assert asked_for(agent) == [
+            "session/request_permission", "terminal/create", "terminal/wait_for_exit", "terminal/output",
+            "terminal/release",
+        ]  # fmt: skip
+        (create,) = [each["params"] for each in agent.seen if each["method"] == "terminal/create"]
+        assert (create["cwd"], create["args"]) == (str(tmp_path), ["-c", "make"])
+    assert "it failed" in str(provider.requests[1]["messages"])
+
+
+async def test_a_cancelled_command_is_killed_and_its_terminal_given_back(
+    tmp_path: Path, provider: Provider
+) -> None:
+    provider.script([ToolUse("run_command", {"command": "make"})])
+    async with editor(tmp_path, provider, EVERYTHING) as agent:
+        agent.on["terminal/create"] = lambda _: {"terminalId": "term"}
+        agent.on["terminal/kill"] = agent.on["terminal/release"] = lambda _: {}
+        agent.on["terminal/output"] = lambda _: {"output": "", "truncated": False}
+        session = await agent.new(tmp_path)
+        prompt = await agent.begin_prompt(session, "Build it")
+        await agent.until(lambda message: message.get("method") == "terminal/wait_for_exit")
+        await agent.send(method="session/cancel", params={"sessionId": session})
+        assert (await agent.answer(prompt))["stopReason"] == "cancelled"
+        assert asked_for(agent)[-2:] == ["terminal/kill", "terminal/release"]
+
+
+@pytest.mark.parametrize("answer", [{"content": 5}, {}])
+async def test_an_editor_that_answers_nonsense_makes_the_tool_fail_and_the_turn_go_on(
+    tmp_path: Path, provider: Provider, answer: Json
+) -> None:
+    provider.script([ToolUse("read_file", {"path": str(tmp_path / "a.txt")})], ["Well."])
+    async with editor(tmp_path, provider, EVERYTHING) as agent:
+        agent.on["fs/read_text_file"] = lambda _: answer
+        session = await agent.new(tmp_path)
+        assert (await agent.prompt(session, "Read it"))["stopReason"] == "end_turn"
+        ends = [each for each in agent.updates(session) if each["sessionUpdate"] == "tool_call_update"]
+        assert ends[-1]["status"] == "failed"
+
+
+@pytest.mark.parametrize(("directories", "seen"), [([], False), (["{other}"], True)])
+async def test_only_folders_named_this_time_can_be_touched(
+    tmp_path: Path, provider: Provider, directories: list[str], seen: bool
+) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    work.mkdir()
+    other.mkdir()
+    (other / "a.txt").write_text("the other folder")
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(work, additionalDirectories=[str(other)])
+    provider.script([ToolUse("read_file", {"path": str(other / "a.txt")})], ["Well."])
+    async with editor(tmp_path, provider) as agent:
+        named = [name.format(other=other) for name in directories]
+        await agent.load(session, work, additionalDirectories=named)
+        await agent.prompt(session, "Read it")
+    assert ("the other folder" in str(provider.requests)) is seen

@@ -1,0 +1,129 @@
+"""One line of each kind that the agent writes, as it is on the wire. `python -m tests.acp.test_golden` writes them anew.
+
+Ids, times and folders differ each time and are replaced by names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import recollect
+from recollect.model import LOCAL, Draft, Text
+from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, is_update, scripted, url_of
+
+GOLDEN = Path(__file__).parent / "golden"
+CALL = {
+    "id": "t1",
+    "name": "edit_file",
+    "kind": "edit",
+    "title": "Edit a.txt",
+    "input": {"path": "/p/a.txt"},
+    "locations": [{"path": "/p/a.txt", "line": 3}],
+}
+SCRIPT: list[Any] = [
+    {"thought": "Hm."},
+    "I will.",
+    {"call": CALL},
+    {"permit": True},
+    {"progress": "half"},
+    {"result": "done", "output": {"diff": {"path": "/p/a.txt", "oldText": "old", "newText": "new"}}},
+    {"plan": [{"content": "rest", "priority": "low", "status": "pending"}]},
+    {"context": [120, 1000]},
+    {"notice": "Trying again"},
+    "Done.",
+]
+
+
+async def conversation(folder: Path) -> dict[str, Json]:
+    """A talk in which each kind of message occurs, by the name of its kind; the last one of each."""
+    async with scripted(folder, EVERYTHING) as agent:
+        await talk(agent, folder)
+        lines = [json.loads(line) for line in agent.lines]
+        return {kind_of(message, agent): message for message in lines}
+
+
+async def talk(agent: Agent, folder: Path) -> None:
+    session = await agent.new(folder, additionalDirectories=["/q"])
+    await agent.prompt(session, SCRIPT)
+    await agent.until(is_update(session, "plan"))
+    where = {"sessionId": session, "cwd": str(folder), "mcpServers": []}
+    await agent.call("session/set_mode", {"sessionId": session, "modeId": "plan"})
+    await agent.call(
+        "session/set_config_option", {"sessionId": session, "configId": "mode", "value": "default"}
+    )
+    await agent.call("session/set_title", {"sessionId": session, "title": "A title"})
+    await agent.until(lambda _: agent.updates(session)[-1].get("title") == "A title")
+    async with recollect.open(url_of(folder)) as sessions:
+        await sessions.compact(LOCAL, session, Draft(role="system", parts=(Text(text="The sum."),)), keep=1)
+    await agent.call("session/load", where)
+    await agent.call("session/resume", where)
+    await agent.call("session/fork", where)
+    await agent.call("session/status", {"sessionId": session})
+    subscribed = await agent.call("_recollect/session/list/subscribe")
+    await agent.call("session/archive", {"sessionId": session})
+    await agent.until(lambda message: message.get("method") == "_recollect/session/list/changes")
+    await agent.call("_recollect/session/list/unsubscribe", subscribed)
+    await agent.call("session/unarchive", {"sessionId": session})
+    await agent.call("session/close", {"sessionId": session})
+    await agent.call("session/list", {"cwd": str(folder)})
+    await agent.call("_recollect/session/search", {"query": "done"})
+    await agent.call("_recollect/session/batch_get", {"sessionIds": [session, "nowhere"]})
+    await agent.call("session/delete", {"sessionId": session})
+    with contextlib.suppress(Refusal):
+        await agent.call("session/load", where)
+
+
+def kind_of(message: Json, agent: Agent) -> str:
+    """What kind of message it is."""
+    if message.get("method") == "session/update":
+        return f"update {message['params']['update']['sessionUpdate']}"
+    if "method" in message:
+        return str(message["method"])
+    return f"{'error' if 'error' in message else 'result'} {agent.methods[message['id']]}"
+
+
+def named(messages: dict[str, Json], folder: Path) -> dict[str, str]:
+    """The messages as text, with names for what differs each time."""
+    ids: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        return ids.setdefault(match[0], f"id-{len(ids) + 1}")
+
+    found = {}
+    for kind, message in sorted(messages.items()):
+        text = json.dumps({**message, "id": 0} if "id" in message else message, indent=1, ensure_ascii=False)
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", name, text)
+        text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME", text)
+        found[kind] = text.replace(str(folder), "/folder") + "\n"
+    return found
+
+
+def file_of(kind: str) -> Path:
+    return GOLDEN / f"{kind.replace('/', '.').replace(' ', '-')}.json"
+
+
+async def test_every_kind_of_message_is_what_it_was(tmp_path: Path) -> None:
+    found = named(await conversation(tmp_path), tmp_path)
+    assert {file_of(kind).name for kind in found} == {path.name for path in GOLDEN.iterdir()}
+    for kind, text in found.items():
+        assert text == file_of(kind).read_text(), kind
+
+
+def write() -> None:
+    """Write all of them."""
+    GOLDEN.mkdir(exist_ok=True)
+    for old in GOLDEN.iterdir():
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, text in named(asyncio.run(conversation(Path(folder))), Path(folder)).items():
+            file_of(kind).write_text(text)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,103 @@
+"""The transport over two descriptors, without an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from recollect.acp import pipes
+from recollect.acp.pipes import Pipes
+from recollect.rpc.failures import Gone
+from recollect.rpc.transport import FrameTooLong, Lines
+
+
+@asynccontextmanager
+async def piped(lines: Lines | None = None) -> AsyncIterator[tuple[Pipes, int, int]]:
+    """A transport, and the ends of its pipes that a client has: to write to and to read from."""
+    (source, to_agent), (from_agent, target) = os.pipe(), os.pipe()
+    transport = Pipes(source, target, lines)
+    try:
+        yield transport, to_agent, from_agent
+    finally:
+        transport.close()
+        for number in (source, to_agent, from_agent, target):
+            try:
+                os.close(number)
+            except OSError:  # the test has closed it
+                continue
+
+
+def take(source: int, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        data += os.read(source, size - len(data))
+    return data
+
+
+async def test_what_was_read_ahead_comes_first() -> None:
+    lines = Lines()
+    lines.feed(b"one\ntw")
+    async with piped(lines) as (transport, to_agent, _):
+        os.write(to_agent, b"o\nthree")
+        os.close(to_agent)
+        assert [await transport.receive() for _ in range(4)] == [b"one", b"two", b"three", None]
+
+
+async def test_a_line_that_is_too_long_is_skipped_and_the_next_one_is_taken() -> None:
+    async with piped(Lines(longest=10)) as (transport, to_agent, _):
+        os.write(to_agent, b"x" * 11 + b"\nshort\n" + b"y" * 10 + b"\n" + b"z" * 50)
+        os.close(to_agent)
+        with pytest.raises(FrameTooLong):
+            await transport.receive()
+        assert [await transport.receive() for _ in range(2)] == [b"short", b"y" * 10]
+        with pytest.raises(FrameTooLong):
+            await transport.receive()
+        assert await transport.receive() is None
+
+
+async def test_a_sender_waits_for_its_reader_and_what_it_sends_arrives_whole() -> None:
+    data = os.urandom(8 * 1024 * 1024)
+    async with piped() as (transport, _, from_agent):
+        sending = asyncio.ensure_future(transport.send(data))
+        await asyncio.sleep(0)
+        assert not sending.done()
+        assert await asyncio.to_thread(take, from_agent, len(data)) == data
+        await sending
+
+
+async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
+    first, second = b"a" * 4 * 1024 * 1024 + b"\n", b"second\n"
+    async with piped() as (transport, _, from_agent):
+        sending = asyncio.ensure_future(transport.send(first))
+        await asyncio.sleep(0)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        following = asyncio.ensure_future(transport.send(second))
+        assert await asyncio.to_thread(take, from_agent, len(first + second)) == first + second
+        await following
+
+
+async def test_a_reader_that_has_left_is_noticed() -> None:
+    async with piped() as (transport, _, from_agent):
+        sending = asyncio.ensure_future(transport.send(b"x" * 4 * 1024 * 1024))
+        await asyncio.sleep(0)
+        os.close(from_agent)
+        with pytest.raises(Gone):
+            await sending
+        with pytest.raises(Gone):
+            await transport.send(b"more")
+
+
+async def test_a_client_that_neither_speaks_nor_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipes, "LINGER_SECONDS", 0.05)
+    async with piped() as (transport, to_agent, _):
+        sending = asyncio.ensure_future(transport.send(b"x" * 4 * 1024 * 1024))
+        os.close(to_agent)
+        assert await transport.receive() is None
+        with pytest.raises(Gone):
+            await asyncio.wait_for(sending, 30)

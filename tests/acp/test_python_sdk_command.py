@@ -1,0 +1,104 @@
+"""The protocol's own Python client with `recollect acp` itself and a model on the loopback interface."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp.client.connection import ClientSideConnection
+from acp.schema import ClientCapabilities
+
+import recollect
+from recollect.model import LOCAL
+from tests.acp.test_python_sdk import ROOT, Editor, text
+from tests.acp.wire import environment, url_of
+from tests.engines.provider import PAUSE, Provider, serving
+
+
+class Listener(Editor):
+    """Says when something has been said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spoken = asyncio.Event()
+
+    async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
+        await super().session_update(session_id, update, **meta)
+        if self.said(session_id):
+            self.spoken.set()
+
+
+@asynccontextmanager
+async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSideConnection, Provider]]:
+    arguments = ("-m", "recollect", "acp", "--store", url_of(folder), "--model", "openai:gpt-5")
+    with serving() as provider:
+        async with acp.spawn_agent_process(
+            editor,  # type: ignore[arg-type]  # it needs no more than this agent asks for
+            sys.executable,
+            *arguments,
+            env=environment(folder, provider.environ()),
+            cwd=ROOT,
+        ) as (connection, process):
+            greeting = await connection.initialize(
+                protocol_version=1, client_capabilities=ClientCapabilities()
+            )
+            assert greeting.agent_info is not None
+            assert greeting.agent_info.name == "recollect"
+            yield connection, provider
+        assert await process.wait() == 0
+
+
+async def test_a_prompt_reaches_the_model_in_the_mode_that_was_set_and_is_loaded_again(
+    tmp_path: Path,
+) -> None:
+    editor, cwd = Listener(), str(tmp_path)
+    async with command(tmp_path, editor) as (agent, provider):
+        provider.script(["Hel", "lo."])
+        session = (await agent.new_session(cwd=cwd, mcp_servers=[])).session_id
+        await agent.set_session_mode(session_id=session, mode_id="plan")
+        answer = await agent.prompt(session_id=session, prompt=text("Hi"))  # type: ignore[arg-type]
+        assert answer.stop_reason == "end_turn"
+        assert editor.said(session) == "Hello."
+    editor = Listener()
+    async with command(tmp_path, editor) as (agent, _):
+        loaded = await agent.load_session(session_id=session, cwd=cwd, mcp_servers=[])
+        assert loaded is not None
+        assert loaded.modes is not None
+        assert loaded.modes.current_mode_id == "plan"
+        await asyncio.wait_for(editor.spoken.wait(), 60)
+        assert editor.said(session) == "Hello."
+
+
+async def test_a_prompt_is_cancelled_while_the_model_speaks(tmp_path: Path) -> None:
+    editor = Listener()
+    async with command(tmp_path, editor) as (agent, provider):
+        provider.script(["Half", PAUSE, "whole"])
+        session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
+        prompt = asyncio.ensure_future(agent.prompt(session_id=session, prompt=text("Go")))  # type: ignore[arg-type]
+        await asyncio.wait_for(editor.spoken.wait(), 60)
+        await agent.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        assert editor.said(session) == "Half"
+        provider.go.set()
+
+
+async def test_its_pages_hold_every_session_once_and_a_wrong_cursor_is_refused(tmp_path: Path) -> None:
+    async with recollect.open(url_of(tmp_path)) as sessions:
+        made = [(await sessions.create(LOCAL, cwd="/p")).id for _ in range(120)]
+    async with command(tmp_path, Editor()) as (agent, _):
+        seen: list[str] = []
+        cursor = None
+        while cursor is not None or not seen:
+            page = await agent.list_sessions(cwd="/p", cursor=cursor)
+            seen += [row.session_id for row in page.sessions]
+            cursor = page.next_cursor
+        assert sorted(seen) == sorted(made)
+        with pytest.raises(acp.RequestError) as refused:
+            await agent.list_sessions(cursor="nonesuch")
+        assert refused.value.code == -32602

@@ -1,0 +1,101 @@
+"""How the agent starts and ends, and what it keeps off its standard output."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acp.wire import Refusal, environment, running, scripted, url_of
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
+HEAVY = (
+    "asyncio", "apsw", "click", "logging", "pathlib", "platformdirs", "importlib.metadata", "pydantic_ai",
+    "recollect.model", "recollect.service", "recollect.wiring", "recollect.engine",
+)  # fmt: skip
+
+
+def test_initialize_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    code = f"""
+import sys
+for name in {HEAVY!r}:
+    sys.modules[name] = None
+from recollect.__main__ import main
+main(["acp"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=INITIALIZE,
+        capture_output=True,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == 1
+    assert b"import of asyncio halted" in done.stderr
+
+
+def test_requests_in_a_file_are_answered_into_a_file(tmp_path: Path) -> None:
+    asked, answered = tmp_path / "in", tmp_path / "out"
+    asked.write_bytes(INITIALIZE + b'{"jsonrpc":"2.0","id":1,"method":"session/list"}\n')
+    with asked.open("rb") as source, answered.open("wb") as target:
+        done = subprocess.run(
+            [sys.executable, "-m", "recollect", "acp", f"--store={url_of(tmp_path)}"],
+            stdin=source,
+            stdout=target,
+            env=environment(tmp_path),
+            check=False,
+        )
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in answered.read_bytes().splitlines()] == [0, 1]
+
+
+async def test_a_store_that_cannot_be_opened_is_told_at_each_request(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    store = f"sqlite:///{tmp_path / 'file' / 's.db'}"
+    async with running(tmp_path, "-m", "recollect", "acp", "--store", store, noisy=True) as agent:
+        await agent.initialize()
+        for _ in range(2):
+            with pytest.raises(Refusal) as refused:
+                await agent.call("session/list")
+            assert refused.value.error["data"]["code"] == "store_unavailable"
+
+
+async def test_what_a_library_or_a_child_prints_does_not_reach_the_client(tmp_path: Path) -> None:
+    async with scripted(tmp_path, noisy=True) as agent:
+        session = await agent.new(tmp_path)
+        assert (await agent.prompt(session, [{"print": "to stdout"}, "x"]))["stopReason"] == "end_turn"
+
+
+def test_a_client_that_stops_listening_ends_the_agent(tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "recollect", "acp", "--store", url_of(tmp_path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment(tmp_path)) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(INITIALIZE)
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"session/list"}\n')
+        process.stdin.flush()
+        assert process.wait(60) == 0
+
+
+def test_help_and_mistakes_are_those_of_the_command_line(tmp_path: Path) -> None:
+    for arguments, code, said in (
+        (["--help"], 0, "ACP"),
+        (["--stroe", "x"], 2, "No such option"),
+        (["--store"], 2, "requires an argument"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "recollect", "acp", *arguments],
+            capture_output=True,
+            text=True,
+            env=environment(tmp_path),
+            check=False,
+        )
+        assert done.returncode == code
+        assert said in done.stdout + done.stderr

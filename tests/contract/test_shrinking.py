@@ -1,0 +1,417 @@
+"""Making a session smaller: the end stays, a summary and facts take the place of the rest, or nothing changes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import recollect
+from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
+from recollect.model import Draft, Entry, Principal, Session, Text, ToolCall, ToolResult, Usage, plain_text
+from recollect.ports import Store, Writer
+from recollect.service import Imported, Sessions
+from recollect.service.compaction import ATTEMPTS
+from recollect.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
+from recollect.summariser import CompactionPolicy, Finding, Summary
+from tests.contract.talk import everything, exported, say, started, told
+from tests.homes import Clock, Home
+from tests.planting import practice
+from tests.planting.conversations import conversation
+from tests.shrink_worker import OWNER
+
+ROOT = Path(__file__).parents[2]
+KINDS = ("ask", "answer")
+
+
+class Saying:
+    """A summariser that says what it is told to, when it is told to; `seen` is what it was given."""
+
+    def __init__(self, text: str = "In short: nothing.", *facts: Finding, waits: bool = False) -> None:
+        self.seen: list[tuple[Sequence[Entry], Sequence[Entry]]] = []
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self._summary = Summary(text=text, facts=facts)
+        if not waits:
+            self.go.set()
+
+    async def summarise(
+        self,
+        retired: Sequence[Entry],
+        kept: Sequence[Entry],
+        policy: CompactionPolicy,  # noqa: ARG002
+    ) -> Summary:
+        self.seen.append((retired, kept))
+        self.begun.set()
+        await self.go.wait()
+        return self._summary
+
+
+async def long_session(
+    sessions: Sessions, who: Principal, exchanges: int = 20, **fields: object
+) -> tuple[Session, list[str]]:
+    """A session of prompts and answers of about a hundred tokens each."""
+    session = await sessions.create(who, **fields)  # type: ignore[arg-type]
+    texts = [
+        f"{kind} {'x' * number}{'y' * (40 - number)} " + "and so on " * 40
+        for number in range(exchanges)
+        for kind in KINDS
+    ]
+    drafts = [say(text, "assistant" if text.startswith("answer") else "user") for text in texts]
+    await sessions.append(who, session.id, drafts)
+    return await sessions.get(who, session.id), texts
+
+
+async def test_all_but_the_end_is_summarised(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    clock.advance()
+    done = await sessions.shrink(ann, session.id, summariser=Saying())
+    (summary, *kept) = await told(reader, ann, session.id)
+    assert summary == "[Compacted summary from 2025-06-15]\nIn short: nothing."
+    assert kept == texts[-4:]
+    assert (done.compacted, done.reason, done.estimated, done.facts_extracted) == (True, None, True, 0)
+    assert (done.messages_before, done.messages_after) == (40, 5)
+    assert done.tokens_after < done.tokens_before / 5
+    (checkpoint,) = await reader.checkpoints(ann, session.id)
+    assert (checkpoint.id, checkpoint.message_count) == (done.checkpoint, 40)
+    assert await told(reader, ann, session.id, "conversation") == [*texts, summary]
+    found = await reader.get(ann, session.id)
+    assert (found.last_compaction, found.message_count) == (clock.now, 5)
+    entry = await reader.entry(ann, session.id, done.summary or "")
+    assert (entry.role, entry.meta) == ("system", {"compaction": done.checkpoint})
+
+
+async def test_restoring_gives_the_exact_earlier_history_also_after_two_compactions(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    before = (await sessions.history(ann, session.id, limit=1_000)).raw
+    first = await sessions.shrink(ann, session.id)
+    more = ["once more " * 400, "and again"]
+    await sessions.append(ann, session.id, [say(text) for text in more])
+    between = (await sessions.history(ann, session.id, limit=1_000)).raw
+    second = await sessions.shrink(ann, session.id)
+    assert first.compacted
+    assert second.compacted
+    conversation = await told(reader, ann, session.id, "conversation")
+    assert [text for text in conversation if not text.startswith("[Compacted")] == [*texts, *more]
+    assert len(conversation) == len(texts) + len(more) + 2
+    await sessions.restore(ann, session.id, second.checkpoint or "")
+    assert (await reader.history(ann, session.id, limit=1_000)).raw == between
+    await sessions.restore(ann, session.id, first.checkpoint or "")
+    assert (await reader.history(ann, session.id, limit=1_000)).raw == before
+
+
+async def test_what_is_said_while_a_summary_is_made_stays_word_for_word(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    summariser = Saying(waits=True)
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    await asyncio.wait_for(summariser.begun.wait(), 30)
+    await other.append(ann, session.id, say("Meanwhile"))  # nothing is locked
+    await other.rename(ann, session.id, "A better title")
+    summariser.go.set()
+    done = await task
+    assert done.compacted
+    assert (await told(other, ann, session.id))[1:] == [*texts[-4:], "Meanwhile"]
+    assert (done.messages_before, done.messages_after) == (41, 6)
+    assert (await other.get(ann, session.id)).title == "A better title"
+
+
+@pytest.mark.parametrize("change", ["rewind", "reset", "erase", "compact", "replace"])
+async def test_a_context_that_changed_meanwhile_is_left_alone(
+    sessions: Sessions, other: Sessions, ann: Principal, change: str
+) -> None:
+    session, _ = await long_session(sessions, ann)
+    ids = [entry.id for entry in (await sessions.history(ann, session.id)).entries]
+    summariser = Saying("S", Finding(text="A fact"), waits=True)
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    await asyncio.wait_for(summariser.begun.wait(), 30)
+    match change:
+        case "rewind":
+            await other.rewind(ann, session.id, ids[10])
+        case "reset":
+            await other.reset(ann, session.id)
+        case "erase":
+            await other.erase(ann, session.id, ids[3])
+        case "compact":
+            await other.compact(ann, session.id, say("S"), keep=3)
+        case "replace":
+            await other.delete(ann, session.id)
+            await started(other, ann, "x", session_id=session.id)
+    before = await everything(other, ann)
+    summariser.go.set()
+    done = await task
+    assert (done.compacted, done.reason) == (False, CHANGED)
+    assert await everything(other, ann) == before
+    assert await other.facts(ann) == []
+
+
+async def test_of_two_compactions_at_once_one_is_done(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    one, two = Saying("One", waits=True), Saying("Two", waits=True)
+    tasks = [
+        asyncio.create_task(sessions.shrink(ann, session.id, summariser=one)),
+        asyncio.create_task(other.shrink(ann, session.id, summariser=two)),
+    ]
+    for each in (one, two):
+        await asyncio.wait_for(each.begun.wait(), 30)
+        each.go.set()
+    done = await asyncio.gather(*tasks)
+    assert sorted(each.compacted for each in done) == [False, True]
+    assert [each.reason for each in done if not each.compacted] == [CHANGED]
+    assert len(await other.checkpoints(ann, session.id)) == 1
+    assert (await told(other, ann, session.id))[1:] == texts[-4:]
+
+
+async def test_a_summary_that_is_not_smaller_changes_nothing(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    dense = await sessions.create(ann)
+    await sessions.append(ann, dense.id, [say(f"box-{n} is at /srv/{n}/x{n}.") for n in range(12)])
+    before = await everything(reader, ann)
+    for given, summariser in ((session, Saying(" ".join(texts))), (dense, Saying("word " * 60))):
+        done = await sessions.shrink(ann, given.id, summariser=summariser)
+        assert (done.compacted, done.reason, done.facts_extracted) == (False, NOT_SMALLER, 0)
+        assert (done.messages_before, done.tokens_before) == (done.messages_after, done.tokens_after)
+        assert (done.checkpoint, done.summary) == (None, None)
+    done = await sessions.shrink(ann, session.id, summariser=Saying(" \n", Finding(text="A fact")))
+    assert (done.compacted, done.reason) == (False, SILENT)
+    assert await everything(reader, ann) == before
+
+
+async def test_without_anything_to_leave_out_nothing_changes(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    empty = await sessions.create(ann)
+    one = await sessions.create(ann)
+    await sessions.append(ann, one.id, [say("The only prompt"), say("Answer " * 5_000, "assistant")])
+    before = await everything(reader, ann)
+    summariser = Saying()
+    assert (await sessions.shrink(ann, empty.id, summariser=summariser)).reason == EMPTY
+    assert (await sessions.shrink(ann, one.id, summariser=summariser)).reason == WHOLE
+    assert summariser.seen == []
+    assert await everything(reader, ann) == before
+
+
+async def test_a_summariser_that_fails_changes_nothing(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    class Failing:
+        async def summarise(self, *_: object) -> Summary:
+            raise InvalidInput("I cannot")
+
+    session, _ = await long_session(sessions, ann)
+    before = await everything(reader, ann)
+    with pytest.raises(InvalidInput, match="I cannot"):
+        await sessions.shrink(ann, session.id, summariser=Failing())
+    assert await everything(reader, ann) == before
+
+
+async def test_open_questions_and_identifiers_are_kept_whatever_the_summariser_says(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    texts = [
+        "The broker is at /srv/broker/conf.yaml and listens on port 5671.",
+        "Still open: who pays for the licence of Falcon?",
+        *("filler words " * 100 for _ in range(10)),
+        "The last one",
+    ]
+    await sessions.append(ann, session.id, [say(text) for text in texts])
+    assert (await sessions.shrink(ann, session.id, summariser=Saying("Much was said."))).compacted
+    summary, *_ = await told(reader, ann, session.id)
+    for kept in ("Much was said.", "/srv/broker/conf.yaml", "5671", "who pays for the licence of Falcon?"):
+        assert kept in summary
+
+
+async def test_what_a_summary_had_to_keep_the_next_one_keeps_too(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    first = ["The broker is at /srv/broker/conf.yaml.", "Still open: who pays for the licence of Falcon?"]
+    filler = ["filler words " * 100 for _ in range(10)]
+    for texts in ((*first, *filler, "One end"), (*filler, "Another end"), (*filler, "The last end")):
+        await sessions.append(ann, session.id, [say(text) for text in texts])
+        assert (await sessions.shrink(ann, session.id, summariser=Saying("Much was said."))).compacted
+        summary, *_ = await told(reader, ann, session.id)
+        for kept in ("/srv/broker/conf.yaml", "who pays for the licence of Falcon?"):
+            assert summary.count(kept) == 1
+
+
+async def test_a_tool_s_call_and_its_result_stay_together(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    for seed in range(6):
+        dice = random.Random(seed)
+        session = await sessions.create(ann)
+        drafts: list[Draft] = []
+        for number in range(dice.randint(5, 30)):
+            call = ToolCall(id=f"c{number}", name="t", input={"x": "y" * dice.randint(0, 2_000)})
+            result = ToolResult(id=call.id, content=(Text(text="z" * dice.randint(0, 2_000)),))
+            drafts += [say(f"ask {number} " + "w" * 200), Draft(role="assistant", parts=(call,))]
+            if dice.random() < 0.3:
+                drafts.append(say("one thing more"))  # while the tool runs
+            drafts += [Draft(role="tool", parts=(result,)), say("done", "assistant")]
+        await sessions.append(ann, session.id, drafts)
+        done = await sessions.shrink(
+            ann, session.id, policy=CompactionPolicy(kept_tokens=dice.randint(1, 5_000), kept_share=0.9)
+        )
+        assert done.compacted
+        context = (await reader.history(ann, session.id, limit=1_000)).entries
+        parts = [part for entry in context for part in entry.parts]
+        calls = [part.id for part in parts if isinstance(part, ToolCall)]
+        assert calls == [part.id for part in parts if isinstance(part, ToolResult)]
+
+
+async def test_tokens_are_the_provider_s_where_it_told_them(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    drafts = [say("ask", tokens=100), say("answer", "assistant", usage=Usage(input=7, output=900))] * 10
+    await sessions.append(ann, session.id, drafts)
+    policy = CompactionPolicy(kept_tokens=1_000)
+    done = await sessions.shrink(ann, session.id, summariser=Saying(), policy=policy)
+    assert (done.tokens_before, done.messages_after) == (10_000, 3)
+    assert 1_000 < done.tokens_after < 1_040
+    one = await sessions.create(ann)
+    await sessions.append(ann, one.id, [say("ask", tokens=100), say("answer", "assistant", tokens=4)])
+    alone = await sessions.shrink(ann, one.id)
+    assert (alone.compacted, alone.tokens_before, alone.estimated) == (False, 104, False)
+
+
+async def test_only_who_may_write_may_make_it_smaller(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    session, _ = await long_session(sessions, ann)
+    given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
+    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    with pytest.raises(ReadOnly):
+        await sessions.shrink(ann, "claude:1")
+    with pytest.raises(SessionNotFound):
+        await sessions.shrink(bob, session.id)
+    lease = await sessions.lease(ann, session.id, "a turn")
+    with pytest.raises(Busy):
+        await other.shrink(ann, session.id)
+    with pytest.raises(LeaseLost):
+        await other.shrink(ann, session.id, fence=lease.fence + 1)
+    assert (await other.shrink(ann, session.id, fence=lease.fence)).compacted
+
+
+async def test_a_turn_that_begins_meanwhile_comes_first(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    summariser = Saying(waits=True)
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    await asyncio.wait_for(summariser.begun.wait(), 30)
+    await other.lease(ann, session.id, "a turn")
+    summariser.go.set()
+    with pytest.raises(Busy):
+        await task
+    assert await told(other, ann, session.id) == texts
+
+
+class Meddled:
+    """A store in which something happens before each of the first writes."""
+
+    def __init__(self, store: Store, meddle: Callable[[], Awaitable[object]], times: int) -> None:
+        self._store, self._meddle, self._times = store, meddle, times
+        self.secret = store.secret
+
+    async def write(self, work: Callable[[Writer], Awaitable[Any]]) -> Any:
+        if self._times > 0:
+            self._times -= 1
+            await self._meddle()
+        return await self._store.write(work)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_a_session_that_others_write_to_is_made_smaller_all_the_same(
+    store: Store, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, texts = await long_session(other, ann)
+    meddled = Meddled(store, lambda: other.append(ann, session.id, say("more")), 5)
+    done = await Sessions(cast(Store, meddled), now=clock).shrink(ann, session.id, summariser=Saying())
+    assert (done.compacted, done.messages_before, done.messages_after) == (True, 45, 10)
+    assert (await told(other, ann, session.id))[1:] == [*texts[-4:], *["more"] * 5]
+
+
+async def test_a_session_that_never_rests_is_left_alone(
+    store: Store, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, texts = await long_session(other, ann)
+    meddled = Meddled(store, lambda: other.append(ann, session.id, say("more")), 1_000)
+    done = await Sessions(cast(Store, meddled), now=clock).shrink(ann, session.id)
+    assert (done.compacted, done.reason) == (False, UNSETTLED)
+    assert await told(other, ann, session.id) == [*texts, *["more"] * ATTEMPTS]
+    assert not await other.facts(ann)
+    assert not await other.checkpoints(ann, session.id)
+
+
+async def test_a_process_that_is_killed_leaves_the_old_state_or_the_new_one(shared_home: Home) -> None:
+    texts = ["My name is Ada Lovelace.", *["and so on and so forth " * 40] * 20, "the end"]
+    async with recollect.open(shared_home.url) as sessions:
+        ids = [(await sessions.create(OWNER, cwd=f"/{number}")).id for number in range(60)]
+        for session_id in ids:
+            await sessions.append(OWNER, session_id, [say(text) for text in texts])
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "tests.shrink_worker", shared_home.url, *ids),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert worker.stdout is not None
+        acknowledged = [(await worker.stdout.readline()).split()[0].decode() for _ in range(25)]
+        worker.kill()
+        rest, _ = await worker.communicate()
+        acknowledged += [line.split()[0].decode() for line in rest.splitlines() if line.endswith(b"1")]
+        facts = {fact.session for fact in await sessions.facts(OWNER)}
+        for session_id in ids:
+            context = await told(sessions, OWNER, session_id)
+            made = len(await sessions.checkpoints(OWNER, session_id))
+            assert (len(context), made, session_id in facts) in ((3, 1, True), (len(texts), 0, False))
+            assert made == 1 or session_id not in acknowledged
+        assert (await sessions.doctor(repair=False)).problems == ()
+
+
+async def test_a_compacted_session_and_its_facts_are_exported_whole(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann, cwd="/work", agent_id="main")
+    made = conversation(practice.TEMPLATES, 1, exchanges=40)
+    await sessions.append(ann, session.id, made.drafts)
+    done = await sessions.shrink(ann, session.id)
+    facts = await reader.facts(ann, session.id)
+    assert done.facts_extracted == len(facts) > 50
+    lines = await exported(reader, ann, session.id)
+    copy = await sessions.import_session(ann, lines, new_id=True)
+    assert await told(reader, ann, copy.id) == await told(reader, ann, session.id)
+    copied = await reader.facts(ann, copy.id)
+    assert sorted(fact.text for fact in copied) == sorted(fact.text for fact in facts)
+    await sessions.delete(ann, session.id)
+    await sessions.import_session(ann, lines)
+    assert await exported(reader, ann, session.id) == lines
+
+
+async def test_the_built_in_summariser_gives_the_same_for_the_same(
+    sessions: Sessions, ann: Principal
+) -> None:
+    made = conversation(practice.TEMPLATES, 2, exchanges=30)
+    texts = []
+    for _ in range(2):
+        session = await sessions.create(ann)
+        await sessions.append(ann, session.id, made.drafts)
+        done = await sessions.shrink(ann, session.id)
+        texts.append(plain_text(await sessions.entry(ann, session.id, done.summary or "")))
+    assert texts[0] == texts[1]
