@@ -98,12 +98,16 @@ def context(spans: Iterable[Span], log: int, head: int) -> list[Stretch]:
 
 
 def conversation(spans: Iterable[Span], log: int, head: int, expand: Expand) -> list[Stretch]:
-    """All that was said, with summaries as marks."""
+    """All that was said, with summaries as marks. However deep compactions lie in each other."""
     out: list[Stretch] = []
-    for span in closed(spans, log, head):
-        if span.kind == "summary" and span.expands is not None:
-            out.extend(conversation(expand(span.expands), log, head, expand))
-        if span.kind != "kept":
+    waiting = [(span, False) for span in reversed(closed(spans, log, head))]
+    while waiting:
+        span, expanded = waiting.pop()
+        if span.kind == "summary" and span.expands is not None and not expanded:
+            waiting.append((span, True))
+            inner = closed(expand(span.expands), log, head)
+            waiting.extend((each, False) for each in reversed(inner))
+        elif span.kind != "kept":
             out.append(Stretch(span.log, span.first, span.last or 0, mark=span.kind == "summary"))
     return out
 
@@ -114,16 +118,20 @@ def cut(spans: Sequence[Span], place: Place, expand: Expand) -> Spans | None:
     An entry that a compaction retired or kept is found in the checkpoint, whose spans are then cut: so whoever
     goes back before a compaction gets the context of that time.
     """
-    for index, span in enumerate(spans):
-        if span.kind == "plain" and span.holds(place):
-            return (*spans[:index], span._replace(last=place.seq))
-    for index, span in enumerate(spans):
-        if span.kind != "summary":
-            continue
-        if span.holds(place):
-            return (*spans[: index + 1], *_kept_after(spans, index))
-        if span.expands is not None and (found := cut(expand(span.expands), place, expand)) is not None:
-            return found
+    # Lists to look through for what was plainly said, and summaries in them, each with the list it stands in.
+    waiting: list[tuple[Sequence[Span], int | None]] = [(spans, None)]
+    while waiting:
+        level, index = waiting.pop()
+        if index is None:
+            for at, span in enumerate(level):
+                if span.kind == "plain" and span.holds(place):
+                    return (*level[:at], span._replace(last=place.seq))
+            summaries_at = [at for at, span in enumerate(level) if span.kind == "summary"]
+            waiting.extend((level, at) for at in reversed(summaries_at))
+        elif level[index].holds(place):
+            return (*level[: index + 1], *_kept_after(level, index))
+        elif (inner := level[index].expands) is not None:
+            waiting.append((expand(inner), None))
     return None
 
 

@@ -439,3 +439,15 @@ def test_a_span_holds_what_lies_within_its_bounds_and_log() -> None:
     assert not span.holds(Place(OTHER, 4))
     assert Span(LOG, 3, None).holds(Place(LOG, 1_000_000))
     assert not Span(LOG, 3, None).holds(Place(LOG, 2))
+
+
+def test_compactions_may_lie_in_each_other_as_deep_as_they_like() -> None:
+    depth = 5_000
+    lists: dict[str, Spans] = {"0": (Span(1, 1, 1),)}
+    for number in range(1, depth):
+        lists[str(number)] = (Span(1, number + 1, number + 1, "summary", str(number - 1)),)
+    top = lists[str(depth - 1)]
+    everything = conversation(top, 1, depth, lists.__getitem__)
+    assert [stretch.first for stretch in everything] == list(range(1, depth + 1))
+    assert cut(top, Place(1, 1), lists.__getitem__) == (Span(1, 1, 1),)
+    assert cut(top, Place(2, 1), lists.__getitem__) is None

@@ -1,0 +1,1 @@
+"""The gateway: `session.*` over JSON-RPC, for services, chat channels and the page."""

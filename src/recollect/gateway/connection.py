@@ -1,0 +1,67 @@
+"""`/ws`: the methods of the table over a WebSocket, and the events that were subscribed to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Raw
+
+from recollect.gateway.context import Context
+from recollect.gateway.desk import Desk
+from recollect.gateway.errors import failure
+from recollect.gateway.methods import METHODS
+from recollect.gateway.sockets import Socket
+from recollect.gateway.subscriptions import Subscribing
+from recollect.model import Json
+from recollect.rpc.failures import Failure
+from recollect.rpc.peer import Method, Peer, Then
+
+WAY = "ws"
+
+
+class Connection:
+    """One client: what its requests are answered with, and what it is told besides."""
+
+    peer: Peer[Connection]
+
+    def __init__(self, desk: Desk, socket: Socket) -> None:
+        self.desk = desk
+        self.subscriptions = Subscribing(
+            desk.feeds, socket.caller, desk.limits.subscriptions, desk.metrics, self._notify
+        )
+        self.context: Context = desk.context(socket.caller, self.subscriptions)
+
+    async def _notify(self, method: str, params: Json) -> None:
+        await self.peer.notify(method, params)
+
+
+def _handler(name: str) -> Callable[[Connection, Raw], Awaitable[Any]]:
+    async def handle(connection: Connection, params: Raw) -> Any:
+        result = await connection.desk.call(connection.context, name, params, WAY)
+        return Then(result, connection.subscriptions.begin) if name == "session.subscribe" else result
+
+    return handle
+
+
+REQUESTS: dict[str, Method[Connection]] = {
+    name: Method(_handler(name), Raw, row.waits) for name, row in METHODS.items()
+}
+NOTIFICATIONS = {name: method for name, method in REQUESTS.items() if not method.waits}
+
+
+def unknown(name: str) -> Failure | None:
+    """The answer to a method that is not there; the same over every transport."""
+    if name in METHODS:
+        return None
+    return failure("method_not_found", f"Method not found: {name:.100}", method=name[:100])
+
+
+async def serve_methods(desk: Desk, socket: Socket) -> None:
+    """Serve a client until it leaves."""
+    connection = Connection(desk, socket)
+    connection.peer = Peer(socket, REQUESTS, NOTIFICATIONS, connection)
+    try:
+        await connection.peer.run()
+    finally:
+        await connection.subscriptions.end()

@@ -1,0 +1,96 @@
+"""What a request is answered with: who asks, on what rights, and what this server has to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from recollect.engine import Engine
+from recollect.keys import DmScopes
+from recollect.model import Principal, Session, Token
+from recollect.service import OpenSession, Sessions
+from recollect.summariser import CompactionPolicy, Summariser
+from recollect.updates import Update
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client wants to be told: of one session or of all its owner's, which events, and from where on.
+
+    `after` is a cursor that an event or a subscription has told; without one, what happens from now on.
+    """
+
+    session: Session | None
+    events: tuple[str, ...]
+    after: str | None
+
+
+class Subscribed(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription that was made, and the cursor of the moment at which it begins."""
+
+    id: str
+    cursor: str
+
+
+class Subscriptions(Protocol):
+    """The subscriptions of one connection; they end with it."""
+
+    async def add(self, wish: Wish) -> Subscribed:
+        """Tell what is wished for, from now on. `InvalidCursor` for a cursor that is not one of the owner's."""
+
+    async def drop(self, subscription_id: str) -> bool:
+        """Tell it no longer; False if there is no such subscription."""
+
+
+class Turns:
+    """The turns that run in this process."""
+
+    def __init__(self) -> None:
+        self._opened: dict[tuple[str, str], list[OpenSession]] = {}
+
+    @contextmanager
+    def running(self, who: Principal, opened: OpenSession) -> Iterator[None]:
+        """The session's turns can be cancelled while the block runs."""
+        name = (who.owner, opened.session_id)
+        self._opened.setdefault(name, []).append(opened)
+        try:
+            yield
+        finally:
+            self._opened[name].remove(opened)
+            if not self._opened[name]:
+                del self._opened[name]
+
+    def cancel(self, who: Principal, session_id: str) -> bool:
+        """End the session's turn that runs here; False if none does."""
+        return sum(opened.cancel() for opened in self._opened.get((who.owner, session_id), ())) > 0
+
+
+def tell_nobody(session_id: str, update: Update) -> None:
+    """What happens in a turn is stored and shown by the change feed; nobody has to be told of it besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """One request's. The rights are those of `token`, as the server's record has them at this moment.
+
+    `subscriptions` is None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
+    at once, for those who are connected to this very process.
+    """
+
+    sessions: Sessions
+    token: Token
+    engine: Engine | None = None
+    summariser: Summariser | None = None
+    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
+    dm_scopes: DmScopes = field(default_factory=DmScopes)
+    turns: Turns = field(default_factory=Turns)
+    subscriptions: Subscriptions | None = None
+    emit: Callable[[str, Update], None] = tell_nobody
+
+    @property
+    def who(self) -> Principal:
+        """On whose behalf everything is done."""
+        return Principal(owner=self.token.owner)

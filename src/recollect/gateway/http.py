@@ -1,0 +1,83 @@
+"""`POST /rpc`: one JSON-RPC request in each body, answered from the table of methods."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+
+from recollect.gateway.bearer import Caller
+from recollect.gateway.desk import Desk
+from recollect.gateway.limits import MESSAGE_BYTES
+from recollect.gateway.methods import METHODS
+from recollect.gateway.replies import JSON, Refusal, ending, refuse, reply, unreadable
+from recollect.rpc import wire
+from recollect.rpc.failures import INVALID_REQUEST, Failure
+from recollect.rpc.wire import BadFrame
+
+
+class Rpc:
+    """The endpoint. Nothing of a body is read before it is known whose it is."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        desk = self._desk
+        try:
+            caller = await desk.admit(scope)
+            body = await _body(scope, receive, desk.limits.body_seconds)
+            line = None if body is None else await _answer(desk, caller, body)
+        except Refusal as refusal:
+            await refuse(scope, send, refusal)
+        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+            await refuse(scope, send, ending())
+        else:
+            if line is not None:  # else the client has left
+                await reply(scope, send, 200 if line else 204, line)
+
+
+async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
+    """The answer; nothing for a notification, which is done all the same unless it would take long."""
+    try:
+        frame = wire.read_frame(body)
+    except BadFrame as bad:
+        return bad.answer
+    if frame.method is None:
+        return wire.refusal(frame.id, INVALID_REQUEST, "nothing was asked that this could answer")
+    asked = wire.has_id(frame)
+    if not asked and (frame.method not in METHODS or METHODS[frame.method].waits):
+        return b""
+    try:
+        result = await desk.call(desk.context(caller), frame.method, wire.params_of(frame), "http")
+    except Failure as failure:
+        return wire.refusal(frame.id, failure.code, failure.message, failure.data) if asked else b""
+    return wire.answer(frame.id, result) if asked else b""
+
+
+async def _body(scope: Scope, receive: Receive, seconds: float) -> bytes | None:
+    """All of the body; None if the client leaves meanwhile. Raises `Refusal`."""
+    kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
+        raise unreadable(415, "the body of a request is application/json")
+    told = [value for name, value in scope["headers"] if name == b"content-length"]
+    if told and told[0].isdigit() and int(told[0]) > MESSAGE_BYTES:
+        raise _too_long()
+    body = bytearray()
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                message = await receive()
+        except TimeoutError:
+            raise unreadable(408, "the body did not come") from None
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > MESSAGE_BYTES:
+            raise _too_long()
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _too_long() -> Refusal:
+    return unreadable(413, f"a request may have at most {MESSAGE_BYTES} bytes")

@@ -1,0 +1,118 @@
+"""Running turns: a prompt is answered by the server's engine, and can be called off from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+from msgspec.structs import replace
+
+from recollect.engine import Choices, Conversation, Engine, Setup, StopReason
+from recollect.errors import InvalidInput, ModelMissing, RecollectError
+from recollect.gateway.calling import Call
+from recollect.gateway.content import Content, parts_of
+from recollect.gateway.methods.changing import MODEL
+from recollect.gateway.shapes import Answer, Message, NamedWriting, Usage, key_of, message, usage
+from recollect.model import Session
+from recollect.service import OpenSession
+from recollect.updates import Outcome
+
+LOOK_SECONDS = 0.5
+"""How often a turn looks whether another process wants it ended."""
+
+
+class Send(NamedWriting, frozen=True, kw_only=True):
+    """A text, or a list of content blocks."""
+
+    content: Content
+
+
+class Sent(Answer, frozen=True, kw_only=True):
+    """The assistant's last message, null if there was none, and how the turn ended."""
+
+    message: Message | None
+    stop_reason: StopReason
+    usage: Usage | None
+
+
+class Cancelled(Answer, frozen=True, kw_only=True):
+    """Whether a turn was running."""
+
+    session_key: str
+    cancelled: bool
+
+
+async def send(call: Call[Send]) -> Sent:
+    """Say something in a session and have it answered; what happens meanwhile is told to subscribers."""
+    parts, engine, session = parts_of(call.params.content), call.context.engine, call.session
+    if not parts:
+        raise InvalidInput("there is nothing to answer in an empty prompt")
+    if engine is None:
+        raise ModelMissing("this server has no model: start it with one, or set RECOLLECT_MODEL")
+    local = "commands" in call.context.token.scopes
+    async with call.sessions.opened(
+        call.who, session.id, engine if local else Rootless(engine), local=local, improve_titles=False
+    ) as opened:
+        with call.context.turns.running(call.who, opened):
+            async with _called_off(call, opened):
+                outcome = await opened.prompt(
+                    parts,
+                    choices=Choices(model=_model(session)),
+                    emit=lambda update: call.context.emit(session.id, update),
+                    idempotency_key=call.params.idempotency_key,
+                )
+    return Sent(
+        message=await _answer(call, outcome),
+        stop_reason=outcome.stop_reason,
+        usage=None if outcome.usage is None else usage(outcome.usage),
+    )
+
+
+async def cancel(call: Call[NamedWriting]) -> Cancelled:
+    """End the session's running turn, in whichever process it runs; what was said is kept."""
+    here = call.context.turns.cancel(call.who, call.session.id)
+    anywhere = here or await call.sessions.call_off(call.who, call.session.id)
+    return Cancelled(session_key=key_of(call.session), cancelled=anywhere)
+
+
+class Rootless:
+    """An engine for callers who have no rights on the machine that it runs on: it opens no folder for them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def open(self, setup: Setup) -> AbstractAsyncContextManager[Conversation]:
+        """The conversation, without roots."""
+        return self._engine.open(replace(setup, roots=()))
+
+
+@asynccontextmanager
+async def _called_off(call: Call[Send], opened: OpenSession) -> AsyncIterator[None]:
+    """Look, while the block runs, whether another process wants the turn ended."""
+    looking = asyncio.create_task(_look(call, opened))
+    try:
+        yield
+    finally:
+        looking.cancel()
+        await asyncio.wait([looking])
+
+
+async def _look(call: Call[Send], opened: OpenSession) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(RecollectError):  # the store may be away for a moment; the turn itself will say so
+            if await call.sessions.called_off(call.who, opened.session_id):
+                opened.cancel()
+
+
+async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:
+    if outcome.answer is None:
+        return None
+    return message(await call.sessions.entry(call.who, call.session.id, outcome.answer))
+
+
+def _model(session: Session) -> str | None:
+    """The model that was chosen for the session, by `sessions.patch`."""
+    chosen = session.meta.get(MODEL)
+    return chosen if isinstance(chosen, str) and chosen else None

@@ -1,0 +1,230 @@
+"""Looking at one session: what is known of it, what was said, what it cost."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from recollect.gateway.calling import Call
+from recollect.gateway.shapes import (
+    Answer,
+    Details,
+    HistoryLimit,
+    Message,
+    Named,
+    RuntimeRow,
+    details,
+    key_of,
+    message,
+    runtime_row,
+    tokens_of,
+)
+from recollect.limits import HISTORY_PAGE
+from recollect.model import HistoryPage, Usage, View, decode_entry
+
+PAGE_BYTES = 16 * 1024 * 1024
+"""An answer holds no more than about this of stored messages, however many were asked for; at least one."""
+PREVIEW_CHARS = 200
+
+
+class GetHistory(Named, frozen=True, kw_only=True):
+    """`before` and `after` are ids of messages; without them, the newest come."""
+
+    limit: HistoryLimit = 100
+    before: str | None = None
+    after: str | None = None
+    view: View = "context"
+
+
+class RuntimeHistory(Named, frozen=True, kw_only=True):
+    """How many of the newest."""
+
+    limit: HistoryLimit = 100
+
+
+class GetPreview(Named, frozen=True, kw_only=True):
+    """How many of the newest."""
+
+    limit: HistoryLimit = 10
+
+
+class History(Answer, frozen=True, kw_only=True):
+    """Messages in the order in which they were said; `previous` and `next` are there if there are more that way, to be
+    given as `before` and `after`."""
+
+    session_key: str
+    messages: tuple[Message, ...]
+    total: int
+    token_count: int | None
+    previous: str | UnsetType = UNSET
+    next: str | UnsetType = UNSET
+
+
+class CountedHistory(Answer, frozen=True, kw_only=True):
+    """The newest messages."""
+
+    session_key: str
+    messages: tuple[Message, ...]
+    count: int
+
+
+class Preview(Answer, frozen=True, kw_only=True):
+    """The newest messages, each shortened, and what is known of the session."""
+
+    session_key: str
+    meta: RuntimeRow
+    messages: tuple[Message, ...]
+    message_count: int
+
+
+class Spent(Answer, frozen=True, kw_only=True):
+    """`cost_status`: `complete` if every answer has a price, `partial_missing_price` if some have, else `unknown`."""
+
+    session_key: str
+    tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    messages: int
+    created_at: int
+    last_active_at: int
+    cost_usd: float | None
+    cost_status: str
+
+
+async def get(call: Call[Named]) -> Details:
+    """All about one session but what was said."""
+    return details(call.session)
+
+
+async def history(call: Call[GetHistory]) -> History:
+    """The newest messages of the context, which is what a model sees, or with `view` of the whole conversation."""
+    given = call.params
+    page = await call.sessions.history(
+        call.who,
+        call.session.id,
+        view=given.view,
+        before=given.before,
+        after=given.after,
+        last=given.before is None and given.after is None,
+        limit=given.limit,
+    )
+    first, stop = _fitting(page, forward=given.after is not None)
+    shown = page.entries[first:stop]
+    return History(
+        session_key=key_of(call.session),
+        messages=tuple(map(message, shown)),
+        total=page.total,
+        token_count=page.token_count if page.total else 0,
+        previous=shown[0].id if first else page.previous or UNSET,
+        next=shown[-1].id if stop < len(page.raw) else page.next or UNSET,
+    )
+
+
+async def runtime_history(call: Call[RuntimeHistory]) -> CountedHistory:
+    """The newest messages of the context."""
+    page = await call.sessions.history(call.who, call.session.id, last=True, limit=call.params.limit)
+    first, _ = _fitting(page, forward=False)
+    messages = tuple(map(message, page.entries[first:]))
+    return CountedHistory(session_key=key_of(call.session), messages=messages, count=len(messages))
+
+
+async def preview(call: Call[GetPreview]) -> Preview:
+    """The newest messages, each shortened, and what a list shows of the session."""
+    page = await call.sessions.history(call.who, call.session.id, last=True, limit=call.params.limit)
+    return Preview(
+        session_key=key_of(call.session),
+        meta=runtime_row(call.session),
+        messages=tuple(_short(message(entry)) for entry in page.entries),
+        message_count=call.session.message_count,
+    )
+
+
+async def usage(call: Call[Named]) -> Spent:
+    """What the session has used: all of it, also what was compacted since."""
+    spent = _Sums()
+    last: str | None = None
+    while True:
+        page = await call.sessions.history(
+            call.who, call.session.id, view="conversation", after=last, limit=HISTORY_PAGE
+        )
+        spent.add(page)
+        if (last := page.next) is None:
+            break
+    session = call.session
+    return Spent(
+        session_key=key_of(session),
+        tokens=tokens_of(session),
+        input_tokens=spent.input,
+        output_tokens=spent.output,
+        messages=session.message_count,
+        created_at=session.created_at,
+        last_active_at=session.updated_at,
+        cost_usd=spent.cost,
+        cost_status=spent.status,
+    )
+
+
+class _Used(msgspec.Struct):
+    """As much of an entry as is needed."""
+
+    usage: Usage | None = None
+
+
+_used = msgspec.json.Decoder(_Used)
+
+
+class _Sums:
+    """Sums of what is known; None where nothing is."""
+
+    def __init__(self) -> None:
+        self.input: int | None = None
+        self.output: int | None = None
+        self.cost: float | None = None
+        self._answers = self._priced = 0
+
+    @property
+    def status(self) -> str:
+        if self.cost is None:
+            return "unknown"
+        return "complete" if self._priced == self._answers else "partial_missing_price"
+
+    def add(self, page: HistoryPage) -> None:
+        for raw in page.raw:
+            used = _usage(raw)
+            if used is None:
+                continue
+            self._answers += 1
+            self.input = _sum(self.input, used.input)
+            self.output = _sum(self.output, used.output)
+            if used.cost is not None:
+                self._priced += 1
+                self.cost = used.cost + (self.cost or 0.0)
+
+
+def _usage(raw: bytes) -> Usage | None:
+    try:
+        return _used.decode(raw).usage
+    except msgspec.DecodeError:  # lone surrogates
+        return decode_entry(raw).usage
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other + (one or 0)
+
+
+def _fitting(page: HistoryPage, *, forward: bool) -> tuple[int, int]:
+    """Which of the page's messages fit an answer: the first of them, going forward, else the last."""
+    size, count, raw = 0, 0, page.raw if forward else page.raw[::-1]
+    for each in raw:
+        size += len(each)
+        if size > PAGE_BYTES and count:
+            break
+        count += 1
+    return (0, count) if forward else (len(raw) - count, len(raw))
+
+
+def _short(given: Message) -> Message:
+    text = given.content
+    if len(text) > PREVIEW_CHARS:
+        text = text[: PREVIEW_CHARS - 1] + "…"
+    return Message(role=given.role, content=text, timestamp=given.timestamp, message_id=given.message_id)

@@ -1,0 +1,46 @@
+"""The local owner's token: made at the first start, and kept in a file that only its user can read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from recollect.model import LOCAL
+from recollect.service import Sessions
+
+LABEL = "the server's own, kept in a file"
+
+
+def token_file(folder: Path, store: str, default: str) -> Path:
+    """Where the token for a store is kept; stores other than the default one have files of their own."""
+    if store == default:
+        return folder / "token"
+    return folder / f"token-{hashlib.sha256(store.encode()).hexdigest()[:12]}"
+
+
+async def local_token(sessions: Sessions, path: Path) -> bool:
+    """See to it that the file holds a good token of the local owner; True if it was made just now."""
+    if await sessions.token_of(_kept(path)) is not None:
+        return False
+    _, secret = await sessions.issue_token(LOCAL.owner, label=LABEL)
+    _keep(path, secret)
+    return True
+
+
+def _kept(path: Path) -> str:
+    with suppress(OSError):
+        path.chmod(0o600)
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    return ""
+
+
+def _keep(path: Path, secret: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(OSError):
+        fresh.unlink()
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(f"{secret}\n")
+    fresh.replace(path)

@@ -1,0 +1,174 @@
+"""Running the server: where it listens, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import signal
+import socket
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from recollect.errors import InvalidInput
+from recollect.gateway.app import application
+from recollect.gateway.desk import Desk
+from recollect.gateway.guard import checked_origin, places
+from recollect.gateway.limits import MESSAGE_BYTES, is_loopback
+from recollect.gateway.protocols import protocols
+from recollect.model import Value
+
+BACKLOG = 1_024
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Where(Value, frozen=True):
+    """Where a server listens, and what it is called from outside. `grace`: so long may turns run on when it ends."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    origins: tuple[str, ...] = ()
+    grace: float = 30.0
+
+    @property
+    def tls(self) -> bool:
+        """Whether it speaks TLS itself."""
+        return self.tls_cert is not None
+
+
+def checked(where: Where) -> Where:
+    """The same, if a server may listen there: beyond this machine only with TLS, its own or that of a proxy."""
+    if (where.tls_cert is None) != (where.tls_key is None):
+        raise InvalidInput("--tls-cert and --tls-key go together")
+    for path in filter(None, (where.tls_cert, where.tls_key)):
+        if not Path(path).is_file():
+            raise InvalidInput(f"there is no file {path}")
+    for origin in where.origins:
+        checked_origin(origin)
+    if not (is_loopback(where.host) or where.tls or where.origins):
+        raise InvalidInput(
+            f"{where.host} can be reached from other machines, and everything would go there in the clear: give"
+            " --tls-cert and --tls-key, or --behind-proxy ORIGIN if a proxy before it speaks TLS"
+        )
+    return where
+
+
+def listening(where: Where) -> socket.socket:
+    """A socket that listens there; `InvalidInput` says why there cannot be one."""
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    try:
+        return socket.create_server((where.host, where.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        told = f"cannot listen on {where.host} port {where.port}: {error.strerror or error}"
+        raise InvalidInput(f"{told}; is another server running? --port chooses another") from None
+
+
+def address(where: Where, port: int) -> str:
+    """What to open in a browser."""
+    host = f"[{where.host}]" if ":" in where.host else where.host
+    return f"{'https' if where.tls else 'http'}://{host}:{port}"
+
+
+async def run(
+    desk: Desk, where: Where, listener: socket.socket, started: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until the process is told to end: then what runs is finished within the grace, or ended and kept.
+
+    Told a second time, it ends what runs at once; a third time is not heard any more.
+    """
+    _allow_files(desk.limits.connections + 256)
+    known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins)
+    server = _Server(_config(application(desk, known), desk, where), started)
+    ending = Ending(desk, server)
+    async with desk.attended():
+        with ending.on_signals():
+            await server.serve(sockets=[listener])
+            await ending.finished()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it has started, and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell()
+
+
+class Ending:
+    """How the server ends. First politely: nothing new is taken, what runs is finished."""
+
+    def __init__(self, desk: Desk, server: uvicorn.Server) -> None:
+        self._desk, self._server = desk, server
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Begin to end at a signal, and end at the second."""
+        loop = asyncio.get_running_loop()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._heard)
+        try:
+            yield
+        finally:
+            for number in STOP_SIGNALS:
+                loop.remove_signal_handler(number)
+
+    async def finished(self) -> None:
+        """All that was begun has come to its end, and what was said is stored."""
+        tasks = self._server.server_state.tasks
+        for task in tuple(tasks):
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tuple(tasks))
+
+    def _heard(self) -> None:
+        if not self._server.should_exit:
+            self._server.should_exit = True
+            self._desk.end()
+        else:
+            for task in self._server.server_state.tasks:
+                task.cancel()
+            for number in STOP_SIGNALS:
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+
+def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
+    http, ws = protocols(desk.limits, desk.room)
+    return uvicorn.Config(
+        app,
+        http=http,
+        ws=ws,
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws_max_size=MESSAGE_BYTES,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=round(where.grace),
+        ssl_certfile=where.tls_cert,
+        ssl_keyfile=where.tls_key,
+    )
+
+
+def _allow_files(most: int) -> None:
+    """Let the process have as many connections as the limits say, if the system does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < most and hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,87 @@
+"""A server for tests, in a process of its own: the real one, whose engine does as a prompt says.
+
+`python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
+and the tokens, and serves until it is told to end. A prompt `wait PATH` is answered when something is written to that
+pipe; any other prompt is a script as in `tests.acp.scripted`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from recollect import wiring
+from recollect.acp.agent import serve as serve_agent
+from recollect.acp.door import Offer
+from recollect.engine import Delta, Event, Message, Setup, Turn, answering
+from recollect.gateway import logs, serving
+from recollect.gateway.bearer import Caller
+from recollect.gateway.desk import Agent, Desk
+from recollect.gateway.limits import Limits
+from recollect.model import Text, plain_text
+from recollect.rpc.transport import Transport
+from recollect.service import Sessions
+from tests.acp import scripted
+
+WAIT = "wait "
+
+
+@answering
+async def engine(turn: Turn) -> AsyncIterator[Event]:
+    said = plain_text(turn.history[-1])
+    if said.startswith(WAIT):
+        yield Delta(text="Waiting. ")
+        await written(said.removeprefix(WAIT))
+        yield Message(parts=(Text(text="Waiting. Done."),))
+        return
+    async with scripted.engine.open(Setup(session_id=turn.session.id)) as conversation:
+        async for event in conversation.run(turn):
+            yield event
+
+
+async def written(path: str) -> None:
+    """Wait until something is written to a pipe."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def agent(sessions: Sessions) -> Agent:
+    async def serve(transport: Transport, caller: Caller) -> None:
+        offer = Offer(local=caller.may("commands"))
+        await serve_agent(transport, sessions, caller.who, engine, offer=offer)
+
+    return serve
+
+
+async def main(given: Any) -> None:
+    where = serving.Where(port=0, **given.get("where", {}))
+    with serving.listening(where) as listener:
+        async with wiring.open(given["store"], ephemeral=True) as sessions:
+            tokens = {}
+            for name, (owner, scopes) in given.get("tokens", {}).items():
+                token, secret = await sessions.issue_token(owner, scopes=scopes)
+                tokens[name] = {"id": token.id, "secret": secret, "owner": owner}
+            desk = Desk(
+                sessions,
+                engine,
+                agent(sessions),
+                Limits(**given.get("limits", {})),
+                proxied=bool(where.origins),
+            )
+            told = {"port": listener.getsockname()[1], "tokens": tokens}
+            await serving.run(desk, where, listener, lambda: print(json.dumps(told), flush=True))  # noqa: T201
+
+
+if __name__ == "__main__":
+    logs.start_logging()
+    asyncio.run(main(json.loads(sys.argv[1])))

@@ -1,0 +1,150 @@
+"""Turns over the gateway: answered, called off from here and from another process, and never run twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from recollect.engine import Delta, Event, Message, Turn
+from recollect.errors import ModelRefused
+from recollect.gateway.context import Turns
+from recollect.gateway.methods import prompting
+from recollect.model import Text, Usage
+from recollect.service import Sessions
+from recollect.updates import Said, Update
+from tests.contract.engines import Scripted, says
+from tests.gateway.asking import KEY, Asker
+
+
+class Endless:
+    """A script that begins to speak and never ends by itself."""
+
+    def __init__(self) -> None:
+        self.speaking = asyncio.Event()
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG002 - the engine's
+        yield Delta(text="I was about to")
+        self.speaking.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_prompt_is_answered_stored_and_told(sessions: Sessions) -> None:
+    heard: list[tuple[str, Update]] = []
+    usage = Usage(input=7, output=2, cost=0.25)
+    engine = Scripted(says("Yes", ", indeed", usage=usage, model="m"))
+    asker = Asker(sessions, engine=engine, emit=lambda name, update: heard.append((name, update)))
+    made = await asker.say("one")
+    sent = await asker.ask("session.send", session_key=KEY, content="Is it?")
+    assert (sent["stop_reason"], sent["message"]["content"], sent["message"]["role"]) == (
+        "end_turn",
+        "Yes, indeed",
+        "assistant",
+    )
+    assert (sent["usage"]["input_tokens"], sent["usage"]["cost_usd"]) == (7, 0.25)
+    assert await asker.said() == ["one", "Is it?", "Yes, indeed"]
+    history = await asker.ask("session.history", session_key=KEY, limit=1)
+    assert history["messages"][0] == sent["message"]
+    assert {name for name, _ in heard} == {made["session_id"]}
+    assert "".join(update.text for _, update in heard if isinstance(update, Said)) == "Yes, indeed"
+
+
+async def test_a_prompt_may_be_blocks_and_is_answered_by_the_session_s_model(sessions: Sessions) -> None:
+    engine = Scripted(says("Yes"), says("Yes"))
+    asker = Asker(sessions, engine=engine)
+    await asker.say("one")
+    await asker.ask("session.send", session_key=KEY, content=[{"type": "text", "text": "Is it?"}])
+    await asker.ask("sessions.patch", session_key=KEY, model="a:model")
+    await asker.ask("session.send", session_key=KEY, content="Is it?")
+    first, second = engine.turns
+    assert first.history[-1].parts == second.history[-1].parts == (Text(text="Is it?"),)
+    assert (first.choices.model, second.choices.model) == (None, "a:model")
+
+
+async def test_a_server_without_an_engine_and_an_empty_prompt_are_told_apart(sessions: Sessions) -> None:
+    asker = Asker(sessions)
+    await asker.say("one")
+    refused = await asker.refused("session.send", session_key=KEY, content="Hi")
+    assert (refused["code"], refused["data"]["code"]) == (-32031, "model_missing")
+    for content in ("", list[str]()):
+        code = await asker.with_(engine=Scripted()).code("session.send", session_key=KEY, content=content)
+        assert code == "invalid_input"
+    assert await asker.said() == ["one"]
+
+
+async def test_a_provider_that_fails_is_told_by_its_code(sessions: Sessions) -> None:
+    async def failing(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Message(parts=(Text(text="So"),))
+        raise ModelRefused("the key is wrong")
+
+    asker = Asker(sessions, engine=Scripted(failing))
+    await asker.say("one")
+    refused = await asker.refused("session.send", session_key=KEY, content="Hi")
+    assert refused == {"code": -32032, "message": "the key is wrong", "data": {"code": "model_refused"}}
+    assert (await asker.ask("session.get", session_key=KEY))["status"] == "error"
+    assert await asker.said() == ["one", "Hi", "So"]
+
+
+async def test_a_turn_is_cancelled_in_this_process(sessions: Sessions) -> None:
+    script = Endless()
+    asker = Asker(sessions, engine=Scripted(script))
+    await asker.say("one")
+    turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go"))
+    await asyncio.wait_for(script.speaking.wait(), 30)
+    assert (await asker.ask("session.get", session_key=KEY))["status"] == "running"
+    refused = await asker.refused("session.send", session_key=KEY, content="Me too")
+    assert set(refused["data"]) == {"code", "holder", "age_ms"}
+    for method in ("session.append", "sessions.reset", "sessions.new", "session.compact"):
+        more = {"messages": [{"role": "user"}]} if method == "session.append" else {}
+        assert await asker.code(method, session_key=KEY, **more) == "busy"
+    assert await asker.ask("session.cancel", session_key=KEY) == {"session_key": KEY, "cancelled": True}
+    sent = await asyncio.wait_for(turn, 30)
+    assert sent["stop_reason"] == "cancelled"
+    assert await asker.said() == ["one", "Go", "I was about to"]
+    assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is False
+
+
+async def test_a_turn_is_cancelled_from_another_process(
+    sessions: Sessions, other: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompting, "LOOK_SECONDS", 0.01)
+    script = Endless()
+    here, there = Asker(sessions, engine=Scripted(script)), Asker(other, turns=Turns())
+    await here.say("one")
+    turn = asyncio.create_task(here.ask("session.send", session_key=KEY, content="Go"))
+    await asyncio.wait_for(script.speaking.wait(), 30)
+    assert (await there.ask("session.cancel", session_key=KEY))["cancelled"] is True
+    sent = await asyncio.wait_for(turn, 30)
+    assert (sent["stop_reason"], sent["message"]) == ("cancelled", None)
+    assert await there.said() == ["one", "Go", "I was about to"]
+    # What was asked of that turn is not asked of the next.
+    engine = Scripted(says("Gladly"))
+    sent = await here.with_(engine=engine).ask("session.send", session_key=KEY, content="Again")
+    assert sent["stop_reason"] == "end_turn"
+
+
+async def test_nobody_cancels_somebody_else_s_turn(sessions: Sessions) -> None:
+    script, turns = Endless(), Turns()
+    ann, bob = Asker(sessions, engine=Scripted(script), turns=turns), Asker(sessions, "bob", turns=turns)
+    await ann.say("one")
+    await bob.say("one")
+    turn = asyncio.create_task(ann.ask("session.send", session_key=KEY, content="Go"))
+    await asyncio.wait_for(script.speaking.wait(), 30)
+    assert (await bob.ask("session.cancel", session_key=KEY))["cancelled"] is False
+    assert not turn.done()
+    assert (await ann.ask("session.cancel", session_key=KEY))["cancelled"] is True
+    await asyncio.wait_for(turn, 30)
+
+
+async def test_a_caller_who_leaves_takes_the_turn_along_and_what_was_said_stays(sessions: Sessions) -> None:
+    script = Endless()
+    asker = Asker(sessions, engine=Scripted(script))
+    await asker.say("one")
+    turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go", idempotency_key="k"))
+    await asyncio.wait_for(script.speaking.wait(), 30)
+    turn.cancel()
+    await asyncio.wait([turn])
+    assert await asker.said() == ["one", "Go", "I was about to"]
+    again = await asker.ask("session.send", session_key=KEY, content="Go", idempotency_key="k")
+    assert again["stop_reason"] == "cancelled"

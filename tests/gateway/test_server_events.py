@@ -1,0 +1,342 @@
+"""Subscriptions: what happens is told in order, across servers, from a cursor on, and to slow readers too."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.gateway.servers import LIMIT_SECONDS, Client, Json, Server, go, serving
+from tests.homes import Home
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(f"sqlite:///{tmp_path_factory.mktemp('events') / 'r.db'}") as running:
+        yield running
+
+
+@pytest.fixture
+def two(shared_home: Home) -> Iterator[tuple[Server, Server]]:
+    """Two servers on one store. The tokens of the first are good at the second."""
+    with serving(shared_home.url) as first, serving(shared_home.url, tokens={}) as second:
+        second.tokens = first.tokens
+        yield first, second
+
+
+def said(*texts: str) -> Json:
+    return {"messages": [{"role": "user", "content": text} for text in texts]}
+
+
+async def created(client: Client) -> Json:
+    return {"session_id": (await client.call("session.create"))["session_id"]}
+
+
+async def followed(client: Client, **wish: Any) -> str:
+    subscription: str = (await client.call("session.subscribe", wish))["subscription_id"]
+    return subscription
+
+
+def texts(events: list[Json]) -> list[str]:
+    """What was said in the messages that were told."""
+    told = (message for event in events if event["event"] == "entries" for message in event["messages"])
+    return [message["content"] for message in told]
+
+
+def is_event(name: str, **fields: Any) -> Any:
+    return lambda event: (
+        event["event"] == name and all(event.get(key) == value for key, value in fields.items())
+    )
+
+
+# All sessions
+
+
+async def test_what_happens_to_sessions_is_told_in_order(server: Server) -> None:
+    async with server.socket() as client, server.socket() as other:
+        subscription = await followed(client)
+        named = await created(other)
+        await client.until(is_event("created", **named))
+        await other.call("sessions.set_topic", {**named, "topic": "New"})
+        changed = await client.until(is_event("updated", **named))
+        await other.call("session.delete", named)
+        gone = await client.until(is_event("deleted", **named))
+        assert changed["session"]["title"] == "New"
+        assert "session" not in gone
+        assert [event["event"] for event in client.events] == ["created", "updated", "deleted"]
+        assert {event["subscription_id"] for event in client.events} == {subscription}
+
+
+async def test_only_the_events_that_were_wished_for_are_told(server: Server) -> None:
+    async with server.socket() as client:
+        await followed(client, events=["deleted"])
+        named = await created(client)
+        await client.call("session.append", {**named, **said("Hello")})
+        await client.call("session.delete", named)
+        await client.until(is_event("deleted", **named))
+        assert len(client.events) == 1
+
+
+async def test_nothing_of_another_owner_is_told(server: Server) -> None:
+    async with server.socket("bob") as bob, server.socket("ann") as ann:
+        await followed(bob)
+        theirs = await created(ann)
+        await ann.call("session.append", {**theirs, **said("Secret")})
+        own = await created(bob)
+        await bob.until(is_event("created", **own))
+        assert {event["session_id"] for event in bob.events} == {own["session_id"]}
+        foreign = await bob.rpc("session.subscribe", theirs)
+        assert foreign["error"]["data"]["code"] == "session_not_found"
+
+
+async def test_a_subscription_that_was_ended_is_told_nothing(server: Server) -> None:
+    async with server.socket() as client:
+        ended, kept = await followed(client), await followed(client)
+        await client.call("session.unsubscribe", {"subscription_id": ended})
+        named = await created(client)
+        await client.until(is_event("created", **named))
+        assert {event["subscription_id"] for event in client.events} == {kept}
+
+
+async def test_subscriptions_need_a_socket(server: Server) -> None:
+    assert server.rpc("session.subscribe")["error"]["data"]["code"] == "invalid_input"
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "x.y", "rQ.U83i6vWibL3m9GF_yguyEQ"])
+async def test_a_cursor_that_is_none_is_refused(server: Server, cursor: str) -> None:
+    async with server.socket() as client:
+        answer = await client.rpc("session.subscribe", {"cursor": cursor})
+        assert answer["error"]["data"]["code"] == "invalid_cursor"
+        named = await created(client)
+        answer = await client.rpc("session.subscribe", {**named, "cursor": cursor})
+        assert answer["error"]["data"]["code"] == "invalid_cursor"
+
+
+async def test_a_cursor_is_good_for_its_owner_and_its_question_only(server: Server) -> None:
+    async with server.socket("ann") as ann, server.socket("bob") as bob:
+        cursor = (await ann.call("session.subscribe"))["cursor"]
+        for client, named in ((bob, {}), (ann, await created(ann))):
+            answer = await client.rpc("session.subscribe", {**named, "cursor": cursor})
+            assert answer["error"]["data"]["code"] == "invalid_cursor"
+
+
+async def test_compaction_is_told(server: Server) -> None:
+    async with server.socket() as client:
+        named = await created(client)
+        turns = [f"{'We decided that the port is 8787. ' * 60} ({n})" for n in range(20)]
+        await client.call("session.append", {**named, **said(*turns)})
+        await followed(client)
+        await followed(client, **named)
+        done = await client.call("session.compact", named)
+        assert done["compacted"], done
+        for _ in range(2):
+            event = await client.until(is_event("compacted", **named))
+            assert event["session"]["last_compaction"] is not None
+            client.seen.remove({"jsonrpc": "2.0", "method": "session.event", "params": event})
+
+
+# One session
+
+
+async def test_messages_are_told_in_order_and_once(server: Server) -> None:
+    async with server.socket() as client, server.socket() as other:
+        named = await created(other)
+        await other.call("session.append", {**named, **said("before")})
+        await followed(client, **named)
+        for number in range(20):
+            await other.call("session.append", {**named, **said(f"{number}", f"{number}'")})
+        await client.until(lambda event: "19'" in texts([event]))
+        assert texts(client.events) == [each for n in range(20) for each in (f"{n}", f"{n}'")]
+        state = await client.until(lambda e: e["event"] == "updated" and e["session"]["message_count"] == 41)
+        assert state["session"]["session_id"] == named["session_id"]
+
+
+async def test_words_are_told_while_they_are_said(server: Server, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    async with server.socket() as client, server.socket() as other:
+        named = await created(other)
+        await followed(client, **named)
+        number = await other.begin("session.send", {**named, "content": f"wait {tmp_path / 'go'}"})
+        delta = await client.until(is_event("delta"))
+        assert delta["text"] == "Waiting. "
+        go(tmp_path / "go")
+        answer = (await other.answer(number))["result"]["message"]
+        stored = await client.until(lambda event: "Waiting. Done." in texts([event]))
+        assert stored["messages"][-1]["message_id"] == delta["message_id"] == answer["message_id"]
+        await client.until(lambda e: e["event"] == "updated" and e["session"]["status"] == "idle")
+        assert texts(client.events) == [f"wait {tmp_path / 'go'}", "Waiting. Done."]
+
+
+async def test_thoughts_are_told_as_thoughts(server: Server) -> None:
+    async with server.socket() as client:
+        named = await created(client)
+        await followed(client, **named, events=["delta"])
+        await client.begin("session.send", {**named, "content": '[{"thought": "Hm."}, {"hang": true}]'})
+        delta = await client.until(is_event("delta"))
+        assert (delta["thought"], delta["text"]) == (True, "Hm.")
+        assert (await client.call("session.cancel", named))["cancelled"]
+
+
+async def test_a_session_that_is_rewound_says_so(server: Server) -> None:
+    async with server.socket() as client:
+        named = await created(client)
+        await client.call("session.append", {**named, **said("one", "two")})
+        await followed(client, **named)
+        await client.call("sessions.reset", named)
+        event = await client.until(is_event("entries"))
+        assert (event["messages"], event["reset"]) == ([], True)
+        await client.call("session.append", {**named, **said("three")})
+        await client.until(lambda event: texts([event]) == ["three"])
+
+
+async def test_the_end_of_a_session_is_the_last_event(server: Server) -> None:
+    async with server.socket() as client:
+        named = await created(client)
+        subscription = await followed(client, **named)
+        await client.call("session.delete", named)
+        await client.until(is_event("deleted", **named))
+        assert "result" in await client.rpc("session.unsubscribe", {"subscription_id": subscription})
+
+
+async def test_ephemeral_sessions_tell_too(server: Server) -> None:
+    async with server.socket() as client:
+        made = await client.call("session.create", {"session_key": f"agent:main:ephemeral:{uuid.uuid4()}"})
+        named = {"session_key": made["session_key"]}
+        await followed(client, **named)
+        await client.call("session.append", {**named, **said("Hello")})
+        await client.until(lambda event: texts([event]) == ["Hello"])
+
+
+async def test_a_session_goes_on_from_its_cursor(server: Server) -> None:
+    async with server.socket() as client:
+        named = await created(client)
+        cursor = (await client.call("session.subscribe", named))["cursor"]
+        await client.call("session.append", {**named, **said("one")})
+        cursor = (await client.until(lambda event: texts([event]) == ["one"]))["cursor"]
+    async with server.socket() as client:
+        await client.call("session.append", {**named, **said("two")})
+        await client.call("session.append", {**named, **said("three")})
+        await followed(client, **named, cursor=cursor)
+        await client.until(lambda event: "three" in texts([event]))
+        assert texts(client.events) == ["two", "three"]
+
+
+# Two servers
+
+
+async def test_what_happens_at_one_server_is_told_by_another(two: tuple[Server, Server]) -> None:
+    here, there = two
+    async with here.socket() as client, there.socket() as other:
+        await followed(client)
+        named = await created(other)
+        await client.until(is_event("created", **named))
+        await followed(client, **named, events=["entries"])
+        for number in range(10):
+            await other.call("session.append", {**named, **said(f"{number}")})
+        await client.until(lambda event: "9" in texts([event]))
+        assert texts(client.events) == [f"{number}" for number in range(10)]
+
+
+async def test_a_client_that_moves_to_another_server_misses_nothing(two: tuple[Server, Server]) -> None:
+    here, there = two
+    async with here.socket() as client:
+        cursor = (await client.call("session.subscribe"))["cursor"]
+        first = await created(client)
+        cursor = (await client.until(is_event("created", **first)))["cursor"]
+    second, third = there.call("session.create"), here.call("session.create")
+    here.call("session.delete", first)
+    async with there.socket() as client:
+        await followed(client, cursor=cursor)
+        await client.until(is_event("deleted", **first))
+        told = [(event["event"], event["session_id"]) for event in client.events]
+        assert told == [
+            ("created", second["session_id"]),
+            ("created", third["session_id"]),
+            ("deleted", first["session_id"]),
+        ]
+
+
+async def test_words_said_at_one_server_are_told_by_another(
+    two: tuple[Server, Server], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    here, there = two
+    async with here.socket() as client, there.socket() as other:
+        named = await created(other)
+        await followed(client, **named)
+        number = await other.begin("session.send", {**named, "content": f"wait {tmp_path / 'go'}"})
+        assert (await client.until(is_event("delta")))["text"] == "Waiting. "
+        go(tmp_path / "go")
+        await other.answer(number)
+        await client.until(lambda event: "Waiting. Done." in texts([event]))
+
+
+# Slow readers
+
+
+def narrow(server: Server) -> socket.socket:
+    """A connection that takes little ahead."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    made.connect(("127.0.0.1", server.port))
+    made.setblocking(False)
+    return made
+
+
+async def test_those_who_do_not_read_cost_little_and_go_on_later(tmp_path: Path) -> None:
+    readers, appends, size = 8, 150, 100_000
+    limits = {"stall_seconds": 0.3, "linger_seconds": 0.3}
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits=limits) as server:
+        async with server.socket() as writer:
+            named = await created(writer)
+            process = psutil.Process(server.process.pid)
+            slow = [
+                server.socket(sock=narrow(server), max_queue=1, ping_interval=None) for _ in range(readers)
+            ]
+            clients = [await each.__aenter__() for each in slow]
+            for client in clients:
+                await followed(client, **named, events=["entries"])
+            before = process.memory_info().rss
+            expected = [f"{number} ".ljust(size, "x") for number in range(appends)]
+            for text in expected:
+                await writer.call("session.append", {**named, **said(text)})
+            grown = process.memory_info().rss - before
+            assert grown < readers * appends * size / 3, f"{grown:,}"
+            for client in clients:
+                code, _ = await client.closed()
+                assert code in (1013, 1006, None), code
+            for each in slow:
+                await each.__aexit__(None, None, None)
+        known = texts(clients[0].events)
+        assert known == expected[: len(known)]
+        assert len(known) < appends
+        cursor = clients[0].events[-1]["cursor"] if known else None
+        async with server.socket() as client:
+            assert cursor is not None
+            await followed(client, **named, events=["entries"], cursor=cursor)
+            await client.until(lambda event: expected[-1] in texts([event]))
+            assert known + texts(client.events) == expected
+
+
+async def test_others_are_told_while_somebody_does_not_read(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"stall_seconds": LIMIT_SECONDS}) as server:
+        async with server.socket() as writer, server.socket() as reader:
+            named = await created(writer)
+            slow = server.socket(sock=narrow(server), max_queue=1, ping_interval=None)
+            client = await slow.__aenter__()
+            for each in (client, reader):
+                await followed(each, **named, events=["entries"])
+            expected = [f"{number} ".ljust(20_000, "x") for number in range(100)]
+            for text in expected:
+                await writer.call("session.append", {**named, **said(text)})
+            await reader.until(lambda event: expected[-1] in texts([event]))
+            assert texts(reader.events) == expected
+            await client.until(lambda event: expected[-1] in texts([event]))  # who reads on gets all of it
+            assert texts(client.events) == expected
+            await slow.__aexit__(None, None, None)
