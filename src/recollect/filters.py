@@ -40,6 +40,7 @@ def normal_filter(given: Filter) -> Filter:
         agent_id=given.agent_id,
         channel=given.channel,
         source=given.source,
+        native=given.native,
         status=given.status,
         tags=tuple(sorted(set(given.tags))),
         text=given.text or None,
@@ -74,6 +75,7 @@ def passes(session: Session, given: Filter) -> bool:
         (given.agent_id, session.agent_id),
         (given.channel, session.channel),
         (given.source, session.source),
+        (given.native, session.source is None),
         (given.status, session.status),
         (given.pinned, session.pinned),
     )

@@ -202,12 +202,16 @@ class Session(Value, frozen=True):
 
 
 class Filter(Value, frozen=True):
-    """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`."""
+    """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`.
+
+    `native` sessions were not read from another agent: they have no `source`.
+    """
 
     cwd: str | None = None
     agent_id: str | None = None
     channel: str | None = None
     source: str | None = None
+    native: bool | None = None
     status: Status | None = None
     tags: tuple[str, ...] = ()
     text: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ MODELS = "RECOLLECT_MODELS"
 LIST_IMPORTED = "RECOLLECT_LIST_IMPORTED"
 
 _NO = ("0", "false", "no", "off")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,14 @@ def read_settings(
         models=tuple(environ.get(MODELS, "").replace(",", " ").split()),
         lists_imported=environ.get(LIST_IMPORTED, "").strip().lower() not in _NO,
     )
+
+
+def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """The URL of the store that is meant; a path, as people name one on a command line, is the SQLite file there."""
+    named = given or environ.get(STORE)
+    if not named:
+        return read_settings(environ).store
+    return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
 
 
 def _user_data_dir() -> Path:

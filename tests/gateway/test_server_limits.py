@@ -177,8 +177,8 @@ async def test_sockets_of_strangers_are_few(store: str) -> None:
 # Sizes
 
 
-def test_a_head_without_an_end_is_cut_off(server: Server) -> None:
-    with server.plain() as connection:
+def test_a_head_without_an_end_is_cut_off(store: str) -> None:
+    with serving(store, limits={"head_seconds": 600.0}) as server, server.plain() as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: %b\r\nX: " % server.host.encode())
         try:
             for _ in range(64):

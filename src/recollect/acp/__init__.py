@@ -3,7 +3,7 @@
     import recollect.acp
     recollect.acp.run(engine, "sqlite:///sessions.db")
 
-makes a complete agent of any engine; `serve` does so on any transport. The names are imported at their first use.
+makes a complete agent of any engine; `serve` does so on any transport; `Client` speaks to any agent. The names are imported at their first use.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.acp.agent import serve as serve
+    from recollect.acp.client import Client as Client
+    from recollect.acp.client_abilities import Abilities as Abilities
     from recollect.acp.door import Offer as Offer
     from recollect.acp.pipes import Pipes as Pipes
     from recollect.acp.stdio import run as run
 
 _HOMES = {
+    "Abilities": "recollect.acp.client_abilities",
+    "Client": "recollect.acp.client",
     "Offer": "recollect.acp.door",
     "Pipes": "recollect.acp.pipes",
     "run": "recollect.acp.stdio",

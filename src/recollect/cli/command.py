@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
-import re
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -19,12 +17,10 @@ from recollect.errors import RecollectError
 from recollect.limits import LIST_PAGE
 from recollect.model import LOCAL, Filter
 from recollect.service import Sessions
-from recollect.settings import STORE, read_settings
+from recollect.settings import STORE, store_url
 
 T = TypeVar("T")
 Work = Callable[..., Coroutine[Any, Any, int | None]]
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 STORE_OPTION = click.Option(
@@ -63,14 +59,6 @@ def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Call
 def shown_examples(examples: tuple[str, ...]) -> str:
     """Examples as they stand at the end of a command's help."""
     return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in examples)))
-
-
-def store_url(given: str | None) -> str:
-    """The URL of the store that is meant; a path is the SQLite file there."""
-    named = given or os.environ.get(STORE)
-    if not named:
-        return read_settings().store
-    return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
 
 
 async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from recollect import wiring
 from recollect.acp.agent import serve as serve_agent
 from recollect.acp.door import Offer
-from recollect.cli.command import JSON_OPTION, STORE_OPTION, shown_examples, store_url
+from recollect.cli.command import JSON_OPTION, STORE_OPTION, shown_examples
 from recollect.cli.output import Output
 from recollect.cli.values import duration
 from recollect.engine import Engine
 from recollect.rpc.transport import Transport
 from recollect.service import Policy, Sessions
-from recollect.settings import Settings, read_settings
+from recollect.settings import Settings, read_settings, store_url
 
 if TYPE_CHECKING:
     from recollect.gateway.bearer import Caller

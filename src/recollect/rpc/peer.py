@@ -107,6 +107,8 @@ class Peer(Generic[C]):
                     await self._take(tasks, frame)
                 self._leave()
         except* Gone:
+            pass
+        finally:
             self._leave()
 
     async def send(self, data: bytes) -> None:
@@ -122,7 +124,9 @@ class Peer(Generic[C]):
             yield self._transport.send
 
     async def notify(self, method: str, params: Any) -> None:
-        """Tell the peer something."""
+        """Tell the peer something. Raises `Gone` if it has left."""
+        if self._left:
+            raise Gone
         await self.send(wire.notification(method, params))
 
     async def ask(self, method: str, params: Any) -> Raw:

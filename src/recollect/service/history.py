@@ -106,10 +106,12 @@ class History(Core):
         around: str | None = None,
         last: bool = False,
         limit: int = 100,
+        max_bytes: int | None = None,
     ) -> HistoryPage:
         """A page of one view of a session, in the order in which it was said.
 
-        From the start, or with `last` up to the end; `after`, `before` and `around` name an entry of the view.
+        From the start, or with `last` up to the end; `after`, `before` and `around` name an entry of the view. A page
+        of more than `max_bytes` is cut at the end that is farther from where it was asked for; one entry it always has.
         """
 
         async def work(tx: Reader) -> tuple[Record, HistoryPage]:
@@ -118,6 +120,8 @@ class History(Core):
             anchors = [anchor for anchor in (after, before, around) if anchor is not None]
             if len(anchors) + last > 1:
                 raise InvalidInput("give one of after, before, around and last")
+            if max_bytes is not None and around is not None:
+                raise InvalidInput("max_bytes cuts a page at one end: it does not go with around")
             if view not in ("context", "conversation"):
                 raise InvalidInput(f"view is context or conversation, not {view!r}")
             lists = await load_lists(tx, record)
@@ -132,7 +136,11 @@ class History(Core):
                 "start": 0,
             }[_mode(after=after, before=before, around=around, last=last)]
             stop = place if before is not None else max(start, 0) + limit
-            return record, await _page(tx, record, stretches, max(start, 0), min(stop, total))
+            start, stop = max(start, 0), min(stop, total)
+            if max_bytes is not None:
+                backwards = before is not None or last
+                start, stop = await _fitting(tx, record.owner, stretches, start, stop, max_bytes, backwards)
+            return record, await _page(tx, record, stretches, start, stop)
 
         record, page = await self._store.read(work)
         await self._note_reading(record)
@@ -198,10 +206,13 @@ class History(Core):
         """Remember, at most once an hour, that the session was read: retention spares what people look at."""
         at, known = self._now(), record.session.read_at
         if known is None or at - known >= READ_NOTED_EVERY:
-            noting = self._store.write(lambda tx: tx.put_read_at(record, at))
+            noting = asyncio.ensure_future(self._store.write(lambda tx: tx.put_read_at(record, at)))
+            noting.add_done_callback(lambda done: done.cancelled() or done.exception())
             # Nobody who reads has to wait for those who write, nor for a disk that is full.
-            with suppress(StoreError, TimeoutError):
-                await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(noting)), NOTING_SECONDS)
+            await asyncio.wait([noting], timeout=NOTING_SECONDS)
+            if noting.done():
+                with suppress(StoreError):
+                    noting.result()
 
     async def _forget(self, tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
         """Take what was derived from an erased entry out of a session that reaches it."""
@@ -302,6 +313,32 @@ async def _expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
 def _mode(*, after: str | None, before: str | None, around: str | None, last: bool) -> str:
     named = {"after": after, "before": before, "around": around}
     return next((name for name, anchor in named.items() if anchor is not None), "last" if last else "start")
+
+
+async def _fitting(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, most: int, backwards: bool
+) -> tuple[int, int]:
+    """As much of `start` to `stop` as has at most so many bytes, or one entry: from its end if `backwards`."""
+    few, many = 1, stop - start
+    if many < 2 or await _bytes(tx, owner, algebra.slice_of(stretches, start, stop)) <= most:
+        return start, stop
+    while many - few > 1:
+        half = (few + many) // 2
+        part = (stop - half, stop) if backwards else (start, start + half)
+        if await _bytes(tx, owner, algebra.slice_of(stretches, *part)) <= most:
+            few = half
+        else:
+            many = half
+    return (stop - few, stop) if backwards else (start, start + few)
+
+
+async def _bytes(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> int:
+    """How many bytes the entries have, told by the running sums beside them."""
+    size = 0
+    for each in stretches:
+        until, before = await tx.totals(owner, each.log, each.last), await tx.totals(owner, each.log, each.first - 1)
+        size += until.bytes - before.bytes
+    return size
 
 
 async def _page(

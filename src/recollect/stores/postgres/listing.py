@@ -23,6 +23,7 @@ CONDITIONS = {
     "agent_id": "s.agent_id = %(agent_id)s",
     "channel": "s.channel = %(channel)s",
     "source": "s.source = %(source)s",
+    "native": "(s.source IS NULL) = %(native)s",
     "status": "s.status = %(status)s",
     "pinned": "s.pinned = %(pinned)s",
     "created_after": "s.created_at >= %(created_after)s",

@@ -38,6 +38,7 @@ PASSES = """
     AND (:agent_id IS NULL OR s.agent_id = :agent_id)
     AND (:channel IS NULL OR s.channel = :channel)
     AND (:source IS NULL OR s.source = :source)
+    AND (:native IS NULL OR (s.source IS NULL) = :native)
     AND (:status IS NULL OR s.status = :status)
     AND (:pinned IS NULL OR s.pinned = :pinned)
     AND (:created_after IS NULL OR s.created_at >= :created_after)
@@ -350,6 +351,7 @@ class Reading(AccessReading):
             "agent_id": given.agent_id,
             "channel": given.channel,
             "source": given.source,
+            "native": given.native,
             "status": given.status,
             "pinned": given.pinned,
             "created_after": given.created_after,
