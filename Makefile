@@ -29,7 +29,7 @@ endef
 
 help:
 	@echo "make install   everything into $(VENV)"
-	@echo "make run       set up and list the sessions of the default store"
+	@echo "make run       set up and serve the sessions of the default store; prints the address to open"
 	@echo "make test      set up and run every test, PostgreSQL included"
 	@echo "make interop   real clients: Claude Code, the ACP SDK of TypeScript and acpx (needs npm), on the loopback interface"
 	@echo "make check     ruff, mypy, import-linter, requirement files"
@@ -57,7 +57,7 @@ install: $(VENV)/.ready
 	@$(PY) -m compileall -q src
 
 run: $(VENV)/.runtime
-	PYTHONPATH=src $(PY) -m recollect list
+	PYTHONPATH=src $(PY) -m recollect serve $(ARGS)
 
 test: $(VENV)/.ready
 	$(PY) -m pytest $(ARGS)

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from recollect.model import Entry, Json, Part, Session, ToolCall, ToolResult, Usage, Value
 from recollect.permissions import Mode, Verdict
+from recollect.summariser import Summariser
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 STOP_REASONS: tuple[StopReason, ...] = (
@@ -205,6 +206,15 @@ class Conversation(Protocol):
         raises `ModelMissing` if there is nothing that could answer it."""
 
 
+@runtime_checkable
+class Summarises(Protocol):
+    """What a conversation may offer besides: to make its context smaller in its own way."""
+
+    def summariser(self, choices: Choices) -> Summariser | None:
+        """What summarises, for as long as the conversation is open; None leaves it to the built-in summariser. Nothing
+        is begun by asking."""
+
+
 class Engine(Protocol):
     """Something that answers prompts."""
 
@@ -239,3 +249,8 @@ class _Answering:
 def answering(answer: Answer) -> Engine:
     """An engine out of a function from a turn to its events, for those that need nothing opened."""
     return _Answering(answer)
+
+
+def summariser_of(conversation: Conversation, choices: Choices) -> Summariser | None:
+    """What the conversation offers for making its context smaller, if it does."""
+    return conversation.summariser(choices) if isinstance(conversation, Summarises) else None

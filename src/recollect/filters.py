@@ -7,7 +7,7 @@ import posixpath
 from recollect import words
 from recollect.errors import InvalidCwd, InvalidInput
 from recollect.limits import CWD_CHARS, checked_length, checked_number, is_storable
-from recollect.model import STATUSES, Filter, Session
+from recollect.model import STATUSES, Filter, Session, Status
 from recollect.words import Term
 
 
@@ -68,6 +68,13 @@ def text_terms(given: Filter) -> tuple[Term, ...]:
     return words.parse_words(given.text) if given.text else ()
 
 
+def statuses(given: Filter) -> tuple[Status, ...]:
+    """What a session may be doing; nothing if that was not asked for. A turn that waits for an answer runs."""
+    if given.status is None:
+        return ()
+    return ("running", "waiting") if given.status == "running" else (given.status,)
+
+
 def passes(session: Session, given: Filter) -> bool:
     """Whether the session is one that the (normal) filter asks for."""
     equal = (
@@ -76,10 +83,11 @@ def passes(session: Session, given: Filter) -> bool:
         (given.channel, session.channel),
         (given.source, session.source),
         (given.native, session.source is None),
-        (given.status, session.status),
         (given.pinned, session.pinned),
     )
     if any(want is not None and want != have for want, have in equal):
+        return False
+    if given.status is not None and session.status not in statuses(given):
         return False
     if given.archived != "include" and session.archived != (given.archived == "only"):
         return False

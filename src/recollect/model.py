@@ -20,6 +20,8 @@ TitleBy = Literal["user", "auto", "source"]
 Archived = Literal["exclude", "include", "only"]
 View = Literal["context", "conversation"]
 Json = dict[str, Any]
+OWN = "recollect/"
+"""Keys of a session's meta that begin so are the program's own: no caller sets them."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,6 +205,7 @@ class Session(Value, frozen=True):
 
 class Filter(Value, frozen=True):
     """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`.
+    The status `running` also finds those whose turn waits for an answer (`waiting`).
 
     `native` sessions were not read from another agent: they have no `source`.
     """
@@ -275,7 +278,8 @@ class Shrunk(Value, frozen=True):
     """What came of making a session smaller; if nothing was changed, `reason` says why.
 
     `estimated` says that not all tokens were counted by a provider. `facts_extracted` counts what was added to the
-    memory, `checkpoint` holds what the context was before, `summary` is the entry that stands for it.
+    memory, `checkpoint` holds what the context was before, `summary` is the entry that stands for it. `fallback` says
+    why the built-in summariser did it in place of the one that was asked.
     """
 
     compacted: bool
@@ -288,6 +292,7 @@ class Shrunk(Value, frozen=True):
     facts_extracted: int = 0
     checkpoint: str | None = None
     summary: str | None = None
+    fallback: str | None = None
 
 
 class Checkpoint(Value, frozen=True):

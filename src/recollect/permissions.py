@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Literal
 
-from recollect.model import Json, ToolCall, Value, encode
+from recollect.model import OWN, Json, Session, ToolCall, Value, encode
 
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -25,7 +25,7 @@ CHOICES: tuple[Choice, ...] = ("allow_once", "allow_always", "reject_once", "rej
 HARMLESS = frozenset(("read", "search", "think"))
 EDITING = frozenset(("edit", "delete", "move"))
 
-REMEMBERED = "permissions"
+REMEMBERED = f"{OWN}permissions"
 """The key of a session's meta under which its standing answers are kept."""
 
 
@@ -48,12 +48,12 @@ def ruling(mode: Mode, kind: str | None) -> Ruling:
     return "refuse" if mode == "dontAsk" else "ask"
 
 
-def decided(mode: Mode, meta: Json, call: ToolCall) -> Ruling:
+def decided(mode: Mode, session: Session, call: ToolCall) -> Ruling:
     """What holds for this call: the mode's ruling, and what the session remembers where the mode leaves room.
 
     A standing rejection holds in every mode but `bypassPermissions`; a standing permission in every mode but `plan`.
     """
-    known, rule = standing(meta, call), ruling(mode, call.kind)
+    known, rule = standing(session, call), ruling(mode, call.kind)
     if mode == "bypassPermissions" or known is None:
         return rule
     if not known:
@@ -61,24 +61,25 @@ def decided(mode: Mode, meta: Json, call: ToolCall) -> Ruling:
     return rule if mode == "plan" else "allow"
 
 
-def standing_key(call: ToolCall) -> str:
-    """What an "always" covers: for a command exactly this command, for any other tool the tool."""
-    if call.kind == "execute":
-        return f"{call.name}:{hashlib.sha256(encode(call.input)).hexdigest()[:32]}"
-    return call.name
+def standing_key(session: Session, call: ToolCall) -> str:
+    """What an "always" covers: of a command exactly this one in this folder, for any other tool the tool."""
+    if call.kind != "execute":
+        return call.name
+    given = call.input.get("command", call.input) if isinstance(call.input, dict) else call.input
+    return f"{call.name}:{hashlib.sha256(encode([given, session.cwd])).hexdigest()[:32]}"
 
 
-def standing(meta: Json, call: ToolCall) -> bool | None:
+def standing(session: Session, call: ToolCall) -> bool | None:
     """What the session remembers about this call: allowed, rejected, or nothing."""
-    known = meta.get(REMEMBERED)
-    answer = known.get(standing_key(call)) if isinstance(known, dict) else None
+    known = session.meta.get(REMEMBERED)
+    answer = known.get(standing_key(session, call)) if isinstance(known, dict) else None
     return answer if isinstance(answer, bool) else None
 
 
-def remembering(meta: Json, call: ToolCall, choice: Choice) -> Json:
-    """The meta of a session that remembers this answer, if it was one for always."""
+def remembering(session: Session, call: ToolCall, choice: Choice) -> Json:
+    """The meta of the session once it remembers this answer, if it was one for always."""
     if not choice.endswith("_always"):
-        return meta
-    known = meta.get(REMEMBERED)
+        return session.meta
+    known = session.meta.get(REMEMBERED)
     kept = dict(known) if isinstance(known, dict) else {}
-    return {**meta, REMEMBERED: {**kept, standing_key(call): choice == "allow_always"}}
+    return {**session.meta, REMEMBERED: {**kept, standing_key(session, call): choice == "allow_always"}}

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.errors import InvalidInput
+from recollect.keys import DmScopes, parse_scopes
+from recollect.limits import LARGEST_NUMBER
+
 STORE = "RECOLLECT_STORE"
 DATA_DIR = "RECOLLECT_DATA_DIR"
 MODEL = "RECOLLECT_MODEL"
 MODELS = "RECOLLECT_MODELS"
 LIST_IMPORTED = "RECOLLECT_LIST_IMPORTED"
+COMPACT_AT = "RECOLLECT_COMPACT_AT"
+COMPACT_KEEP_TOKENS = "RECOLLECT_COMPACT_KEEP_TOKENS"
+DM_SCOPE = "RECOLLECT_DM_SCOPE"
+RESET = "RECOLLECT_RESET"
 
 _NO = ("0", "false", "no", "off")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -27,6 +35,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     models: tuple[str, ...] = ()
     lists_imported: bool = True
+    compact_at: float = 0.8
+    compact_keep_tokens: int = 20_000
+    dm_scope: str = ""
+    reset: str = ""
 
     @property
     def data_dir(self) -> Path:
@@ -37,6 +49,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def store(self) -> str:
         """The URL of the store."""
         return self.given_store or f"sqlite:///{self.data_dir / 'recollect.db'}"
+
+    @property
+    def dm_scopes(self) -> DmScopes:
+        """Which direct messages share a session. Raises `InvalidInput`."""
+        return parse_scopes(self.dm_scope)
 
 
 def read_settings(
@@ -49,7 +66,34 @@ def read_settings(
         model=model or environ.get(MODEL) or None,
         models=tuple(environ.get(MODELS, "").replace(",", " ").split()),
         lists_imported=environ.get(LIST_IMPORTED, "").strip().lower() not in _NO,
+        compact_at=_share(environ, COMPACT_AT, 0.8),
+        compact_keep_tokens=_number(environ, COMPACT_KEEP_TOKENS, 20_000),
+        dm_scope=environ.get(DM_SCOPE, ""),
+        reset=environ.get(RESET, ""),
     )
+
+
+def _share(environ: Mapping[str, str], name: str, otherwise: float) -> float:
+    """A share of a whole: `0.8` or `80%`."""
+    text = environ.get(name, "").strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1) if text else otherwise
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise InvalidInput(
+            f"{name} is a share such as 0.8 or 80%, more than 0 and at most 1, not {text!a:.40}"
+        )
+    return share
+
+
+def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = environ.get(name, "").strip().replace("_", "")
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST_NUMBER):
+        raise InvalidInput(f"{name} is a whole number above 0, not {text!a:.40}")
+    return int(text)
 
 
 def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:

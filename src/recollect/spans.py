@@ -12,7 +12,7 @@ A checkpoint's spans may start with an earlier summary, so the expansion is recu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Kind = Literal["plain", "summary", "kept"]
@@ -155,6 +155,42 @@ def compacted(spans: Sequence[Span], summary: Place, checkpoint: str, keep: int)
         kept.insert(0, Span(span.log, first, span.last, "kept"))
         keep -= span.last - first + 1
     return (Span(summary.log, summary.seq, summary.seq, "summary", checkpoint), *kept)
+
+
+def made_of(lists: Mapping[str, Sequence[Span]], place: Place) -> frozenset[str]:
+    """The checkpoints, of these by their ids, whose entries or whose summaries' entries have this place among them."""
+    known = {name for name, spans in lists.items() if any(span.holds(place) for span in spans)}
+    grown = True
+    while grown:
+        more = {name for name, spans in lists.items() if known.intersection(summaries(spans))} - known
+        known |= more
+        grown = bool(more)
+    return frozenset(known)
+
+
+def telling(spans: Sequence[Span], place: Place, checkpoints: Collection[str]) -> list[int]:
+    """Where in a list stand summaries of these checkpoints, other than those beside which the place was kept."""
+    return [
+        at
+        for at, span in enumerate(spans)
+        if span.expands in checkpoints and not any(kept.holds(place) for kept in _kept_after(spans, at))
+    ]
+
+
+def unfolded(spans: Sequence[Span], place: Place, checkpoints: Collection[str], expand: Expand) -> Spans:
+    """The spans with each summary that tells of the place, and what was kept beside it, as what it stands for."""
+    out: list[Span] = []
+    waiting: list[Sequence[Span]] = [spans]
+    while waiting:
+        level = waiting.pop()
+        at = next(iter(telling(level, place, checkpoints)), None)
+        if at is None:
+            out.extend(level)
+        else:
+            out.extend(level[:at])
+            waiting.append(level[at + 1 + len(_kept_after(level, at)) :])
+            waiting.append(expand(level[at].expands or ""))
+    return tuple(out)
 
 
 def said_since(now: Iterable[Stretch], then: Iterable[Stretch]) -> Spans:

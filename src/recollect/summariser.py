@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from recollect.model import Entry, Value
+from recollect.model import Entry, Usage, Value
 
 
 class CompactionPolicy(Value, frozen=True):
-    """How a session is made smaller. Tokens are the provider's where it told them, else estimated.
+    """When and how a session is made smaller. Tokens are the provider's where it told them, else estimated.
 
-    The end of the context is kept word for word: `kept_tokens`, or `kept_share` of the whole if that is less, and at
+    It is done before a turn when more than `at` of the model's window is taken, and whenever somebody asks for it. The end of the context is kept word for word: `kept_tokens`, or `kept_share` of the whole if that is less, and at
     least the last exchange. The summary takes at most `summary_tokens`, or `summary_share` of what it stands for. It
     names at least so many open questions and exact identifiers, as far as there are any; at most `facts` are drawn.
     """
 
+    at: float = 0.8
     kept_tokens: int = 20_000
     kept_share: float = 0.1
     summary_tokens: int = 4_000
@@ -43,10 +44,16 @@ class Finding(Value, frozen=True):
 
 
 class Summary(Value, frozen=True):
-    """What takes the place of entries, and what is to be remembered of them."""
+    """What takes the place of entries, and what is to be remembered of them.
+
+    `facts` is None if whoever wrote the text looked for none: then the built-in summariser's are taken. `model` and
+    `usage` tell what it was written with.
+    """
 
     text: str
-    facts: tuple[Finding, ...] = ()
+    facts: tuple[Finding, ...] | None = ()
+    model: str | None = None
+    usage: Usage | None = None
 
 
 class Summariser(Protocol):
@@ -55,8 +62,10 @@ class Summariser(Protocol):
     async def summarise(
         self, retired: Sequence[Entry], kept: Sequence[Entry], policy: CompactionPolicy
     ) -> Summary:
-        """A summary of the retired entries, and facts from all of them.
+        """A summary of the retired entries, and facts from them; also from those that are kept, if it likes.
 
         An earlier summary stands among the retired ones with `compaction` in its metadata: the new one takes its
-        place too. What is kept follows the summary word for word. Raises a `RecollectError` if it cannot be done.
+        place too. What is kept follows the summary word for word, so the summary says nothing of it. Raises an
+        `EngineError` if it could not be done this time: then the built-in summariser does it. Any other error ends
+        the compaction.
         """

@@ -11,6 +11,7 @@ from recollect.service import Sessions
 from recollect.service.ephemeral import Ephemeral
 from recollect.settings import read_settings
 from recollect.stores import connector
+from recollect.summariser import CompactionPolicy
 
 MEMORY = "memory:"
 
@@ -29,13 +30,15 @@ async def open(
     and maker of ids replace the real ones. With `ephemeral`, sessions with an ephemeral key can be made: they live in
     this process's memory, where `Sessions.at` finds them, until it closes the store.
     """
-    store_url, clock, passing = read_settings(store=url).store, now or now_ms, None
+    settings, clock, passing = read_settings(store=url), now or now_ms, None
+    policy = CompactionPolicy(at=settings.compact_at, kept_tokens=settings.compact_keep_tokens)
+    store_url = settings.store
     async with AsyncExitStack() as opened:
         store = await opened.enter_async_context(connector(store_url)(store_url, now))
         if ephemeral:
             memory = await opened.enter_async_context(connector(MEMORY)(MEMORY, now))
-            passing = Ephemeral(memory, now=clock, new_id=new_id)
-        yield Sessions(store, now=clock, new_id=new_id, ephemeral=passing)
+            passing = Ephemeral(memory, now=clock, new_id=new_id, compaction=policy)
+        yield Sessions(store, now=clock, new_id=new_id, ephemeral=passing, compaction=policy)
 
 
 def engine(model: str | None = None) -> Engine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from recollect.service import Imported
 from tests.acp.wire import Agent, Json, Refusal, is_update, running, scripted, url_of
 
 NOON = 1_767_225_600_000
+SESSIONS = int(os.environ.get("RECOLLECT_TEST_SESSIONS", "3000"))
+"""How many sessions a list has that is walked through while it changes."""
 OF_A_SESSION = (
     "session/archive",
     "session/unarchive",
@@ -112,6 +116,32 @@ async def test_pages_cover_everything_once_newest_first_and_filters_come_before_
         assert await listed(agent, cwd="/eve") == []
         assert await listed(agent, createdAfter="2999-01-01T00:00:00Z") == []
         assert len(await listed(agent, createdAfter="2020-01-01T00:00:00+02:00")) == 120
+
+
+async def test_a_walk_through_the_pages_misses_nothing_whatever_is_written_meanwhile(tmp_path: Path) -> None:
+    async with recollect.open(url_of(tmp_path)) as sessions, scripted(tmp_path) as agent:
+        made: list[str] = []
+        for _ in range(0, SESSIONS, 500):
+            batch = await asyncio.gather(
+                *(sessions.create(LOCAL, cwd="/p") for _ in range(min(500, SESSIONS)))
+            )
+            made += [session.id for session in batch]
+        touched: set[str] = set()
+        seen: list[str] = []
+        cursor: str | None = None
+        for page in range(len(made)):
+            # One that is still to come moves to the top, one is renamed where it stands, one is new.
+            moved, renamed = made[page * 7 % len(made)], made[page * 13 % len(made)]
+            await sessions.append(LOCAL, moved, Draft(role="user", parts=(Text(text="Up"),)))
+            await sessions.rename(LOCAL, renamed, f"Renamed {page}")
+            new = (await sessions.create(LOCAL, cwd="/p")).id
+            touched |= {moved, renamed, new}
+            answer = await agent.call("session/list", {"cwd": "/p", **({"cursor": cursor} if cursor else {})})
+            seen += [row["sessionId"] for row in answer["sessions"]]
+            if (cursor := answer.get("nextCursor")) is None:
+                break
+        assert touched | set(made) <= set(seen)
+        assert len([each for each in seen if each not in touched]) == len(set(made) - touched)
 
 
 async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
@@ -222,20 +252,26 @@ async def test_a_session_that_is_not_there_is_not_found(tmp_path: Path) -> None:
             assert refused.value.error["data"] == {"code": "session_not_found", "sessionId": "nowhere"}
 
 
-@pytest.mark.parametrize(("setting", "seen"), [("", 2), ("no", 1)])
+@pytest.mark.parametrize(("setting", "seen"), [("", 110), ("no", 55)])
 async def test_sessions_of_other_agents_are_listed_unless_the_setting_says_no(
     tmp_path: Path, setting: str, seen: int
 ) -> None:
-    given = Imported(id="claude:1", source="claude", created_at=NOON, updated_at=NOON)
-    async with recollect.open(url_of(tmp_path)) as sessions:
-        await sessions.create(LOCAL, title="Ours")
-        await sessions.take_in(LOCAL, given, [])
+    clock = iter(range(NOON, NOON + 1_000_000, 1_000)).__next__
+    async with recollect.open(url_of(tmp_path), now=clock) as sessions:
+        for at in range(55):
+            await sessions.create(LOCAL, title="Ours zebra")
+            given = Imported(id=f"claude:{at}", source="claude", created_at=clock(), updated_at=clock())
+            await sessions.take_in(LOCAL, given, [])
     env = {"RECOLLECT_STORE": url_of(tmp_path), "RECOLLECT_LIST_IMPORTED": setting}
     async with running(tmp_path, "-m", "recollect", "acp", env=env) as agent:
         await agent.initialize()
+        first = await agent.call("session/list")
+        assert len(first["sessions"]) == 50
         rows = await listed(agent)
         assert len(rows) == seen
-        assert rows[-1]["_meta"].get("recollect/source") == ("claude" if seen == 2 else None)
+        theirs = [row for row in rows if row["_meta"].get("recollect/source") == "claude"]
+        assert len(theirs) == seen - 55
+        assert (await agent.call("session/status", {"sessionId": "claude:0"})) == {"status": "saved"}
 
 
 async def test_search_finds_what_was_said(tmp_path: Path) -> None:

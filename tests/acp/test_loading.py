@@ -357,7 +357,8 @@ async def test_nothing_of_another_session_comes_in_between(tmp_path: Path) -> No
         prompt = await agent.begin_prompt(other, [{"call": call}, {"churn": 50}, {"result": "ok"}, "end"])
         for number in (*loads, prompt):
             await agent.answer(number)
-        order = [message["params"]["sessionId"] for message in agent.seen]
+        told = [message["params"] for message in agent.seen]
+        order = [each["sessionId"] for each in told if "availableCommands" not in each["update"]]
         replays = "".join("r" if each == session.id else "o" for each in order)
         assert replays.replace("o", "") == "r" * 10_000
         assert [len(run) % 5_000 for run in replays.split("o") if run] == [0] * len(
@@ -379,4 +380,34 @@ async def test_a_load_can_be_cancelled_and_leaves_a_whole_line_behind(tmp_path: 
             await agent.answer(number)
         assert refused.value.code == -32800
         assert len(agent.seen) < 5_000
+        assert await agent.call("session/status", {"sessionId": session.id}) == {"status": "saved"}
         assert len(await agent.load(session.id, tmp_path)) == 5_000
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork"])
+async def test_folders_that_are_named_are_those_that_the_session_has_from_then_on(
+    tmp_path: Path, method: str
+) -> None:
+    session = await said(tmp_path, additional_directories=("/before",))
+    where = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+    async with scripted(tmp_path) as agent:
+        for named in (["/q", "/r/../s"], [], None):
+            answer = await agent.call(method, {**where, "additionalDirectories": named})
+            opened = answer.get("sessionId", session)
+            rows = {row["sessionId"]: row for row in (await agent.call("session/list"))["sessions"]}
+            assert rows[opened].get("additionalDirectories", []) == (["/q", "/s"] if named else [])
+        with pytest.raises(Refusal):
+            await agent.call(method, {**where, "additionalDirectories": ["relative"]})
+
+
+async def test_a_session_with_a_running_turn_is_not_opened_with_other_folders(tmp_path: Path) -> None:
+    async with scripted(tmp_path) as agent:
+        session = await agent.new(tmp_path, additionalDirectories=["/q"])
+        prompt = await agent.begin_prompt(session, ["x", {"store": True}, "y", {"hang": True}])
+        await agent.until(lambda _: texts(agent.updates(session)) == "xy")
+        with pytest.raises(Refusal) as refused:
+            await agent.load(session, tmp_path)
+        assert refused.value.error["data"]["code"] == "busy"
+        assert texts(await agent.load(session, tmp_path, additionalDirectories=["/q"])) == "x"
+        await agent.send(method="session/cancel", params={"sessionId": session})
+        assert (await agent.answer(prompt))["stopReason"] == "cancelled"

@@ -150,9 +150,10 @@ class Agent:
 
 
 def updates(messages: list[Json], session_id: str) -> list[Json]:
-    """The updates of a session among these messages."""
+    """The updates of a session among these messages, but for the commands, which are told at every opening."""
     found = [message["params"] for message in messages if message["method"] == "session/update"]
-    return [params["update"] for params in found if params["sessionId"] == session_id]
+    told = [params["update"] for params in found if params["sessionId"] == session_id]
+    return [update for update in told if update["sessionUpdate"] != "available_commands_update"]
 
 
 def kinds(found: list[Json]) -> list[str]:

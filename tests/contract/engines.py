@@ -10,17 +10,25 @@ from typing import Any
 from recollect.engine import Choices, Conversation, Delta, Engine, Event, Message, Setup, Turn
 from recollect.model import Entry, Part, Principal, Text, ToolCall, ToolResult
 from recollect.service import OpenSession, Sessions
+from recollect.summariser import Summariser
 from recollect.updates import Outcome, Said, Stored, Update
 
 
 class Scripted:
     """An engine that plays one script after the other; `turns` are those it was given."""
 
-    def __init__(self, *scripts: Any, title: str | None = None, window: int | None = None) -> None:
+    def __init__(
+        self,
+        *scripts: Any,
+        title: str | None = None,
+        window: int | None = None,
+        summariser: Summariser | None = None,
+    ) -> None:
         self.scripts = list(scripts)
+        self.summariser_choices: list[Choices] = []
         self.turns: list[Turn] = []
         self.setups: list[Setup] = []
-        self._title, self._window = title, window
+        self._title, self._window, self._summariser = title, window, summariser
         self.open_now = 0
 
     @asynccontextmanager
@@ -43,6 +51,10 @@ class Scripted:
 
     async def window(self, choices: Choices) -> int | None:  # noqa: ARG002
         return self._window
+
+    def summariser(self, choices: Choices) -> Summariser | None:
+        self.summariser_choices.append(choices)
+        return self._summariser
 
 
 def says(*pieces: str, **fields: Any) -> Any:

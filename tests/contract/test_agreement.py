@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from recollect.model import ROLES, STATUSES, Draft, Fact, Filter, Principal, Text, ToolResult, Usage
-from recollect.service import Policy, Sessions
+from recollect.model import ROLES, STATUSES, Draft, Entry, Fact, Filter, Principal, Text, ToolResult, Usage
+from recollect.service import Imported, Policy, Sessions
 from tests.contract.talk import exported, hits, say, walk
 from tests.contract.worlds import Ask, Worlds
 from tests.homes import MemoryHome, PostgresHome, SqliteHome
@@ -94,6 +94,8 @@ a_condition = st.one_of(
     named("cwd", st.sampled_from(FOLDERS)),
     named("agent_id", st.sampled_from(["x", "y"])),
     named("channel", st.just("irc")),
+    named("source", st.just("claude")),
+    named("native", st.booleans()),
     named("status", st.sampled_from(STATUSES)),
     named("tags", st.lists(st.sampled_from(TAGS), max_size=2).map(tuple)),
     named("text", a_word),
@@ -265,6 +267,18 @@ class Agreement(RuleBasedStateMachine):
         taker = self.owners[self.who == self.owners[0]]
         if not isinstance(lines, tuple):
             self.worlds.agree(lambda s: s.import_session(taker, lines))
+
+    @rule(number=st.integers(0, 2), texts=some_texts, at=a_time, archived=st.booleans())
+    def take_in(self, number: int, texts: list[str], at: int, archived: bool) -> None:
+        """What another agent has written."""
+        given = Imported(
+            id=f"claude:{number}", source="claude", created_at=at, updated_at=at, archived=archived
+        )
+        entries = [
+            Entry(id=f"c{place}", at=at, role="user", parts=(Text(text=text),))
+            for place, text in enumerate(texts)
+        ]
+        self.worlds.agree(lambda s: s.take_in(self.who, given, entries))
 
     @rule(pick=a_pick, which=st.integers(0, 2))
     def lease(self, pick: int, which: int) -> None:

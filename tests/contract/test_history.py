@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from recollect.errors import (
@@ -251,6 +253,31 @@ async def test_the_end_of_a_short_history_is_all_of_it(
     assert ends(await reader.history(ann, session.id, last=True, limit=50)) == (["a", "b"], None, None)
     empty = await sessions.create(ann)
     assert ends(await reader.history(ann, empty.id, last=True)) == ([], None, None)
+
+
+async def test_a_page_is_bounded_in_bytes_too_and_has_at_least_one_entry(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    texts = ["a" * 10, "b" * 10, "c" * 5_000, "d" * 5_000, "e" * 10, "f" * 10]
+    session, ids = await started(sessions, ann, *texts)
+    fork = await sessions.fork(ann, session.id, at=ids[4])
+    ids = [*ids[:5], *(await talk(sessions, ann, fork.id, "f" * 10))]
+
+    async def page(**given: Any) -> str:
+        found = await reader.history(ann, fork.id, max_bytes=1_000, **given)
+        return "".join(text[0] for text in said(found))
+
+    assert await page() == "ab"
+    assert [await page(after=ids[at]) for at in range(6)] == ["b", "c", "d", "ef", "f", ""]
+    assert await page(last=True) == "ef"
+    assert [await page(before=ids[at]) for at in range(6)] == ["", "a", "ab", "c", "d", "e"]
+    assert await page(last=True, limit=1) == "f"
+    part = await reader.history(ann, fork.id, max_bytes=1_000, after=ids[0])
+    assert ends(part) == (["b" * 10], ids[1], ids[1])
+    whole = await reader.history(ann, fork.id, max_bytes=100_000)
+    assert (len(whole.raw), whole.next) == (6, None)
+    with pytest.raises(InvalidInput):
+        await reader.history(ann, fork.id, max_bytes=1_000, around=ids[2])
 
 
 async def test_both_views_page_across_a_compaction(

@@ -12,6 +12,7 @@ from recollect.errors import ReadOnly, SessionNotFound
 from recollect.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
 from recollect.ports import RawCopy
 from recollect.service import Imported, Sessions
+from recollect.service.boundaries import Summarised
 from tests.homes import Clock
 
 HOUR = 3_600_000
@@ -197,6 +198,115 @@ async def test_an_amended_answer_stands_where_it_stood(
     whole = [entry("a"), entry("b", "begun and ended"), entry("c"), entry("d")]
     assert (await sessions.take_in(ann, imported(clock), whole)).appended == 0
     assert await texts(sessions, ann) == ["text of a", "begun and ended", "text of c", "text of d"]
+
+
+def named(*names: str) -> list[Entry]:
+    return [entry(name) for name in names]
+
+
+async def views(sessions: Sessions, who: Principal, session_id: str = "claude:1") -> tuple[str, str]:
+    """The ids of the context and of the conversation."""
+    context = await sessions.history(who, session_id, limit=10_000)
+    whole = await sessions.history(who, session_id, view="conversation", limit=10_000)
+    return " ".join(each.id for each in context.entries), " ".join(each.id for each in whole.entries)
+
+
+SUMMED = Summarised(summary="S", kept=("nobody", "b"), until="B")
+
+
+async def test_what_the_agent_summed_up_leaves_the_context_and_stays_in_the_conversation(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal
+) -> None:
+    given = named("a", "b", "c", "B", "S", "d")
+    await sessions.take_in(ann, imported(clock), given, compactions=[SUMMED])
+    assert await views(reader, ann) == ("S b c d", "a b c B S d")
+    session = await reader.get(ann, "claude:1")
+    assert (session.message_count, session.last_compaction) == (4, 5)
+    (checkpoint,) = await sessions.checkpoints(ann, "claude:1")
+    assert (checkpoint.reason, checkpoint.message_count, checkpoint.at) == ("compaction", 4, 5)
+    assert (await sessions.doctor()).problems == ()
+    taken = await sessions.take_in(ann, imported(clock), given, compactions=[SUMMED])
+    assert (taken.appended, taken.reshaped) == (0, False)
+    assert await reader.get(ann, "claude:1") == session
+
+
+async def test_summed_up_piece_by_piece_or_at_once_it_is_the_same(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    second = Summarised(summary="T", kept=("S", "c"), until="C")
+    for names, compactions in (("ab", []), ("cBSd", [SUMMED]), ("CTe", [second])):
+        given = named(*names)
+        await sessions.take_in(ann, imported(clock), given, extends=names != "ab", compactions=compactions)
+    assert await views(sessions, ann) == ("T c d e", "a b c B S d C T e")
+    before = await sessions.get(ann, "claude:1")
+    whole = named(*"abcBSdCTe")
+    assert not (await sessions.take_in(ann, imported(clock), whole, compactions=[SUMMED, second])).reshaped
+    assert await sessions.get(ann, "claude:1") == before
+    assert len(await sessions.checkpoints(ann, "claude:1")) == 2
+
+
+async def test_a_fork_of_what_was_summed_up_has_both_views_and_outlives_it(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), named(*"abcBSd"), compactions=[SUMMED])
+    fork = await sessions.continuation(ann, "claude:1")
+    early = await sessions.fork(ann, "claude:1", at="b")
+    await sessions.delete(ann, "claude:1")
+    while await sessions.collect():
+        pass
+    assert await views(sessions, ann, fork.id) == ("S b c d", "a b c B S d")
+    assert await views(sessions, ann, early.id) == ("a b", "a b")
+
+
+async def test_a_branch_that_leaves_a_summary_behind_leaves_a_checkpoint_with_all_of_it(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), named(*"abcBSd"), compactions=[SUMMED])
+    taken = await sessions.take_in(ann, imported(clock), named("a", "e"))
+    assert taken.reshaped
+    assert await views(sessions, ann) == ("a e", "a e")
+    assert (await sessions.get(ann, "claude:1")).last_compaction is None
+    left = (await sessions.checkpoints(ann, "claude:1"))[-1]
+    branch = await sessions.branch(ann, "claude:1", left.id)
+    assert await views(sessions, ann, branch.id) == ("S b c d", "a b c B S d")
+
+
+async def test_an_answer_that_goes_on_after_it_was_summed_up_is_amended_in_both_views(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), named(*"abcBS"), compactions=[SUMMED])
+    for name in ("a", "c"):
+        await sessions.take_in(ann, imported(clock), [], extends=True, amended=entry(name, "more"))
+    assert await views(sessions, ann) == ("S b c~2", "a~2 b c~2 B S")
+    assert (await sessions.doctor()).problems == ()
+
+
+async def test_a_summary_with_nothing_before_it_is_an_entry_like_others(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), named("S", "d"), compactions=[SUMMED])
+    assert await views(sessions, ann) == ("S d", "S d")
+    assert await sessions.checkpoints(ann, "claude:1") == []
+
+
+async def test_a_long_session_is_summed_up_too(sessions: Sessions, clock: Clock, ann: Principal) -> None:
+    many = named(*(f"e{number}" for number in range(1_500)), "S", "d")
+    await sessions.take_in(ann, imported(clock), many, compactions=[Summarised(summary="S")])
+    context, conversation = await views(sessions, ann)
+    assert context == "S d"
+    assert len(conversation.split()) == 1_502
+
+
+async def test_a_session_deleted_here_comes_back_for_whoever_asks_for_it(
+    sessions: Sessions, clock: Clock, ann: Principal
+) -> None:
+    await sessions.take_in(ann, imported(clock), [entry("a")])
+    await sessions.delete(ann, "claude:1")
+    assert (await sessions.take_in(ann, imported(clock), [entry("a")], revive=True)).created
+    assert await texts(sessions, ann) == ["text of a"]
+    await sessions.take_in(ann, imported(clock), [entry("b")], extends=True)
+    assert await texts(sessions, ann) == ["text of a", "text of b"]
+    assert (await sessions.doctor()).problems == ()
 
 
 async def test_nothing_is_collected_of_a_session_that_is_being_taken_in(

@@ -70,6 +70,7 @@ BY_ID: dict[str, Call] = {
     "export_file": lambda s, who, x: filed(s, who, x),
     "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
     "reroot": lambda s, who, x: s.reroot(who, x, ["/b"]),
+    "keep_own": lambda s, who, x: s.keep_own(who, x, {"recollect/a": 1}),
     "continuation": lambda s, who, x: s.continuation(who, x),
     "retitle": lambda s, who, x: s.retitle(who, x, "T"),
     "addressed": lambda s, who, x: s.addressed(who, x),
@@ -105,7 +106,7 @@ INVALID: dict[str, Call] = {
 
 OWN_ONLY = {
     *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
-    *("move_folder", "import_session", "already_there", "take_in", "forget"),
+    *("move_folder", "import_session", "already_there", "take_in", "forget", "due_resets", "reset_due"),
     *("link_identity", "unlink_identity", "linked", "accounts", "answered"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
@@ -120,6 +121,7 @@ WHOLE_STORE = {
     *("about", "backup", "doctor", "collect"),
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
     *("issue_token", "token_of", "tokens", "revoke_token", "access_generation"),
+    *("invite", "sign_in", "admit", "visitor", "sign_out"),
     # Says where a session would be kept, by the form of its key alone.
     "at",
 }

@@ -62,6 +62,30 @@ async def test_a_message_from_the_future_does_not_stay_on_top(
     assert await listed(reader, ann) == [later.id, ahead.id]
 
 
+async def test_those_that_run_are_found_with_those_that_wait_in_one_order(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    ids = []
+    for number in range(12):
+        made = await sessions.create(ann, tags=["t"] if number % 2 else [])
+        await sessions.set_status(ann, made.id, STATUSES[number % 4])
+        await sessions.archive(ann, made.id, archived=number > 9)
+        ids.append(made.id)
+        clock.advance()
+    busy = [ids[number] for number in range(11, -1, -1) if STATUSES[number % 4] in ("running", "waiting")]
+    shown = [each for each in busy if each in ids[:10]]
+    for given, found in (
+        (Filter(status="running"), shown),
+        (Filter(status="running", archived="include"), busy),
+        (Filter(status="running", updated_after=0), shown),
+        (Filter(status="running", tags=("t",)), [each for each in shown if ids.index(each) % 2]),
+        (Filter(status="waiting"), [each for each in shown if ids.index(each) % 4 == 2]),
+    ):
+        for limit in (1, 2, 50):
+            assert await listed(reader, ann, given, limit=limit) == found, given
+        assert await reader.count(ann, given) == len(found)
+
+
 async def test_each_filter_finds_what_it_names(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
@@ -80,6 +104,7 @@ async def test_each_filter_finds_what_it_names(
         Filter(agent_id="coder"),
         Filter(channel="irc"),
         Filter(status="waiting"),
+        Filter(status="running"),
         Filter(tags=("red",)),
         Filter(tags=("red", "blue", "red")),
         Filter(text="REBUILD"),
@@ -99,7 +124,7 @@ async def test_each_filter_finds_what_it_names(
         Filter(agent_id="Coder"),
         Filter(channel="ir"),
         Filter(source="claude"),
-        Filter(status="running"),
+        Filter(status="failed"),
         Filter(tags=("red", "green")),
         Filter(tags=("re",)),
         Filter(text="rebuilds"),
@@ -120,8 +145,14 @@ async def test_a_session_read_from_another_agent_is_found_by_its_source(
     lines = await exported(sessions, ann, session.id)
     lines[0] = lines[0].replace(b'"session":{', b'"session":{"source":"claude",')
     copy = await sessions.import_session(ann, lines, new_id=True)
-    assert await listed(reader, ann, Filter(source="claude")) == [copy.id]
-    assert await reader.count(ann, Filter(source="claude")) == 1
+    for given, found in (
+        (Filter(source="claude"), [copy.id]),
+        (Filter(native=False), [copy.id]),
+        (Filter(native=True), [session.id]),
+        (Filter(native=True, source="claude"), []),
+    ):
+        assert await listed(reader, ann, given) == found, given
+        assert await reader.count(ann, given) == len(found), given
 
 
 async def test_archived_sessions_are_left_out_included_or_alone(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from recollect.errors import InvalidInput, InvalidLimit
 from recollect.model import Fact, Identity, Principal, Session, plain_text
 from recollect.service import Sessions
-from recollect.service.remembering import merged
+from recollect.service.remembering import _name, merged
 from recollect.stores import connector
 from recollect.summariser import CompactionPolicy, Finding
 from tests.contract.talk import say
@@ -178,6 +178,55 @@ async def test_what_is_forgotten_is_gone_with_what_it_had_replaced(
     assert await sessions.forget(ann, fact.id) is False
     assert await recalled(reader, ann, "staging port") == []
     assert len(await reader.facts(ann)) == 3
+
+
+async def test_what_was_forgotten_does_not_come_back_from_what_was_said_before(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    said = "My name is Ada."
+    session = await sessions.create(ann, agent_id="a")
+    await sessions.append(ann, session.id, [say(text) for text in ("start", *[FILLER] * 20, said)])
+    for number in range(3):
+        await sessions.append(ann, session.id, say(f"{number} " + FILLER))
+        assert (await sessions.shrink(ann, session.id, policy=CompactionPolicy(kept_share=0.3))).compacted
+        known = await sessions.remembered(ann, "name")
+        assert [fact.text for fact in known] == ([said] if number == 0 else [])
+        for fact in known:
+            clock.advance()
+            assert await sessions.forget(ann, fact.id)
+    await sessions.doctor()  # what is kept for a while only is dropped
+    clock.advance(400 * 86_400_000)
+    await sessions.doctor()
+    elsewhere = await sessions.create(ann, agent_id="a")
+    old = say(said, at=clock.now - 399 * 86_400_000 - 1_000_000_000)
+    await sessions.append(ann, elsewhere.id, old)
+    await tell(sessions, ann, elsewhere.id)
+    assert await recalled(reader, ann, "name") == []
+    await remember(sessions, ann, said, agent_id="b")
+    await remember(sessions, bob, said, agent_id="a")
+    assert len(await recalled(reader, ann, "name")) == len(await recalled(reader, bob, "name")) == 1
+
+
+async def test_what_is_said_again_after_it_was_forgotten_is_remembered_again(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session = await remember(sessions, ann, "My name is Ada.")
+    (fact,) = await sessions.remembered(ann, "name")
+    await sessions.forget(ann, fact.id)
+    assert await tell(sessions, ann, session.id) == 0
+    clock.advance()
+    assert await tell(sessions, ann, session.id, "my  NAME is Ada!") == 1
+    assert await recalled(reader, ann, "name") == ["my NAME is Ada!"]
+
+
+def test_what_is_kept_of_a_forgotten_fact_tells_nothing_of_it() -> None:
+    one, other = (_name(("a", None, "/x"), text) for text in ("My name is Ada.", "my name  is ADA"))
+    assert one == other
+    assert (
+        len({one, _name(("b", None, "/x"), "My name is Ada."), _name(("a", "p", "/x"), "My name is Ada.")})
+        == 3
+    )
+    assert set(one) <= set("0123456789abcdef")
 
 
 async def test_an_erased_entry_takes_its_facts_along(

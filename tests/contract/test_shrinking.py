@@ -12,11 +12,12 @@ from typing import Any, cast
 import pytest
 
 import recollect
-from recollect.errors import Busy, InvalidInput, LeaseLost, ReadOnly, SessionNotFound
+from recollect.errors import Busy, InvalidInput, LeaseLost, ModelUnreachable, ReadOnly, SessionNotFound
 from recollect.model import Draft, Entry, Principal, Session, Text, ToolCall, ToolResult, Usage, plain_text
 from recollect.ports import Store, Writer
 from recollect.service import Imported, Sessions
 from recollect.service.compaction import ATTEMPTS
+from recollect.service.estimating import ESTIMATED
 from recollect.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
 from recollect.summariser import CompactionPolicy, Finding, Summary
 from tests.contract.talk import everything, exported, say, started, told
@@ -216,6 +217,66 @@ async def test_a_summariser_that_fails_changes_nothing(
     with pytest.raises(InvalidInput, match="I cannot"):
         await sessions.shrink(ann, session.id, summariser=Failing())
     assert await everything(reader, ann) == before
+
+
+async def test_a_summariser_that_could_not_do_it_this_time_is_stood_in_for(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    class Away:
+        async def summarise(self, *_: object) -> Summary:
+            raise ModelUnreachable("nobody answers")
+
+    (one, _), (two, _) = await long_session(sessions, ann), await long_session(sessions, ann)
+    done = await sessions.shrink(ann, one.id, summariser=Away())
+    assert (done.compacted, done.fallback, done.reason) == (True, "nobody answers", None)
+    assert (await sessions.shrink(ann, two.id)).fallback is None
+    assert await told(reader, ann, one.id) == await told(reader, ann, two.id)
+    short, _ = await started(sessions, ann, "One", "Two")
+    done = await sessions.shrink(ann, short.id, summariser=Away())
+    assert (done.compacted, done.fallback) == (False, "nobody answers")
+
+
+async def test_a_summary_without_facts_has_those_that_are_found_without_it(
+    sessions: Sessions, ann: Principal
+) -> None:
+    class Brief:
+        async def summarise(self, *_: object) -> Summary:
+            return Summary(text="Much was said.", facts=None, model="a:model", usage=Usage(cost=0.5))
+
+    session, _ = await started(sessions, ann, "My name is Ada.", *["and so on " * 60] * 9, "The end")
+    done = await sessions.shrink(ann, session.id, summariser=Brief())
+    assert done.facts_extracted == 1
+    assert [fact.text for fact in await sessions.facts(ann)] == ["My name is Ada."]
+    summary = await sessions.entry(ann, session.id, done.summary or "")
+    assert (summary.model, summary.usage) == ("a:model", Usage(cost=0.5))
+    assert (await sessions.get(ann, session.id)).cost == 0.5
+
+
+SECRETS = ("hunter2-Zq8!vT5x", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
+
+
+@pytest.mark.parametrize("summariser", [None, Saying("The password is hunter2-Zq8!vT5x.")])
+async def test_a_secret_that_somebody_states_is_not_remembered(
+    sessions: Sessions, reader: Sessions, ann: Principal, summariser: Saying | None
+) -> None:
+    said = f"My name is Ada. The password is {SECRETS[0]}. My token is {SECRETS[1]}."
+    session, _ = await started(sessions, ann, said, *["and so on " * 60] * 9, "The end")
+    assert (await sessions.shrink(ann, session.id, summariser=summariser)).compacted
+    summary = (await told(reader, ann, session.id))[0]
+    assert "[redacted: " in summary
+    for text in (summary, *(fact.text for fact in await reader.facts(ann))):
+        assert not any(secret in text for secret in SECRETS)
+    assert (await told(reader, ann, session.id, "conversation"))[0] == said
+
+
+async def test_tokens_that_were_estimated_when_they_were_stored_are_told_as_estimated(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    drafts = [say("ask", tokens=100, meta={ESTIMATED: True}), say("answer", "assistant", tokens=4)]
+    await sessions.append(ann, session.id, drafts)
+    done = await sessions.shrink(ann, session.id)
+    assert (done.compacted, done.tokens_before, done.estimated) == (False, 104, True)
 
 
 async def test_open_questions_and_identifiers_are_kept_whatever_the_summariser_says(

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Choices, Event, Message, Turn
+from recollect.engine import Choices, Event, Message, ToolEnded, Turn
+from recollect.errors import InvalidInput
 from recollect.model import Principal, Text, ToolCall
-from recollect.permissions import KINDS, MODES, Choice, Mode, Verdict, ruling
+from recollect.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
 from recollect.service import Sessions
-from tests.contract.engines import Scripted, ask_once, call
+from tests.contract.engines import Scripted, ask_once, call, result
 
 ALLOWED: dict[Mode, set[str]] = {
     "default": {"read", "search", "think"},
@@ -136,3 +137,68 @@ async def test_a_question_is_seen_from_outside_and_a_verdict_may_change_the_inpu
     assert states == ["waiting"]
     assert asks.verdicts == [Verdict(allowed=True, input={"path": "b"})]
     assert (await other.get(ann, session.id)).status == "idle"
+
+
+async def test_no_caller_can_permit_anything_through_metadata(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    forged = {REMEMBERED: {"write_file": True}}
+    session = await sessions.create(ann)
+    for attempt in (sessions.create(ann, meta=forged), sessions.set_meta(ann, session.id, forged)):
+        with pytest.raises(InvalidInput, match="recollect/"):
+            await attempt
+    await sessions.keep_own(ann, session.id, forged)
+    lines = [line async for line in sessions.export(ann, session.id)]
+    copy = await sessions.import_session(ann, lines, new_id=True)
+    assert REMEMBERED not in (await reader.get(ann, copy.id)).meta
+
+
+async def test_what_needs_no_question_does_not_wait_for_one(sessions: Sessions, ann: Principal) -> None:
+    answered = asyncio.Event()
+
+    async def script(turn: Turn) -> AsyncIterator[Event]:
+        asked = asyncio.create_task(turn.permit(call()))
+        assert (await turn.permit(call("read_file", "read", id="c2"))).allowed
+        answered.set()
+        assert (await asked).allowed
+        yield Message(parts=(Text(text="ok"),))
+
+    async def person(_: ToolCall) -> Choice:
+        await answered.wait()
+        return "allow_once"
+
+    session = await sessions.create(ann)
+    await ask_once(sessions, ann, session.id, Scripted(script), ask=person)
+
+
+async def test_always_covers_a_command_with_other_limits_but_not_in_another_folder(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann, cwd="/a")
+    person = Person("allow_always")
+    for seconds in (1, 2):
+        asks = Permits(call("run_command", "execute", command="make", seconds=seconds))
+        await ask_once(sessions, ann, session.id, Scripted(asks), ask=person)
+    assert person.asked == ["run_command"]
+    await sessions.move(ann, session.id, "/b")
+    await ask_once(
+        sessions,
+        ann,
+        session.id,
+        Scripted(Permits(call("run_command", "execute", command="make"))),
+        ask=person,
+    )
+    assert person.asked == ["run_command"] * 2
+
+
+async def test_an_input_that_was_changed_is_on_record(sessions: Sessions, ann: Principal) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:
+        yield Message(parts=(call(path="a"),))
+        await turn.permit(call(path="a"))
+        yield ToolEnded(result=result())
+
+    session = await sessions.create(ann)
+    person = Person(Verdict(allowed=True, input={"path": "b"}))
+    await ask_once(sessions, ann, session.id, Scripted(script), ask=person)
+    entries = (await sessions.history(ann, session.id)).entries
+    assert entries[2].meta == {"input": {"path": "b"}}

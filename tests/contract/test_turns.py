@@ -26,10 +26,12 @@ from recollect.errors import (
     EngineError,
     IdempotencyConflict,
     Interrupted,
+    InvalidInput,
     LeaseLost,
     ModelMissing,
     ModelUnreachable,
     ReadOnly,
+    TooLarge,
 )
 from recollect.holders import new_holder
 from recollect.model import (
@@ -46,7 +48,7 @@ from recollect.model import (
     decode_json,
 )
 from recollect.service import Imported, Sessions
-from recollect.service.context import CANCELLED, INTERRUPTED
+from recollect.service.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
 from recollect.updates import Compacted, Outcome, Said, Stored, Titled
 from tests.contract.engines import Scripted, Watcher, ask_once, call, in_background, prompt, result, says
 from tests.contract.talk import say, started, told
@@ -199,7 +201,7 @@ async def test_a_cancelled_turn_keeps_what_was_said_and_answers_its_tool_calls(
     stored = await entries(other, ann, session.id)
     assert [entry.role for entry in stored] == ["user", "assistant", "tool", "assistant", "tool"]
     assert stored[3].parts == (Text(text="And so"),)
-    assert stored[3].meta == {"partial": CANCELLED}
+    assert stored[3].meta == {"partial": WITHDRAWN}
     assert stored[4].parts == (result("c2", CANCELLED, is_error=True),)
     assert (await other.get(ann, session.id)).status == "idle"
     assert not opened.cancel()
@@ -246,7 +248,7 @@ async def test_a_failed_turn_keeps_what_was_said_and_says_so(sessions: Sessions,
         await ask_once(sessions, ann, session.id, engine)
     half = (await entries(sessions, ann, session.id))[-1]
     assert half.parts == (Text(text="It is"),)
-    assert half.meta == {"partial": INTERRUPTED, "error": "the connection broke off"}
+    assert half.meta == {"partial": CUT_OFF, "error": "the connection broke off"}
     assert (await sessions.get(ann, session.id)).status == "failed"
     with pytest.raises(EngineError, match="KeyError"):
         await ask_once(sessions, ann, session.id, engine)
@@ -320,7 +322,6 @@ async def test_a_turn_that_lost_its_lease_writes_nothing_more(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     async def script(turn: Turn) -> AsyncIterator[Event]:
-        yield Delta(text="late")
         clock.advance(3_600_000)
         await other.lease(ann, turn.session.id, "another")
         yield Message(parts=(Text(text="late"),))
@@ -482,3 +483,155 @@ async def test_tool_servers_and_roots_reach_the_engine_and_end_with_the_block(
 def test_live_text_is_a_value_that_anybody_can_read() -> None:
     assert Live(entry="e").parts == ()
     assert ToolCall(id="c", name="n").kind is None
+
+
+async def test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="Good ")
+        clock.advance(3_600_000)
+        yield Delta(text="morning")
+        yield Message(parts=(Text(text="Good morning"),))
+
+    session = await sessions.create(ann)
+    outcome = await ask_once(sessions, ann, session.id, Scripted(script))
+    assert outcome.text == "Good morning"
+    assert await told(other, ann, session.id) == ["Go", "Good morning"]
+    assert (await other.get(ann, session.id)).status == "idle"
+    assert await other.leased(ann, session.id) is None
+
+
+async def test_cancelling_again_and_again_changes_nothing_about_the_end(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Message(parts=(Text(text="I look."), call(id="c1")))
+        yield ToolEnded(result=result("c1"))
+        yield Message(parts=(Text(text="Done."), call(id="c2")))
+
+    for count in (*range(25), *range(25, 3_000, 150)):
+        session, beside = await sessions.create(ann), await sessions.create(ann)
+        async with sessions.opened(ann, session.id, Scripted(script)) as opened:
+            others = [asyncio.create_task(sessions.append(ann, beside.id, say("x"))) for _ in range(3)]
+            running = await in_background(opened)
+            await steps(count)
+            for _ in range(3):
+                running.cancel()
+                opened.cancel()
+                await steps(1)
+            await asyncio.wait([running, *others])
+        found = await other.get(ann, session.id)
+        assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
+        parts = [part for entry in await entries(other, ann, session.id) for part in entry.parts]
+        calls = [part.id for part in parts if isinstance(part, ToolCall)]
+        assert sorted(calls) == sorted(part.id for part in parts if isinstance(part, ToolResult)), count
+
+
+async def test_what_cannot_be_stored_does_not_leave_the_session_running(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Delta(text="x" * 17_000_000)
+        yield Message(parts=(Text(text="x" * 17_000_000),))
+
+    session = await sessions.create(ann)
+    with pytest.raises(TooLarge):
+        await ask_once(sessions, ann, session.id, Scripted(script))
+    assert (await sessions.get(ann, session.id)).status == "failed"
+    half = (await entries(sessions, ann, session.id))[-1]
+    assert half.meta["partial"] == CUT_OFF
+    assert (await ask_once(sessions, ann, session.id, Scripted())).text == "Noted."
+
+
+async def test_whoever_watches_badly_breaks_the_turn_but_not_the_session(
+    sessions: Sessions, ann: Principal
+) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("no")
+
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, Scripted()) as opened:
+        with pytest.raises(EngineError, match="no"):
+            await opened.prompt(prompt("Go"), emit=broken)
+        assert not opened.running
+        assert (await opened.prompt(prompt("Again"))).text == "Noted."
+
+
+async def test_a_context_that_grows_too_long_in_a_turn_is_made_smaller_and_the_turn_goes_on(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def looks(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Message(parts=(call(id="c1"),))
+        yield ToolEnded(result=result("c1", "y" * 2_000))
+        raise ContextTooLong("too much of it")
+
+    session = await sessions.create(ann)
+    engine = Scripted(says("An answer. " * 400), looks, says("Done."))
+    await ask_once(sessions, ann, session.id, engine, "The first question. " * 200)
+    outcome = await ask_once(sessions, ann, session.id, engine, "The second question")
+    assert (outcome.text, outcome.requests) == ("Done.", 2)
+    assert [entry.role for entry in engine.turns[2].history] == ["system", "user", "assistant", "tool"]
+
+
+async def test_a_context_that_was_made_smaller_is_not_made_smaller_for_what_it_took_before(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    async def fails(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        raise ModelUnreachable("away")
+        yield
+
+    session = await sessions.create(ann)
+    engine = Scripted(
+        *[says("An answer. " * 100, usage=Usage(input=900, output=50))] * 3, *[fails] * 3, window=1_000
+    )
+    for number in range(3):
+        clock.advance()
+        await ask_once(sessions, ann, session.id, engine, f"Question {number}. " * 50)
+    shrunk = 0
+    for _ in range(3):
+        clock.advance()
+        watcher = Watcher()
+        with pytest.raises(ModelUnreachable):
+            await ask_once(sessions, ann, session.id, engine, "And?", emit=watcher)
+        shrunk += sum(isinstance(update, Compacted) for update in watcher.seen)
+    assert shrunk == 1
+
+
+async def test_the_cost_of_half_an_answer_is_unknown(sessions: Sessions, ann: Principal) -> None:
+    async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+        yield Message(parts=(call(id="c1"),), usage=Usage(input=100, output=10, cost=0.5))
+        yield ToolEnded(result=result("c1"))
+        yield Delta(text="And")
+        await asyncio.Event().wait()
+
+    session = await sessions.create(ann)
+    watcher = Watcher()
+    async with sessions.opened(ann, session.id, Scripted(script)) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        opened.cancel()
+        outcome = await running
+    assert (outcome.usage, outcome.requests) == (Usage(), 2)
+
+
+async def test_a_closed_session_takes_no_prompt_and_closing_waits_for_none(
+    sessions: Sessions, ann: Principal
+) -> None:
+    class Slow(Scripted):
+        async def window(self, choices: Choices) -> int | None:  # noqa: ARG002
+            await asyncio.Event().wait()
+            return None
+
+        async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:  # noqa: ARG002
+            await asyncio.Event().wait()
+            return None
+
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, Slow()) as opened:
+        running = await in_background(opened)
+        await steps(3)
+    assert (await running).stop_reason == "cancelled"
+    with pytest.raises(InvalidInput, match="closed"):
+        await opened.prompt(prompt("Too late"))
+    assert await told(sessions, ann, session.id) == []

@@ -166,6 +166,24 @@ async def test_a_watch_from_an_earlier_number_tells_what_was_missed(
     await again.aclose()  # type: ignore[attr-defined]
 
 
+async def test_a_watcher_that_is_cancelled_in_the_moment_of_a_change_ends(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def watch() -> None:
+        async for _ in sessions.watch(ann):
+            pass
+
+    for steps in range(8):
+        watching = asyncio.create_task(watch())
+        assert not (await asyncio.wait({watching}, timeout=0.05))[0]
+        await sessions.create(ann)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        watching.cancel()
+        done, _ = await asyncio.wait({watching}, timeout=PATIENCE)
+        assert done, f"{steps} steps after the change"
+
+
 async def test_waiting_ends_at_once_when_there_is_something_newer(store: Store, sessions: Sessions) -> None:
     who = Principal(owner="ann")
     await sessions.create(who)

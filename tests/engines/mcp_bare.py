@@ -40,16 +40,34 @@ ACTS: dict[str, Callable[[], object]] = {
     "flood": lambda: sys.stdout.write("x" * (9 << 20)),
     "noise": lambda: sys.stdout.write("what a noise\n"),
     "grumble": lambda: sys.stderr.write("grumble " * (3 << 20)),
+    "doze": lambda: None,
 }
-TOOLS = list(ACTS)
+DEEP = "[" * 5_000 + "]" * 5_000
+LINES = {
+    "halves": '{"jsonrpc": "2.0", "id": %s, "result": {"content": [{"type": "text", "text": "a\\ud800b"}]}}',
+    "deep": '{"jsonrpc": "2.0", "id": %s, "result": {"content": [], "structuredContent": {"x": '
+    + DEEP
+    + "}}}",
+    "behind": '{"result": {"id": 0, "is": "method", "x": ' + DEEP + '}, "jsonrpc": "2.0", "id": %s}',
+    "cut": '{"jsonrpc": "2.0", "id": %s, "result": {"content": [',
+    "empty": '{"jsonrpc": "2.0", "id": %s}',
+}
+"""What is printed for an answer, with the id of the request in it."""
+TOOLS = [*ACTS, *LINES, "long"]
 
 
-def call(name: str) -> dict[str, Any] | None:
+def call(name: str, id: Any) -> dict[str, Any] | None:
+    if name in LINES:
+        sys.stdout.write(LINES[name] % json.dumps(id) + "\n")
+        sys.stdout.flush()
+        return None
+    if name == "long":
+        return text("x" * 7_000_000)
     ACTS[name]()
     return None if name == "mute" else text(str(os.getpid()))
 
 
-def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
+def answer(method: str, given: dict[str, Any], id: Any) -> dict[str, Any] | None:
     if method == "initialize":
         return {
             "protocolVersion": "2025-06-18",
@@ -58,7 +76,7 @@ def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
         }
     if method == "tools/list":
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]}
-    return call(given["name"])
+    return call(given["name"], id)
 
 
 def main(what: str = "", where: str = "") -> None:
@@ -75,9 +93,9 @@ def main(what: str = "", where: str = "") -> None:
             continue
         if request["method"] not in ("initialize", "tools/list", "tools/call"):
             tell({"id": request["id"], "error": {"code": -32601, "message": "unknown"}})
-        elif (result := answer(request["method"], request.get("params", {}))) is not None:
+        elif (result := answer(request["method"], request.get("params", {}), request["id"])) is not None:
             tell({"id": request["id"], "result": result})
-        if request.get("params", {}).get("name") == "deafen":
+        if request.get("params", {}).get("name") in ("deafen", "doze"):
             signal.pause()
 
 

@@ -8,6 +8,7 @@ It speaks two wires, streaming and not: Anthropic Messages at `{url}/v1/messages
         [too_many(retry_after="1")],
         ["half an ans", CUT],
         ["before", PAUSE, "after"],          # PAUSE waits until the test sets `provider.go`
+        ["half an ans", END],                # the stream ends properly, though nothing says that the answer has
         lambda body: [f"{len(body['messages'])} messages"],
     )
 """
@@ -79,9 +80,10 @@ class Failure:
 class Mark(Enum):
     PAUSE = "wait until the test says go"
     CUT = "drop the connection"
+    END = "end the stream without a word of why"
 
 
-PAUSE, CUT = Mark.PAUSE, Mark.CUT
+PAUSE, CUT, END = Mark.PAUSE, Mark.CUT, Mark.END
 Saying = str | Thinking | ToolUse
 Step = Saying | Used | Stop | Failure | Mark
 Reply = Sequence[Step] | Callable[[Json], Sequence[Step]]
@@ -246,6 +248,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             elif piece is PAUSE:
                 self._wait()
+            elif piece is END:
+                break
             else:
                 return self._cut()
         self.wfile.write(b"0\r\n\r\n")

@@ -58,8 +58,11 @@ class Talk:
     async def prompt(self, *parts: Part | str) -> list[Event]:
         """All events of a turn; an error is raised after what was said until then is in `events`."""
         self.add("user", *(Text(text=part) if isinstance(part, str) else part for part in parts))
+        return await self.run(tuple(map(decode_entry, self.stored)))
+
+    async def run(self, history: tuple[Entry, ...]) -> list[Event]:
+        """The same for a history that is given."""
         self.events: list[Event] = []
-        history = tuple(map(decode_entry, self.stored))
         session = Session(id="s", revision=1, created_at=0, updated_at=0)
         turn = Turn(session=session, history=history, choices=self.choices, permit=self._permit)
         tools = {tool.name: tool for tool in self.tools}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,11 @@ class Running:
     async def ready(self) -> int:
         await asyncio.wait_for(self._ready.wait(), LONG)
         return int(self._shown.split()[0])
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, sooner or later."""
+    return any(condition() or threading.Event().wait(groups.POLL) for _ in range(ROUNDS))
 
 
 async def timed_out(folder: Path, command: str) -> tuple[int, Finished]:
@@ -279,12 +286,18 @@ def test_the_end_of_the_program_ends_the_whole_group(tmp_path: Path) -> None:
         return await Running(tmp_path, f"trap '' TERM; {FAMILY} echo ready; wait").ready()
 
     group = asyncio.run(leave())
+    assert eventually(lambda: not is_running(group))
 
-    for _ in range(ROUNDS):
-        if not is_running(group):
-            break
-        threading.Event().wait(groups.POLL)
-    assert not is_running(group)
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_program_that_is_killed_takes_its_commands_with_it(tmp_path: Path, number: signal.Signals) -> None:
+    program = (sys.executable, "-m", "tests.engines.command_worker", str(tmp_path), f"echo $$; {FAMILY} wait")
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        group = int(running.stdout.readline())
+        assert is_running(group)
+        running.send_signal(number)
+    assert eventually(lambda: not is_running(group))
 
 
 # Secrets
@@ -306,6 +319,15 @@ def test_the_end_of_the_program_ends_the_whole_group(tmp_path: Path) -> None:
         "GOOGLE_APPLICATION_CREDENTIALS",
         "DOCKER_AUTH_CONFIG",
         "KEY",
+        "MYAPIKEY",
+        "OPENAIKEY",
+        "SIGNING_PRIVATEKEY",
+        "GH_PAT",
+        "DB_PASS",
+        "PASS",
+        "BEARER",
+        "SESSION_COOKIE",
+        "SLACK_WEBHOOK_URL",
     ],
 )
 async def test_what_is_called_a_secret_is_not_told_to_commands(
@@ -318,7 +340,7 @@ async def test_what_is_called_a_secret_is_not_told_to_commands(
     assert "NOT_A_PROBLEM=tell" in told
 
 
-def test_addresses_with_a_password_are_secrets_and_the_rest_is_not() -> None:
+def test_values_with_a_secret_in_them_are_not_told_and_the_rest_is() -> None:
     plain = {
         "PATH": "/bin:/usr/bin",
         "PWD": "/",
@@ -326,8 +348,24 @@ def test_addresses_with_a_password_are_secrets_and_the_rest_is_not() -> None:
         "KEYBOARD": "us",
         "TOKENIZERS_PARALLELISM": "1",
         "SSH_AUTH_SOCK": "/run/agent",
+        "PATHS": "/opt/x",
+        "LANG": "de_DE.UTF-8",
+        "LS_COLORS": "rs=0:di=01;34:ln=01;36:*.tar=01;31",
+        "INVOCATION_ID": "4f1c2a9be07d4c1c8f5d6a7b3e2d1c0f",
+        "LD_LIBRARY_PATH": "/store/Z9x8W7v6U5t4S3r2Q1p0O9n8M7l6K5j4-lib/lib:/lib",
+        "BUILD": "3.2.1+sha.0f1e2d3c4b5a69788796a5b4c3d2e1f0a1b2c3d4",
+        "DATABASE_URL": "postgresql:///db?user=ann",
         "PAGE": "https://example.org:80/a@b",
         "USER_PAGE": "https://ann@example.org/",
     }
-    secret = {"DATABASE": "postgresql://ann:word@localhost/db", "HTTPS_PROXY": "http://:word@proxy"}
+    secret = {
+        "DATABASE": "postgresql://ann:word@localhost/db",
+        "HTTPS_PROXY": "http://:word@proxy",
+        "STORE": "postgresql:///db?user=ann&password=word",
+        "ACCOUNT": "AccountName=x;AccountKey=word",
+        "NOTIFY": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+        "MODEL": "sk-ant-api03-" + "a1B2" * 8,
+        "BUCKET": "https://x.example.org/b?sig=Zm9vYmFyMTIz",
+        "SETTINGS": '{"password": "correct-horse-7"}',
+    }
     assert without_secrets({**plain, **secret}) == plain

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from mcp.shared import jsonrpc_dispatcher
 
 from recollect.engine import HttpServer, McpServer, Notice, SseServer, StdioServer
 from recollect.engines.mcp import McpServers
@@ -168,7 +169,7 @@ async def test_a_tool_is_offered_as_the_server_describes_it(web: str, open_serve
     async with open_servers(at("http", web)) as servers:
         tools = {tool.name: tool for tool in await servers.tools()}
     echo, add = tools["mcp__sdk__echo"], tools["mcp__sdk__add"]
-    assert (echo.description, echo.kind, echo.title({})) == ("Says what it is told.", "read", "Say it again")
+    assert (echo.description, echo.kind, echo.title({})) == ("Says what it is told.", "other", "Say it again")
     assert echo.schema["required"] == ["text"]
     assert (add.kind, add.title({})) == ("other", None)
 
@@ -366,6 +367,47 @@ async def test_a_program_that_does_not_listen_any_more_is_given_up(
         assert not (await called(tools, "deafen")).is_error
         assert (await called(tools, "pid")).is_error
     assert [notice.text for notice in notices] == ["The MCP server 'bare' has stopped: it broke off."]
+
+
+@pytest.mark.parametrize("how", ["deep", "behind", "cut", "empty"])
+async def test_an_answer_that_cannot_be_read_fails_its_call_alone(
+    how: str, open_servers: Open, notices: list[Notice]
+) -> None:
+    async with open_servers(bare_server()) as servers:
+        tools = await servers.tools()
+        failed = await called(tools, how)
+        assert await number(tools, "pid")
+    text = "The MCP server 'bare' failed: it answered: something that cannot be read."
+    assert failed == Ran(content=(Text(text=text),), is_error=True)
+    assert notices == []
+
+
+async def test_halves_of_characters_are_replaced(open_servers: Open, notices: list[Notice]) -> None:
+    async with open_servers(bare_server()) as servers:
+        assert await called(await servers.tools(), "halves") == Ran(content=(Text(text="a?b"),))
+    assert notices == []
+
+
+async def test_a_long_answer_is_cut_for_the_model(open_servers: Open) -> None:
+    async with open_servers(bare_server()) as servers:
+        ran = await called(await servers.tools(), "long")
+    cut = Text(text="(6900000 more bytes are left out)")
+    assert ran == Ran(content=(Text(text="x" * 100_000), cut))
+
+
+async def test_a_call_to_a_server_that_does_not_read_is_cancelled_without_it(
+    open_servers: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonrpc_dispatcher, "_ABANDON_WRITE_TIMEOUT", 10 * PATIENCE)
+    async with open_servers(bare_server()) as servers:
+        tools = await servers.tools()
+        assert not (await called(tools, "doze")).is_error
+        stuck = asyncio.ensure_future(called(tools, "pid", much="x" * 2_000_000))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        stuck.cancel()
+        await asyncio.wait((stuck,), timeout=PATIENCE / 3)
+        assert stuck.cancelled()
 
 
 DEATHS = {

@@ -5,69 +5,102 @@ from __future__ import annotations
 import re
 
 import mcp_types
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.engines.mcp.offered import names, offered
+from recollect.engines.mcp.offered import DESCRIPTION_CHARS, offered, offered_name
 from recollect.engines.mcp.results import ran, showing
 from recollect.engines.toolbox import Ran, Show
-from recollect.model import Json, Text, Unknown
+from recollect.engines.tools.bounds import TITLE_CHARS
+from recollect.model import Image, Json, Resource, Text, Unknown
 
 PAIRS = st.lists(st.tuples(st.text(min_size=1, max_size=70), st.text(min_size=1, max_size=70)), unique=True)
 
 
 @given(PAIRS)
 def test_each_tool_gets_a_name_of_its_own_that_every_provider_takes(pairs: list[tuple[str, str]]) -> None:
-    found = dict(zip(pairs, names(pairs), strict=True))
-    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in found.values())
-    assert len(set(found.values())) == len(pairs)
-    shuffled = pairs[::-1]
-    assert dict(zip(shuffled, names(shuffled), strict=True)) == found
+    found = [offered_name(*pair) for pair in pairs]
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in found)
+    assert len(set(found)) == len(pairs)
 
 
 def test_a_name_says_which_server_and_which_tool() -> None:
-    assert names([("git hub", "list.issues"), ("sh", "run")]) == ["mcp__git_hub__list_issues", "mcp__sh__run"]
+    assert offered_name("git-hub", "list_issues") == "mcp__git-hub__list_issues"
+    assert offered_name("git hub", "list.issues").startswith("mcp__git_hub__list_issues_")
 
 
-def test_names_that_would_be_the_same_are_told_apart_whatever_the_order() -> None:
-    pairs = [("a b", "c"), ("a_b", "c"), ("a", "b__c"), ("a__b", "c")]
-    found = names(pairs)
-    assert len(set(found)) == 4
-    assert [name[: len("mcp__a_b__c_")] for name in found[:2]] == ["mcp__a_b__c_"] * 2
-    assert names(pairs[::-1]) == found[::-1]
-
-
-def test_a_long_name_is_cut_and_stays_its_own() -> None:
-    first, second = names([("server", "x" * 80 + "1"), ("server", "x" * 80 + "2")])
-    assert len(first) == len(second) == 64
-    assert first != second
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a b", "c"), ("a_b", "c")),
+        (("a", "b.c"), ("a", "b_c")),
+        (("a", "b__c"), ("a__b", "c")),
+        (("a", "_b"), ("a_", "b")),
+        (("server", "x" * 80 + "1"), ("server", "x" * 80 + "2")),
+        (("a b", "c"), ("a_b", offered_name("a b", "c").removeprefix("mcp__a_b__"))),
+    ],
+)
+def test_no_two_tools_ever_have_the_same_name(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert offered_name(*one) != offered_name(*other)
+    assert len(offered_name(*one)) <= 64
 
 
 async def _answer(tool: str, given: Json, show: Show) -> Ran:  # noqa: ARG001
     return Ran(content=(Text(text=tool),))
 
 
-HINTS: tuple[tuple[mcp_types.ToolAnnotations | None, str], ...] = (
-    (None, "other"),
-    (mcp_types.ToolAnnotations(), "other"),
-    (mcp_types.ToolAnnotations(read_only_hint=True), "read"),
-    (mcp_types.ToolAnnotations(read_only_hint=False), "other"),
-    (mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=False), "other"),
-    (mcp_types.ToolAnnotations(destructive_hint=True), "other"),
+HINTS = (
+    None,
+    mcp_types.ToolAnnotations(read_only_hint=True),
+    mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=True),
+    mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False),
 )
 
 
-def test_only_a_tool_that_says_so_counts_as_reading() -> None:
-    for hints, kind in HINTS:
-        tool = mcp_types.Tool(name="t", input_schema={"type": "object"}, annotations=hints)
-        assert [found.kind for found in offered([("s", _answer, tool)])] == [kind]
+@pytest.mark.parametrize("hints", HINTS)
+def test_a_tool_is_not_harmless_because_it_says_so(hints: mcp_types.ToolAnnotations | None) -> None:
+    tool = mcp_types.Tool(name="t", input_schema={"type": "object"}, annotations=hints)
+    assert [found.kind for found in offered([("s", _answer, tool)])] == ["other"]
+
+
+def test_what_a_tool_says_of_itself_is_cleaned_and_bounded() -> None:
+    described = mcp_types.Tool(
+        name="t",
+        title="Look\x1b[2J at\nit " + "x" * 100_000,
+        description="One\x1b[31m line\nand \x00another " + "y" * 3_000_000,
+        input_schema={"type": "object"},
+    )
+    (tool,) = offered([("s", _answer, described)])
+    title = tool.title({})
+    assert title is not None
+    assert title.startswith("Look at it xxx")
+    assert len(title) == TITLE_CHARS
+    assert tool.description.startswith("One line\nand another yyy")
+    assert len(tool.description) == DESCRIPTION_CHARS
+
+
+def test_a_result_is_bounded_all_together() -> None:
+    blocks: list[mcp_types.ContentBlock] = [
+        mcp_types.TextContent(text="ä" * 40_000),
+        mcp_types.EmbeddedResource(resource=mcp_types.TextResourceContents(uri="a:b", text="z" * 30_000)),
+        mcp_types.ResourceLink(uri="a:c", name="c", description="d" * 1_000_000),
+        mcp_types.ImageContent(data="AAAA", mime_type="image/png"),
+        mcp_types.TextContent(text="end"),
+    ]
+    assert ran(mcp_types.CallToolResult(content=blocks)).content == (
+        Text(text="ä" * 40_000),
+        Resource(uri="a:b", text="z" * 19_997),
+        Image(mime_type="image/png", data="AAAA"),
+        Text(text="(1010010 more bytes are left out)"),
+    )
 
 
 async def test_a_tool_that_is_listed_twice_is_offered_once() -> None:
     first = mcp_types.Tool(name="odd name", description="first", input_schema={"type": "object"})
     second = mcp_types.Tool(name="odd name", description="second", input_schema={"type": "object"})
     (tool,) = offered([("s", _answer, first), ("s", _answer, second)])
-    assert (tool.name, tool.description) == ("mcp__s__odd_name", "first")
+    assert (tool.name, tool.description) == (offered_name("s", "odd name"), "first")
     assert await tool.call({}, lambda _: None) == Ran(content=(Text(text="odd name"),))
 
 

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import socket
+import ssl
 
 import pytest
+from pydantic_ai.exceptions import ModelConnectionError
 
 from recollect.engine import Delta, Message, Notice
+from recollect.engines.failures import meaning
 from recollect.errors import (
     ContextTooLong,
     EngineError,
     ModelBusy,
-    ModelMissing,
     ModelRefused,
     ModelUnreachable,
 )
-from tests.engines.provider import CUT, KEY, Failure, Provider, overloaded, too_long, too_many
-from tests.engines.talking import ANTHROPIC, Talk, both_wires, only, stop_reason
+from tests.engines.provider import (
+    CUT,
+    END,
+    KEY,
+    Failure,
+    Provider,
+    Step,
+    ToolUse,
+    overloaded,
+    too_long,
+    too_many,
+)
+from tests.engines.talking import ANTHROPIC, Talk, both_wires, echo, only, stop_reason
 
 SECRET = "sk-very-secret-key"  # noqa: S105 - a key that no provider knows
 
@@ -80,7 +93,7 @@ async def test_a_refused_key_is_told_plainly_and_never_shown(
         (Failure(413, "Request exceeds the maximum size", "request_too_large"), ContextTooLong),
         (Failure(400, "messages[2].tool_calls[0].id: string too long"), EngineError),
         (Failure(403, "not allowed", "permission_error"), ModelRefused),
-        (Failure(404, "model: no-such-model", "not_found_error"), ModelMissing),
+        (Failure(404, "model: no-such-model", "not_found_error"), ModelRefused),
         (Failure(400, "tools.0.name: bad", "invalid_request_error"), EngineError),
     ],
 )
@@ -101,6 +114,20 @@ async def test_what_the_provider_says_about_a_bad_request_is_passed_on(provider:
 
 
 @both_wires
+@pytest.mark.parametrize("status", [400, 429, 500])
+@pytest.mark.parametrize("key", [KEY, "sk-ant-api03-" + "a1B2" * 8])
+async def test_no_key_is_passed_on_whatever_the_provider_says(
+    provider: Provider, name: str, status: int, key: str
+) -> None:
+    provider.otherwise = [Failure(status, f"your key {key} is odd, says {key}")]
+    talk = Talk(name)
+    with pytest.raises(EngineError, match=r"your key .* is odd") as caught:
+        await talk.prompt("Go")
+    assert key not in str(caught.value)
+    assert key not in str(talk.events)
+
+
+@both_wires
 async def test_a_stream_that_is_cut_off_keeps_what_was_said_and_is_not_begun_again(
     provider: Provider, name: str
 ) -> None:
@@ -111,6 +138,20 @@ async def test_a_stream_that_is_cut_off_keeps_what_was_said_and_is_not_begun_aga
     assert "".join(delta.text for delta in only(Delta, talk.events)) == "Half an ans"
     assert only(Message, talk.events) == []
     assert len(provider.requests) == 1
+
+
+@both_wires
+@pytest.mark.parametrize("more", [[], [ToolUse("echo", {"a": 1}, "t")]])
+async def test_an_answer_that_ends_without_saying_so_broke_off_and_none_of_its_tools_runs(
+    provider: Provider, name: str, more: list[Step]
+) -> None:
+    provider.script(["Half an ans", *more, END])
+    talk = Talk(name, [echo()])
+    with pytest.raises(ModelUnreachable, match="broke off"):
+        await talk.prompt("Go")
+    assert only(Delta, talk.events) == [Delta(text="Half an ans")]
+    assert only(Message, talk.events) == []
+    assert talk.asked == []
 
 
 @both_wires
@@ -141,6 +182,41 @@ async def test_a_provider_that_is_not_there_is_unreachable(
         monkeypatch.setenv(f"{variable}_API_KEY", SECRET)
         monkeypatch.setenv(f"{variable}_BASE_URL", f"http://127.0.0.1:{port}")
     talk = Talk(name)
-    with pytest.raises(ModelUnreachable):
+    with pytest.raises(ModelUnreachable, match="failed: nobody answers at its address"):
         await talk.prompt("Go")
     assert len(talk.pauses) == 3
+    assert all("nobody answers at its address" in notice.text for notice in only(Notice, talk.events))
+
+
+@both_wires
+@pytest.mark.parametrize("address", ["somewhere:SECRET", "ftp://SECRET@127.0.0.1"])
+async def test_an_address_that_cannot_be_one_is_told_at_once(
+    name: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{variable}_API_KEY", SECRET)
+        monkeypatch.setenv(f"{variable}_BASE_URL", address)
+    talk = Talk(name)
+    with pytest.raises(ModelUnreachable, match="must begin with http") as caught:
+        await talk.prompt("Go")
+    assert talk.pauses == []
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (ConnectionRefusedError(111, "SECRET"), "nobody answers at its address"),
+        (ExceptionGroup("SECRET", [ConnectionRefusedError(111, "SECRET")]), "nobody answers at its address"),
+        (socket.gaierror(-2, "SECRET"), "its host is not known"),
+        (ssl.SSLCertVerificationError(1, "SECRET"), "its certificate is not trusted"),
+        (ssl.SSLError(1, "SECRET"), "no secure connection could be made"),
+        (TimeoutError("SECRET"), "it does not answer"),
+        (ConnectionResetError("SECRET"), "it broke off"),
+    ],
+)
+def test_why_a_connection_failed_is_told_by_its_kind(cause: Exception, said: str) -> None:
+    failed = ModelConnectionError("m", "Connection error.")
+    failed.__cause__ = OSError("All connection attempts failed")
+    failed.__cause__.__cause__ = cause
+    assert str(meaning(failed, "m")) == f"the connection to the provider of m failed: {said}"

@@ -66,7 +66,7 @@ def test_a_name_that_could_be_anybodys_needs_its_provider(given: str) -> None:
         ("vercel:x/y", "set the environment variable VERCEL_AI_GATEWAY_API_KEY or VERCEL_OIDC_TOKEN"),
         ("ollama:qwen3", "set the environment variable OLLAMA_BASE_URL"),
         ("cohere:command", "needs the package cohere: install it"),
-        ("nonsense:thing", "there is no model 'nonsense:thing'"),
+        ("nonsense:thing", "there is no provider 'nonsense'"),
         ("anthropics:claude-sonnet-5", "did you mean anthropic:claude-sonnet-5"),
     ],
 )
@@ -82,3 +82,25 @@ def test_what_a_model_lacks_is_named(name: str, said: str, monkeypatch: pytest.M
     with pytest.raises(ModelMissing) as caught:
         connect(name)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-5", "openai-chat:gpt-5", "openai:gpt-5"])
+@pytest.mark.parametrize("key", ["sk-SECRET\n", "sk-SECR\u00c9T", "sk-\x01SECRET", "sk SECRET"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(
+    name: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelMissing, match="has characters that no key has") as caught:
+        connect(name)
+    assert "SECR" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-5", "openai-chat:gpt-5"])
+def test_an_address_that_cannot_be_read_is_not_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{variable}_API_KEY", "key")
+        monkeypatch.setenv(f"{variable}_BASE_URL", "http://[::bad:SECRET")
+    with pytest.raises(ModelMissing, match="cannot be used: its address cannot be read") as caught:
+        connect(name)
+    assert "SECRET" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,10 @@ from pydantic_ai.models import Model
 from recollect.engine import Choices
 from recollect.engines.choosing import for_turn
 from recollect.engines.connecting import connect
-from recollect.engines.rebuilding import BEGINNING, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
+from recollect.engines.rebuilding import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
 from recollect.engines.requesting import Asking, asked
+from recollect.engines.showing import TOO_DEEP
+from recollect.engines.tools.bounds import IMAGE_BYTES
 from recollect.model import (
     ROLES,
     Audio,
@@ -52,6 +55,7 @@ from tests.engines.provider import Provider, Thinking, ToolUse
 from tests.engines.talking import ANTHROPIC, OPENAI, PIXEL, Talk, both_wires, echo
 
 ROOT = Path(__file__).parents[2]
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def entry(role: Role, *parts: Part | str, **meta: Any) -> Entry:
@@ -203,7 +207,7 @@ def test_results_stand_in_the_order_of_the_calls_directly_after_them() -> None:
             "meanwhile",
         ],
         [{"text": "Done."}],
-        [NOTHING],
+        [GO_ON],
     ]
 
 
@@ -266,7 +270,7 @@ def test_answers_of_one_side_in_a_row_become_one_message() -> None:
     assert outline(rebuilt(history, "anthropic")) == [
         ["a\n\nb"],
         [{"thought": "hm", "signature": "s"}, {"text": "c"}],
-        [NOTHING],
+        [GO_ON],
     ]
 
 
@@ -340,6 +344,41 @@ def test_what_a_model_cannot_look_at_is_described() -> None:
     assert link == "[resource: c <file:///c>]\nA file."
     ((heard,),) = outline(rebuilt([entry("user", audio)], "google"))
     assert isinstance(heard[0], BinaryContent)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "sent"),
+    [
+        ("image/png", b"not a png", "[image/png, 9 bytes: cannot be read]"),
+        ("application/pdf", b"not a pdf", "[application/pdf, 9 bytes: cannot be read]"),
+        ("image/png", PNG.ljust(IMAGE_BYTES + 1), "[image/png, 3750001 bytes: too large to be shown]"),
+        ("image/png", PNG.ljust(IMAGE_BYTES), BinaryContent(PNG.ljust(IMAGE_BYTES), media_type="image/png")),
+        ("image/png", b"GIF89a", BinaryContent(b"GIF89a", media_type="image/gif")),
+        ("application/pdf", b"\n%PDF-1.7", BinaryContent(b"\n%PDF-1.7", media_type="application/pdf")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_only_files_that_are_what_they_are_said_to_be_are_sent(
+    kind: str, data: bytes, sent: str | BinaryContent
+) -> None:
+    image = Image(mime_type=kind, data=base64.b64encode(data).decode())
+    history = [entry("user", "Hi"), entry("assistant", call("a")), result("a", image), entry("user", "?")]
+    assert outline(rebuilt(history, "anthropic"))[2][0]["content"] == sent
+
+
+@both_wires
+async def test_stored_input_that_is_nested_too_deep_is_cut(provider: Provider, name: str) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    talk = Talk(name)
+    talk.add("user", Text(text="Hi"))
+    talk.add("assistant", call("a", given={"n": 1, "deep": deep}))
+    talk.add("tool", ToolResult(id="a", content=(Text(text="done"),)))
+    await talk.prompt("Go on")
+    (sent,) = provider.requests
+    assert TOO_DEEP in str(sent)
+    assert str(sent).count("[[[") < 60
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from recollect.engine import Choices, Context, Delta, Message, ToolEnded, ToolProgress
 from recollect.engines.toolbox import Ran, Show
 from recollect.errors import InvalidInput, LeaseLost
-from recollect.model import Image, Json, Plan, Text, Thought, ToolCall
+from recollect.model import Entry, Image, Json, Plan, Text, Thought, ToolCall
 from recollect.permissions import Verdict
 from tests.engines.provider import PAUSE, Provider, Stop, Thinking, ToolUse, Used
 from tests.engines.talking import (
@@ -26,6 +27,11 @@ from tests.engines.talking import (
     stop_reason,
     tool,
 )
+
+
+def nested(depth: int) -> str:
+    """An object with lists in it, so many one in the other."""
+    return '{"a": ' + "[" * depth + "1" + "]" * depth + "}"
 
 
 def shapes(events: list[Any]) -> list[str]:
@@ -175,7 +181,18 @@ async def test_a_tool_that_is_not_there_is_an_error_for_the_model(provider: Prov
 
 
 @both_wires
-@pytest.mark.parametrize("given", ['{"cut": "off', "[1, 2]", '"text"'])
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"cut": "off',
+        "[1, 2]",
+        '"text"',
+        '{"a": NaN}',
+        '{"a": [-Infinity]}',
+        '{"a": {"b": 1e999}}',
+        nested(50),
+    ],
+)
 async def test_input_that_is_no_object_is_an_error_for_the_model(
     provider: Provider, name: str, given: str
 ) -> None:
@@ -186,6 +203,34 @@ async def test_input_that_is_no_object_is_an_error_for_the_model(
     assert "must be a JSON object" in result_text(result)
     assert talk.asked == []
     assert len(provider.requests) == 2
+
+
+@both_wires
+@pytest.mark.parametrize("depth", [49, 50, 300, 500, 3_000, 100_000])
+async def test_input_nested_however_deep_leaves_a_session_that_every_provider_takes(
+    provider: Provider, name: str, depth: int
+) -> None:
+    provider.script([ToolUse("echo", nested(depth), "t")])
+    talk = Talk(name, [echo()])
+    (result,) = results(await talk.prompt("Go"))
+    assert result.is_error == (depth >= 50)
+    for other in (ANTHROPIC, OPENAI):
+        talk.name = other
+        assert stop_reason(await talk.prompt("Again")) == "end_turn"
+
+
+async def test_a_model_that_pauses_is_asked_to_go_on(provider: Provider) -> None:
+    provider.script(["Let me ", Stop("pause_turn")], ["see."])
+    talk = Talk(ANTHROPIC)
+    events = await talk.prompt("Go")
+    assert [message.parts for message in only(Message, events)] == [
+        (Text(text="Let me "),),
+        (Text(text="see."),),
+    ]
+    assert stop_reason(events) == "end_turn"
+    assert [message["role"] for message in provider.requests[1]["messages"]] == ["user", "assistant", "user"]
+    await talk.prompt("And?")
+    assert [message["role"] for message in provider.requests[2]["messages"]] == ["user", "assistant", "user"]
 
 
 async def test_a_tool_that_raises_fails_alone(provider: Provider) -> None:
@@ -317,3 +362,45 @@ async def test_cancelling_ends_all_tools_before_the_turn_is_over(provider: Provi
     with pytest.raises(asyncio.CancelledError):
         await turn
     assert ended == 2
+
+
+async def test_cancelling_again_and_again_still_ends_all_tools_first(provider: Provider) -> None:
+    provider.script([ToolUse("hang", {}, "a"), ToolUse("hang", {}, "b")])
+    hanging, ended = asyncio.Semaphore(0), 0
+
+    async def hang(_: Json, __: Show) -> Ran:
+        nonlocal ended
+        hanging.release()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _step in range(1_000):
+                await asyncio.sleep(0)
+            ended += 1
+        return Ran(content=())
+
+    turn = asyncio.create_task(Talk(ANTHROPIC, [tool("hang", hang)]).prompt("Go"))
+    for _ in range(2):
+        await asyncio.wait_for(hanging.acquire(), 20)
+    for _ in range(10):
+        turn.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert ended == 2
+
+
+async def test_a_history_is_made_ready_beside_the_loop(provider: Provider) -> None:
+    threads: set[int] = set()
+
+    class Watched(dict[str, Any]):
+        def get(self, name: str, otherwise: Any = None) -> Any:
+            threads.add(threading.get_ident())
+            return super().get(name, otherwise)
+
+    talk = Talk(ANTHROPIC)
+    said = Entry(id="1", at=0, role="assistant", parts=(Text(text="Hello"),), meta=Watched())
+    await talk.run((said, Entry(id="2", at=0, role="user", parts=(Text(text="Go"),))))
+    assert len(provider.requests) == 1
+    assert threads
+    assert threading.get_ident() not in threads

@@ -1,8 +1,8 @@
 """A server for tests, in a process of its own: the real one, whose engine does as a prompt says.
 
 `python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
-and the tokens, and serves until it is told to end. A prompt `wait PATH` is answered when something is written to that
-pipe; any other prompt is a script as in `tests.acp.scripted`.
+and the tokens, and serves until it is told to end. A prompt `wait PATH…` is answered when something is written to each
+of these pipes; any other prompt is a script as in `tests.acp.scripted`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ WAIT = "wait "
 async def engine(turn: Turn) -> AsyncIterator[Event]:
     said = plain_text(turn.history[-1])
     if said.startswith(WAIT):
-        yield Delta(text="Waiting. ")
-        await written(said.removeprefix(WAIT))
-        yield Message(parts=(Text(text="Waiting. Done."),))
+        text = ""
+        for pipe in said.removeprefix(WAIT).split():
+            more = "Still waiting. " if text else "Waiting. "
+            yield Delta(text=more)
+            text += more
+            await written(pipe)
+        yield Message(parts=(Text(text=f"{text}Done."),))
         return
     async with scripted.engine.open(Setup(session_id=turn.session.id)) as conversation:
         async for event in conversation.run(turn):

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from recollect.model import Draft, Entry, Text
+from recollect.ports import Store
 from recollect.service import Sessions
 from recollect.summariser import CompactionPolicy, Finding, Summary
+from tests.contract.engines import Scripted
 from tests.contract.talk import say
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock
@@ -164,10 +166,11 @@ def differences(expected: Any, actual: Any, path: str = "$") -> list[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-async def test_an_example_is_answered_field_by_field(name: str, sessions: Sessions, clock: Clock) -> None:
+async def test_an_example_is_answered_field_by_field(name: str, store: Store, clock: Clock) -> None:
     prepare, request, answer = EXAMPLES[name]
     policy = CompactionPolicy(kept_tokens=14 * 400, kept_share=1.0)
-    asker = Asker(sessions, summariser=Summariser(), policy=policy)
+    sessions = Sessions(store, now=clock, compaction=policy)
+    asker = Asker(sessions, engine=Scripted(summariser=Summariser()))
     await prepare(asker, clock)
     sent = json.loads(request)
     assert sent["method"] == name

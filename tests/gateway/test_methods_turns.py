@@ -10,9 +10,8 @@ import pytest
 from recollect.engine import Delta, Event, Message, Turn
 from recollect.errors import ModelRefused
 from recollect.gateway.context import Turns
-from recollect.gateway.methods import prompting
 from recollect.model import Text, Usage
-from recollect.service import Sessions
+from recollect.service import Sessions, turning
 from recollect.updates import Said, Update
 from tests.contract.engines import Scripted, says
 from tests.gateway.asking import KEY, Asker
@@ -108,7 +107,7 @@ async def test_a_turn_is_cancelled_in_this_process(sessions: Sessions) -> None:
 async def test_a_turn_is_cancelled_from_another_process(
     sessions: Sessions, other: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prompting, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(turning, "LOOK_SECONDS", 0.01)
     script = Endless()
     here, there = Asker(sessions, engine=Scripted(script)), Asker(other, turns=Turns())
     await here.say("one")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.gateway.servers import LIMIT_SECONDS, Client, Json, Server, go, serving
+from tests.gateway.servers import LIMIT_SECONDS, ROUNDS, Client, Json, Server, go, serving
 from tests.homes import Home
 
 
@@ -173,6 +176,36 @@ async def test_words_are_told_while_they_are_said(server: Server, tmp_path: Path
         assert texts(client.events) == [f"wait {tmp_path / 'go'}", "Waiting. Done."]
 
 
+async def test_words_are_told_once(server: Server, tmp_path: Path) -> None:
+    pipes = [tmp_path / "one", tmp_path / "two"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    async with server.socket() as client, server.socket() as other:
+        named = await created(other)
+        await followed(client, **named, events=["delta"])
+        number = await other.begin("session.send", {**named, "content": f"wait {pipes[0]} {pipes[1]}"})
+        for pipe, text in zip(pipes, ("Waiting. ", "Still waiting. "), strict=True):
+            await client.until(is_event("delta", text=text))
+            go(pipe)
+        await other.answer(number)
+        assert [event["text"] for event in client.events] == ["Waiting. ", "Still waiting. "]
+
+
+async def test_words_being_said_are_no_event_of_a_session_in_the_list(server: Server, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    async with server.socket() as client, server.socket() as other:
+        named = await created(other)
+        every = await followed(client)
+        await followed(client, **named, events=["delta"])
+        number = await other.begin("session.send", {**named, "content": f"wait {tmp_path / 'go'}"})
+        await client.until(is_event("delta"))
+        go(tmp_path / "go")
+        await other.answer(number)
+        await client.until(lambda e: e["event"] == "updated" and e["session"]["status"] == "idle")
+        told = [e["session"]["revision"] for e in client.events if e["subscription_id"] == every]
+        assert told == sorted(set(told))
+
+
 async def test_thoughts_are_told_as_thoughts(server: Server) -> None:
     async with server.socket() as client:
         named = await created(client)
@@ -289,54 +322,76 @@ def narrow(server: Server) -> socket.socket:
     return made
 
 
-async def test_those_who_do_not_read_cost_little_and_go_on_later(tmp_path: Path) -> None:
-    readers, appends, size = 8, 150, 100_000
+@asynccontextmanager
+async def unread(server: Server) -> AsyncIterator[Client]:
+    """A client that reads only when it is told to."""
+    async with server.socket(
+        sock=narrow(server), max_queue=1, ping_interval=None, close_timeout=0.1
+    ) as client:
+        yield client
+
+
+async def test_those_who_do_not_read_are_closed_and_go_on_later(tmp_path: Path) -> None:
     limits = {"stall_seconds": 0.3, "linger_seconds": 0.3}
+    expected = [f"{number} ".ljust(100_000, "x") for number in range(40)]
     with serving(f"sqlite:///{tmp_path / 'r.db'}", limits=limits) as server:
-        async with server.socket() as writer:
+        async with server.socket() as writer, unread(server) as slow:
             named = await created(writer)
-            process = psutil.Process(server.process.pid)
-            slow = [
-                server.socket(sock=narrow(server), max_queue=1, ping_interval=None) for _ in range(readers)
-            ]
-            clients = [await each.__aenter__() for each in slow]
-            for client in clients:
-                await followed(client, **named, events=["entries"])
-            before = process.memory_info().rss
-            expected = [f"{number} ".ljust(size, "x") for number in range(appends)]
+            await followed(slow, **named, events=["entries"])
             for text in expected:
                 await writer.call("session.append", {**named, **said(text)})
-            grown = process.memory_info().rss - before
-            assert grown < readers * appends * size / 3, f"{grown:,}"
-            for client in clients:
-                code, _ = await client.closed()
-                assert code in (1013, 1006, None), code
-            for each in slow:
-                await each.__aexit__(None, None, None)
-        known = texts(clients[0].events)
-        assert known == expected[: len(known)]
-        assert len(known) < appends
-        cursor = clients[0].events[-1]["cursor"] if known else None
+            await numbers(server, "recollect_sockets", 1)
+            assert (await slow.closed())[0] in (1013, 1006, None)
+            known = texts(slow.events)
+            assert known == expected[: len(known)]
+            assert 0 < len(known) < len(expected)
         async with server.socket() as client:
-            assert cursor is not None
-            await followed(client, **named, events=["entries"], cursor=cursor)
+            await followed(client, **named, events=["entries"], cursor=slow.events[-1]["cursor"])
             await client.until(lambda event: expected[-1] in texts([event]))
             assert known + texts(client.events) == expected
 
 
-async def test_others_are_told_while_somebody_does_not_read(tmp_path: Path) -> None:
+async def test_those_who_do_not_read_cost_little_and_hold_up_nobody(tmp_path: Path) -> None:
+    expected = [f"{number} ".ljust(50_000, "x") for number in range(100)]
     with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"stall_seconds": LIMIT_SECONDS}) as server:
-        async with server.socket() as writer, server.socket() as reader:
+        async with server.socket() as writer, server.socket() as reader, AsyncExitStack() as stack:
+            slow = [await stack.enter_async_context(unread(server)) for _ in range(24)]
             named = await created(writer)
-            slow = server.socket(sock=narrow(server), max_queue=1, ping_interval=None)
-            client = await slow.__aenter__()
-            for each in (client, reader):
+            for each in (reader, *slow):
                 await followed(each, **named, events=["entries"])
-            expected = [f"{number} ".ljust(20_000, "x") for number in range(100)]
+            process = psutil.Process(server.process.pid)
+            before = process.memory_info().rss
             for text in expected:
                 await writer.call("session.append", {**named, **said(text)})
             await reader.until(lambda event: expected[-1] in texts([event]))
+            grown = process.memory_info().rss - before
             assert texts(reader.events) == expected
-            await client.until(lambda event: expected[-1] in texts([event]))  # who reads on gets all of it
-            assert texts(client.events) == expected
-            await slow.__aexit__(None, None, None)
+            assert grown < len(slow) * sum(map(len, expected)) / 3, f"{grown:,}"
+            await slow[0].until(lambda event: expected[-1] in texts([event]))
+            assert texts(slow[0].events) == expected  # who reads on gets all of it
+
+
+async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"stall_seconds": 0.3}) as server:
+        made = server.call("session.create")
+        named = {"session_id": made["session_id"]}
+        server.call("session.append", {**named, **said("x" * 8_000_000)})
+        with narrow(server) as connection:
+            connection.setblocking(True)
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "session.history", "params": named}
+            body = json.dumps(asked)
+            told = f"POST /rpc HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\n"
+            known = f"Authorization: {server.bearer('ann')['Authorization']}\r\n"
+            connection.sendall(f"{told}{known}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+            await numbers(server, "recollect_connections", 1)
+
+
+async def numbers(server: Server, name: str, wanted: int) -> None:
+    """Wait until the server counts so many of something."""
+    for _ in range(ROUNDS):
+        text = server.request("GET", "/metrics", server.bearer("ann")).body.decode()
+        if f"\n{name} {wanted}\n" in text:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(f"{name} never came to {wanted}")

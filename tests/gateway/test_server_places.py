@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import InvalidInput
-from recollect.gateway.app import PAGES
 from recollect.gateway.guard import checked_origin, places, verdict
 from tests.gateway.servers import Reply, Server, serving
 
 PROXY = "https://recollect.example.org"
-ROUTES = (*PAGES, "/rpc", "/nowhere", "/ws", "/acp")
+ROUTES = ("/", "/health", "/ready", "/metrics", "/rpc", "/nowhere", "/ws", "/acp")
 SOCKETS = ("/ws", "/acp")
 NOWHERE = 404
 FOREIGN_HOSTS = (

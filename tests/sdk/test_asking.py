@@ -51,6 +51,13 @@ def test_any_other_answer_is_an_error(answer: object) -> None:
         understood(answer)
 
 
+@pytest.mark.parametrize("given", ["text", 3, ["path"], {"path": object()}])
+def test_another_input_that_is_no_mapping_of_json_is_an_error(given: object) -> None:
+    for answer in ({"behavior": "allow", "updated_input": given}, Verdict(allowed=True, input=given)):
+        with pytest.raises(InvalidInput, match="input"):
+            understood(answer)
+
+
 def writing(*ids: str) -> Scripted:
     """An engine that wants to write a file, once in each turn, and says what came of it."""
 

@@ -1,4 +1,4 @@
-"""Programs that others have written down run as they are: those of the V2 session API, and those of our own page."""
+"""Programs that are written down run as they are: those of the V2 session API, and those of our own pages."""
 
 # ruff: noqa: T201 - programs that are written down print what they get
 
@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,14 +20,18 @@ from recollect import (
 )
 from recollect.claude import list_sessions
 from recollect.claude.places import config_home
+from recollect.errors import Busy, InvalidInput, LeaseLost, ModelMissing, SessionNotFound, StoreError
 from recollect.permissions import CHOICES, MODES
 from recollect.sdk import messages
 from recollect.sdk.options import CHECKS
 from tests.claude.trees import Writer, session_id
 from tests.engines.provider import Provider
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sdk.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "sdk.md").read_text(encoding="utf-8")
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+EXAMPLES = CODE.findall(PAGE)
+TURNS = CODE.findall((DOCS / "turns.md").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +127,20 @@ def test_every_example_of_the_page_runs(number: int, capsys: pytest.CaptureFixtu
     assert not re.search("error|fail", printed)
 
 
+def test_the_example_of_a_turn_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(TURNS[0], "example", "exec"), {"__name__": "__main__"})  # noqa: S102
+    *told, last = capsys.readouterr().out.splitlines()
+    assert last == "end_turn Done."
+    assert "Why does the build fail?" in told[0]
+
+
+async def test_the_example_of_an_engine_answers() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(TURNS[1], "example", "exec"), names)  # noqa: S102
+    result = await unstable_v2_prompt("Hello", engine=names["echo"], store="memory:")
+    assert result.result == "You said: Hello"
+
+
 def test_the_page_names_every_option_message_mode_and_answer() -> None:
     assert len(EXAMPLES) == 5
     for option in CHECKS:
@@ -132,3 +151,5 @@ def test_the_page_names_every_option_message_mode_and_answer() -> None:
         assert f"`{name}`" in PAGE
     for choice in CHOICES:
         assert f'`"{choice}"`' in PAGE
+    for error in (InvalidInput, ModelMissing, SessionNotFound, Busy, LeaseLost, StoreError):
+        assert f"| `{error.__name__}` |" in PAGE

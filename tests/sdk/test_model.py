@@ -174,6 +174,7 @@ async def test_system_prompts_and_the_tools_of_servers_reach_the_model(
             "store": store,
             "cwd": ROOT,
             "title": "Servers",
+            "permissionMode": "bypassPermissions",
             "systemPrompt": "You are an echo.",
             "appendSystemPrompt": "Be loud.",
             "mcpServers": {"everything": server},
@@ -189,6 +190,29 @@ async def test_system_prompts_and_the_tools_of_servers_reach_the_model(
     told = json.dumps(provider.requests[0]["system"])
     assert "You are an echo." in told
     assert "Be loud." in told
+
+
+async def test_a_server_that_fails_is_told_of_in_the_turn_that_goes_without_it(
+    provider: Provider, store: str
+) -> None:
+    servers = {"broken": {"command": "/no/such/program"}}
+    told = recollect.query("Hello", model=MODELS[0], store=store, mcp_servers=servers)
+    messages: list[Any] = [message async for message in told]
+    assert [message.get("subtype") or message.type for message in messages] == [
+        "init", "notice", "assistant", "success",
+    ]  # fmt: skip
+    assert "broken" in messages[1].text
+    result = await recollect.prompt("Hello", model=MODELS[0], store=store, mcp_servers=servers)
+    assert "broken" in result.notices[0]
+    assert len(provider.requests) == 2
+
+
+async def test_an_image_that_the_model_is_not_shown_is_told_of(provider: Provider, store: str) -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    result = await recollect.prompt(["See:", image], model=MODELS[0], store=store)
+    (notice,) = result.notices
+    assert "not shown" in notice
+    assert "[image: https://example.org/a.png]" in json.dumps(provider.requests[0]["messages"])
 
 
 async def test_a_transcript_of_claude_code_reaches_the_model_whole(provider: Provider, store: str) -> None:

@@ -13,6 +13,7 @@ import recollect
 from recollect import LOCAL, Filter
 from recollect.claude.places import config_home
 from recollect.errors import Busy, SessionNotFound
+from recollect.ids import now_ms
 from recollect.model import Image, Text, ToolCall, ToolResult, plain_text
 from recollect.sources import claude_files
 from recollect.sources.ledger import Ledger
@@ -112,6 +113,24 @@ async def test_a_transcript_of_claude_code_goes_on_as_a_fork_with_all_that_was_s
     assert path.read_bytes() == before
 
 
+async def test_of_a_compacted_transcript_the_model_gets_the_summary_and_what_follows(store: str) -> None:
+    made = transcript()
+    made.compact(summary="They looked for an answer.")
+    made.say("Ready.")
+    saved(made)
+    engine = Scripted()
+    async with recollect.resume_session(UUID, engine=engine, store=store) as session:
+        await session.prompt("Go on")
+    assert [plain_text(entry) for entry in engine.turns[0].history] == [
+        "They looked for an answer.", "Ready.", "Go on",
+    ]  # fmt: skip
+    async with recollect.open(store) as sessions:
+        page = await sessions.history(LOCAL, session.session_id, view="conversation")
+    assert [plain_text(entry) for entry in page.entries][3:] == [
+        "The answer is 42.", "Conversation compacted", "They looked for an answer.", "Ready.", "Go on", "Noted.",
+    ]  # fmt: skip
+
+
 async def test_resuming_the_same_transcript_again_goes_on_with_that_fork(store: str) -> None:
     saved(transcript())
     async with recollect.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
@@ -184,13 +203,38 @@ async def test_of_a_store_in_memory_nothing_is_left_on_disk(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["claude"]
 
 
-async def test_a_transcript_that_was_deleted_here_stays_deleted(store: str) -> None:
+async def test_a_transcript_that_was_deleted_here_comes_back_for_whoever_asks_for_it(store: str) -> None:
     saved(transcript())
-    await synced(store)
+    async with recollect.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
+        await first.prompt("Whose?")
     async with recollect.open(store) as sessions:
         await sessions.delete(LOCAL, OURS)
-    with pytest.raises(SessionNotFound, match=UUID):
-        await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
+    assert (await synced(store)).new == 0
+    assert await count(store, source="claude") == 0
+    engine = Scripted()
+    async with recollect.resume_session(UUID, engine=engine, store=store) as second:
+        assert (second.session_id, second.resumed_from) == (first.session_id, OURS)
+        await second.prompt("Still?")
+    assert [plain_text(entry) for entry in engine.turns[0].history][-3:] == ["Whose?", "Mine.", "Still?"]
+    assert await count(store, source="claude") == 1
+
+
+async def test_what_another_agent_said_after_the_fork_was_made_is_told_of(store: str) -> None:
+    made = transcript()
+    saved(made)
+    async with recollect.resume_session(UUID, engine=Scripted(), store=store) as first:
+        assert (await first.prompt("Whose?")).notices == ()
+    made.now = now_ms() + 60_000
+    made.user("And then?")
+    saved(made)
+    engine = Scripted()
+    async with recollect.resume_session(UUID, engine=engine, store=store) as second:
+        result = await second.prompt("Still?")
+        assert (await second.prompt("Well?")).notices == ()
+    assert "And then?" not in [plain_text(entry) for entry in engine.turns[0].history]
+    (notice,) = result.notices
+    assert OURS in notice
+    assert "not part of" in notice
 
 
 async def test_a_transcript_that_cannot_be_read_is_told_of(

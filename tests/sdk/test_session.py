@@ -274,6 +274,32 @@ async def test_what_a_server_reports_before_the_first_turn_is_told_in_it(store: 
             assert [message.get("subtype") for message in await heard(session)] == expected
 
 
+def failing(text: str) -> Any:
+    """A script in which a server fails."""
+
+    async def script(_: Turn) -> AsyncIterator[Event]:
+        engine.setups[-1].report(Notice(text=text, severity="error"))
+        yield Message(parts=(Text(text="Without it, then."),))
+
+    engine = Scripted(script)
+    return engine
+
+
+async def test_what_a_server_reports_while_a_turn_runs_is_told_in_that_turn(store: str) -> None:
+    told = recollect.query("Hello", engine=failing("The server 'a' failed."), store=store)
+    messages: list[Any] = [message async for message in told]
+    assert [message.get("subtype") or message.type for message in messages] == [
+        "init", "notice", "assistant", "success",
+    ]  # fmt: skip
+    assert messages[1].text == "The server 'a' failed."
+
+
+async def test_a_result_says_what_went_wrong_beside_the_answer(store: str) -> None:
+    result = await recollect.prompt("Hello", engine=failing("The server 'a' failed."), store=store)
+    assert (result.subtype, result.notices) == ("success", ("The server 'a' failed.",))
+    assert (await recollect.prompt("Hello", engine=Scripted(), store=store)).notices == ()
+
+
 async def test_a_query_tells_everything_and_leaves_nothing_open_when_left_early(store: str) -> None:
     engine = Scripted(says("Well", "."))
     told = recollect.query({"prompt": "Hello.", "options": {"engine": engine, "store": store}})
@@ -375,7 +401,7 @@ async def test_an_interrupt_ends_the_turn_and_keeps_what_was_said(store: str) ->
     assert [plain_text(entry) for entry in await stored(store, session.session_id)][:2] == ["Speak", "Well"]
 
 
-async def test_an_interrupt_before_the_turn_has_begun_ends_it_when_it_has(store: str) -> None:
+async def test_a_prompt_that_is_interrupted_before_it_has_begun_never_does(store: str) -> None:
     engine = Scripted()
     session = recollect.create_session(engine=engine, store=store)
     running = asyncio.create_task(session.prompt("Speak"))
@@ -385,6 +411,44 @@ async def test_an_interrupt_before_the_turn_has_begun_ends_it_when_it_has(store:
     assert engine.turns == []
     assert (await session.prompt("Go on")).result == "Noted."
     await session.close()
+    assert [plain_text(entry) for entry in await stored(store, session.session_id)] == ["Go on", "Noted."]
+
+
+async def test_an_interrupt_ends_what_was_sent_and_waits_for_a_turn_elsewhere(store: str) -> None:
+    gate = Gate()
+    async with (
+        recollect.create_session(engine=Scripted(gate), store=store) as one,
+        recollect.resume_session(one.session_id, engine=Scripted(), store=store) as other,
+    ):
+        first = asyncio.create_task(one.prompt("First"))
+        await spoken(gate)
+        await other.send("Second")
+        await other.send("Third")
+        listening = other.stream()
+        assert (await anext(listening)).type == "system"
+        assert await other.interrupt()
+        result = await asyncio.wait_for(anext(listening), 30)
+        assert isinstance(result, recollect.SDKResultMessage)
+        assert (result.stop_reason, result.is_error) == ("cancelled", True)
+        gate.go.set()
+        assert (await first).result == "Well."
+        assert (await heard(other))[-1].result == "Noted."
+    assert [plain_text(entry) for entry in await stored(store, one.session_id)] == [
+        "First", "Well.", "Third", "Noted.",
+    ]  # fmt: skip
+
+
+async def test_an_interrupt_of_a_prompt_leaves_what_was_sent_meanwhile(store: str) -> None:
+    gate = Gate()
+    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+        running = asyncio.create_task(session.prompt("First"))
+        await spoken(gate)
+        await session.send("Second")
+        for _ in range(50):  # so that it would be on its way, were it not to wait
+            await asyncio.sleep(0)
+        assert await session.interrupt()
+        assert (await running).stop_reason == "cancelled"
+        assert (await heard(session))[-1].result == "Noted."
 
 
 async def test_an_interrupt_ends_what_runs_and_not_what_was_sent_after_it(store: str) -> None:
@@ -414,6 +478,29 @@ async def test_closing_ends_what_runs(store: str) -> None:
     await spoken(gate)
     await session.close()
     assert [plain_text(entry) for entry in await stored(store, session.session_id)] == ["Speak", "Well"]
+
+
+async def test_each_prompt_that_was_sent_has_a_result_also_when_the_session_is_closed(store: str) -> None:
+    gate = Gate()
+    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+        for text in ("First", "Second", "Third"):
+            await session.send(text)
+        await spoken(gate)
+    for said in ("Well", "", ""):
+        result = (await heard(session))[-1]
+        assert (result.type, result.stop_reason, result.result) == ("result", "cancelled", said)
+    assert await heard(session) == []
+    assert [plain_text(entry) for entry in await stored(store, session.session_id)] == ["First", "Well"]
+
+
+async def test_what_is_said_while_the_session_is_closed_is_refused(store: str) -> None:
+    session = recollect.create_session(engine=Scripted(), store=store)
+    saying = [asyncio.create_task(say("Hello")) for say in (session.prompt, session.send)]
+    await asyncio.sleep(0)
+    await session.close()
+    for outcome in await asyncio.gather(*saying, return_exceptions=True):
+        assert isinstance(outcome, InvalidInput)
+    assert await heard(session) == []
 
 
 async def test_a_caller_that_is_cancelled_ends_the_turn(store: str) -> None:

@@ -12,7 +12,7 @@ from recollect.model import (
     ToolResult,
     plain_text,
 )
-from recollect.sources.claude import parse
+from recollect.sources.claude import Compacted, parse
 from tests.claude.trees import Writer
 from tests.sources.transcripts import random_transcript, writer
 
@@ -92,6 +92,42 @@ def test_messages_that_a_compaction_kept_are_there_once(follows: str) -> None:
     summary = made.compact(keep=kept, summary="sum")
     made.user("four", parentUuid=summary["uuid"] if follows == "the summary" else kept[-1])
     assert said(made) == ["one", "two", "three", "Conversation compacted", "sum", "four"]
+
+
+def test_a_compaction_is_told_with_its_boundary_its_summary_and_what_it_kept() -> None:
+    made = writer()
+    made.user("one")
+    kept = [made.user("two")["uuid"], made.say("three")["uuid"]]
+    summary = made.compact(keep=kept)
+    made.user("four")
+    again = made.compact()
+    got = parse(made.data())
+    first, second = [entry.id for entry in got.entries if entry.meta.get("compaction_boundary")]
+    assert got.compactions == (
+        Compacted(boundary=first, summary=summary["uuid"], kept=tuple(kept)),
+        Compacted(boundary=second, summary=again["uuid"]),
+    )
+
+
+def test_the_older_way_to_tell_what_a_compaction_kept_is_understood() -> None:
+    made = writer()
+    kept = made.user("one")["uuid"]
+    made.compact(keep=[kept])
+    del made.records[-2]["compactMetadata"]["preservedMessages"]
+    (told,) = parse(made.data()).compactions
+    assert told.kept == (kept,)
+
+
+def test_a_boundary_waits_for_its_summary_to_be_written() -> None:
+    made = writer()
+    made.user("one")
+    made.compact()
+    summary = made.records.pop()
+    before = parse(made.data())
+    assert before.compactions == ()
+    made.records.append(summary)
+    (told,) = parse(made.data()[before.state.offset :], before.state).compactions
+    assert (told.boundary, told.summary) == (before.entries[-1].id, summary["uuid"])
 
 
 def test_a_lost_parent_hides_nothing() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recollect.model import Entry, encode, plain_text
-from recollect.sources.claude import Parsed, State, load_state, parse
+from recollect.sources.claude import Compacted, Parsed, State, load_state, parse
 from recollect.sources.claude_linking import SIGHT
 from tests.claude.trees import Babble, Writer, fill
 from tests.sources.transcripts import SESSION, random_transcript, writer
@@ -18,6 +18,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.compactions: list[Compacted] = []
         self.state: State | None = None
         self.rebuilt = 0
 
@@ -27,9 +28,10 @@ class Reader:
             self.rebuilt += 1
             got = parse(data)
         if got.change == "whole":
-            self.entries = []
+            self.entries, self.compactions = [], []
         self.entries = [got.amended if got.amended and got.amended.id == e.id else e for e in self.entries]
         self.entries += got.entries
+        self.compactions += got.compactions
         # As it is between two runs: kept as bytes.
         self.state = load_state(encode(got.state))
         assert self.state == got.state
@@ -49,6 +51,7 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(seed: int, steps: in
         got = reader.read(data[:cut])
         whole = parse(data[:cut])
         assert reader.entries == list(whole.entries)
+        assert reader.compactions == list(whole.compactions)
         assert got.info == whole.info
         assert got.total == whole.total == len(reader.entries)
         # How far back the window reaches may differ, what was seen may not.

@@ -12,7 +12,7 @@ import pytest
 
 import recollect
 from recollect.errors import AlreadyExists, InvalidInput
-from recollect.model import LOCAL, Filter, Text
+from recollect.model import LOCAL, Filter, Text, plain_text
 from recollect.service import Sessions
 from recollect.sources import claude_files
 from recollect.sources.ledger import Ledger
@@ -115,6 +115,35 @@ async def test_what_is_said_later_is_found_and_kept_raw(house: House) -> None:
     assert await said(house, 1) == ["about apricots", "about quinces"]
     assert [hit.session.id for hit in (await house.sessions.search(LOCAL, "quinces")).hits] == [id_of(1)]
     assert await original(house.sessions, LOCAL, id_of(1)) == path.read_bytes()
+
+
+async def test_a_compaction_of_the_agents_is_one_of_ours(house: House) -> None:
+    made = trees.Writer(trees.session_id(1))
+    made.user("one")
+    kept = [made.user("two")["uuid"], made.say("three")["uuid"]]
+
+    async def synced() -> tuple[list[str], list[str]]:
+        made.save(house.projects)
+        assert (await house.sync()).failed == ()
+        assert (await house.sessions.doctor()).problems == ()
+        page = await house.sessions.history(LOCAL, id_of(1), view="conversation", limit=1_000)
+        return await said(house, 1), list(map(plain_text, page.entries))
+
+    whole = ["one", "two", "three"]
+    assert await synced() == (whole, whole)
+    made.compact(keep=kept, summary="first")
+    made.user("four")
+    whole += ["Conversation compacted", "first", "four"]
+    assert await synced() == (["first", "two", "three", "four"], whole)
+    made.compact(summary="second")
+    made.user("five")
+    whole += ["Conversation compacted", "second", "five"]
+    assert await synced() == (["second", "five"], whole)
+    house.ledger_file.unlink()
+    revision = (await house.sessions.get(LOCAL, id_of(1))).revision
+    assert await synced() == (["second", "five"], whole)
+    assert (await house.sessions.get(LOCAL, id_of(1))).revision == revision
+    assert [kept.reason for kept in await house.sessions.checkpoints(LOCAL, id_of(1))] == ["compaction"] * 2
 
 
 @pytest.mark.parametrize("how", ["shrunk", "replaced"])

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from recollect.acp.commands import Errand, Subject, offered
 from recollect.acp.config import Chosen, choices, chosen_of
-from recollect.acp.showing import Showing
-from recollect.engine import Engine, Host, McpServer
-from recollect.errors import Busy
-from recollect.model import Json, Part, Principal, Session
+from recollect.acp.showing import PAGE_BYTES, Showing
+from recollect.engine import Context, Conversation, Engine, Host, McpServer, Setup
+from recollect.errors import Busy, RecollectError
+from recollect.model import Json, Part, Principal, Session, Shrunk
 from recollect.service import Sessions
+from recollect.service.context import tokens_used
 from recollect.service.turns import OpenSession
-from recollect.updates import Ask, Outcome, Update
+from recollect.updates import Ask, Outcome
+
+LOOKED_AT = 100
+"""So many entries at the end of a session are looked at for what its last answer used."""
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
@@ -39,15 +44,15 @@ class Attached:
         self.session = session
         self.showing = showing
         self.chosen: Chosen = chosen_of(session)
-        self._sessions, self._who, self._engine, self._start = sessions, who, engine, start
-        self._roots, self._servers, self._host, self._local = roots, servers, host, local
-        self._pump: asyncio.Task[None] | None = None
+        self._sessions, self._who, self._engine, self._start = sessions, who, _Heard(engine), start
+        self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
+        self._beside: list[asyncio.Task[None]] = []
         self._holder: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[OpenSession] | None = None
         self._turn: asyncio.Task[Outcome] | None = None
         self._since = 0.0
-        self._cancelled = False
+        self._cancelled = self._errand = False
 
     @property
     def running(self) -> bool:
@@ -59,35 +64,70 @@ class Attached:
         """The session that is written to."""
         return self.showing.target
 
-    async def begin(self) -> None:
-        """Show what happens from now on; and get the engine ready, unless the session may never be prompted."""
-        self._pump = self._start(self.showing.run())
-        if self.session.source is None and self._opened is None:
-            self._open()
+    def is_set_up(self, roots: Sequence[str], servers: Sequence[McpServer]) -> bool:
+        """Whether the session was opened with these folders and servers."""
+        return (self._roots, self._servers) == (tuple(roots), tuple(servers))
 
-    async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
-        """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
+    def expect_idle(self) -> None:
+        """Raise `Busy` while a turn of this client runs."""
         if self._turn is not None:
             age = asyncio.get_running_loop().time() - self._since
             raise Busy("this client, on this connection", round(age * 1000))
-        self._since, self._cancelled = asyncio.get_running_loop().time(), False
+
+    async def begin(self) -> None:
+        """Tell what the client has to know, and show what happens from now on; and get the engine ready, unless the
+        session may never be prompted."""
+        await self.showing.update("available_commands_update", {"availableCommands": offered()})
+        if self._closing.is_set():
+            return
+        self._beside.append(self._start(self.showing.run()))
+        if self.session.source is None and self._opened is None:
+            self._beside.append(self._start(self._tell_usage(self._open())))
+
+    async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
+        """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
+        self.expect_idle()
         with self.showing.turn():
-            self._turn = asyncio.create_task(self._prompted(parts, meta, ask))
-            try:
-                return await asyncio.shield(self._turn)
-            except asyncio.CancelledError:
-                if not self._turn.done():
-                    self.cancel()
-                    await asyncio.wait([self._turn])
-                raise
-            finally:
-                self._turn = None
-                await self.showing.settle()
+            return await self._run(self._prompted(parts, meta, ask))
+
+    async def carry_out(self, errand: Errand) -> Outcome:
+        """Do something in the place of a turn, and say what came of it; nothing of that is stored."""
+
+        async def done() -> Outcome:
+            said = await errand(Subject(self._sessions, self._who, self.target, self._compact))
+            await self.showing.say(said)
+            self.showing.look()
+            return Outcome(stop_reason="end_turn", prompt="", text=said)
+
+        self.expect_idle()
+        self._errand = True
+        try:
+            return await self._run(done())
+        finally:
+            self._errand = False
+
+    async def _run(self, turn: Coroutine[Any, Any, Outcome]) -> Outcome:
+        self._since, self._cancelled = asyncio.get_running_loop().time(), False
+        self._turn = asyncio.create_task(turn)
+        try:
+            return await asyncio.shield(self._turn)
+        except asyncio.CancelledError:
+            if self._turn.cancelled():
+                return Outcome(stop_reason="cancelled", prompt="")
+            if not self._turn.done():
+                self.cancel()
+                await asyncio.wait([self._turn])
+            raise
+        finally:
+            self._turn = None
+            await self.showing.settle()
 
     def cancel(self) -> None:
         """End the running turn, or the one that is about to run."""
         self._cancelled = self._turn is not None
-        if self._opened is not None and self._opened.done() and not self._opened.exception():
+        if self._turn is not None and self._errand:
+            self._turn.cancel()
+        elif self._opened is not None and self._opened.done() and not self._opened.exception():
             self._opened.result().cancel()
 
     async def close(self) -> None:
@@ -98,28 +138,42 @@ class Attached:
         self._closing.set()
         if self._holder is not None:
             await asyncio.wait([self._holder])
-        if self._pump is not None:
-            self._pump.cancel()
+        for task in self._beside:
+            task.cancel()
 
     async def _prompted(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
-        if self._opened is None:
-            self.showing.target = (await self._sessions.continuation(self._who, self.session.id)).id
-            self._open()
-        assert self._opened is not None  # noqa: S101 - `_open` has just made it
-        opened = await asyncio.shield(self._opened)
+        opened = await self._ready()
         if self._cancelled:
             return Outcome(stop_reason="cancelled", prompt="")
+        return await opened.prompt(parts, choices=choices(self.chosen, meta), ask=ask, emit=self.showing.emit)
 
-        def emit(update: Update) -> None:
-            self.showing.emit(update)
-            if self._cancelled:
-                opened.cancel()
+    async def _compact(self) -> Shrunk:
+        return await (await self._ready()).compact(choices=choices(self.chosen, {}))
 
-        return await opened.prompt(parts, choices=choices(self.chosen, meta), ask=ask, emit=emit)
+    async def _ready(self) -> OpenSession:
+        """The session as the engine has it open. One that is read-only goes on in a fork."""
+        if self._opened is None:
+            self.showing.target = (await self._sessions.continuation(self._who, self.session.id)).id
+        return await asyncio.shield(self._opened or self._open())
 
-    def _open(self) -> None:
+    async def _tell_usage(self, ready: asyncio.Future[OpenSession]) -> None:
+        """Tell how full the context is, if the last answer and the engine say so. It may take the engine a while."""
+        page = await self._sessions.history(
+            self._who, self.target, last=True, limit=LOOKED_AT, max_bytes=PAGE_BYTES
+        )
+        used = tokens_used(page.entries)
+        if used is None:
+            return
+        with suppress(RecollectError):  # whoever prompts is told what is wrong with the engine
+            await asyncio.shield(ready)
+            size = await self._engine.conversation.window(choices(self.chosen, {}))
+            if not self.running:  # a turn tells it better
+                self.showing.emit(Context(used=used, size=size))
+
+    def _open(self) -> asyncio.Future[OpenSession]:
         self._opened = asyncio.get_running_loop().create_future()
         self._holder = self._start(self._hold(self._opened))
+        return self._opened
 
     async def _hold(self, ready: asyncio.Future[OpenSession]) -> None:
         """Keep the engine's conversation open. It is entered and left by one task, as its tool servers want."""
@@ -142,3 +196,17 @@ class Attached:
             ready.set_exception(error)
             with suppress(Exception):
                 ready.result()  # whoever prompts is told; if nobody does, nobody needs to be
+
+
+class _Heard:
+    """An engine, and the conversation that was opened with it."""
+
+    conversation: Conversation
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @asynccontextmanager
+    async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+        async with self._engine.open(setup) as self.conversation:
+            yield self.conversation

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,6 @@ if TYPE_CHECKING:
     from recollect.engine import Engine
 
 OPTIONS = ("--store", "--model")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def run_plain(arguments: Sequence[str]) -> bool:
@@ -32,21 +29,14 @@ def run_plain(arguments: Sequence[str]) -> bool:
 
 def run_agent(store: str | None, model: str | None) -> None:
     """Be the agent of a store and a model, each as given or as the settings say."""
-    run_making(lambda: _made(model), _url(store or os.environ.get("RECOLLECT_STORE")))
+    run_making(lambda: _made(store, model))
 
 
-def _made(model: str | None) -> tuple[Engine, Offer]:
+def _made(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:
     from recollect import wiring
     from recollect.acp.door import Offer
-    from recollect.settings import read_settings
+    from recollect.settings import read_settings, store_url
 
     settings = read_settings(model=model)
     models = () if settings.model is None else (settings.model, *settings.models)
-    return wiring.engine(model), Offer(models=models, imported=settings.lists_imported)
-
-
-def _url(named: str | None) -> str | None:
-    """The URL of the store; a path is the SQLite file there."""
-    if not named or _SCHEME.match(named):
-        return named or None
-    return f"sqlite:///{os.path.abspath(named)}"
+    return wiring.engine(model), store_url(store), Offer(models=models, imported=settings.lists_imported)

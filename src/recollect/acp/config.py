@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from recollect.engine import Choices
 from recollect.errors import InvalidInput
-from recollect.model import Json, Session
+from recollect.model import OWN, Json, Session
 from recollect.permissions import MODES, Mode
 
-KEPT = "choices"
+KEPT = f"{OWN}choices"
 """The key of a session's meta under which they are kept."""
 TRACE = ("traceparent", "tracestate", "baggage")
 DEFAULT_MODEL = "default"

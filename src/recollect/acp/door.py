@@ -38,6 +38,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = True
     local: bool = True
 
+    @property
+    def native(self) -> bool | None:
+        """What a filter must say for lists to have what they may have."""
+        return None if self.imported else True
+
 
 class Door:
     """See the module. `sessions` may be the reason why there is no store: then each request is answered with it."""

@@ -23,7 +23,7 @@ COALESCED_SECONDS = 0.2
 
 async def search(door: Door, params: Search) -> Json:
     """`_recollect/session/search`: the newest hit of each session, newest first."""
-    given = Filter(cwd=params.cwd, archived=params.archived or "include")
+    given = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "include")
     page = await door.sessions.search(door.who, params.query, given=given, cursor=params.cursor, limit=HITS)
     answer: Json = {"hits": [_hit(hit) for hit in page.hits]}
     return answer if page.cursor is None else {**answer, "nextCursor": page.cursor}
@@ -42,7 +42,8 @@ async def batch_get(door: Door, params: BatchGet) -> Json:
 
 async def subscribe(door: Door, params: Subscribe) -> Then:
     """`_recollect/session/list/subscribe`: from now on changes of the list are told as they happen."""
-    given = normal_filter(Filter(cwd=params.cwd, archived=params.archived or "exclude"))
+    looked = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "exclude")
+    given = normal_filter(looked)
     if len(door.watchers) >= SUBSCRIPTIONS:
         raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
     await door.follow()
@@ -95,7 +96,7 @@ class _Subscription:
         listed = {
             name: session
             for name, session in found.items()
-            if session is not None and passes(session, self._given) and self._shows(session)
+            if session is not None and passes(session, self._given)
         }
         told = {
             "subscriptionId": self.id,
@@ -103,9 +104,6 @@ class _Subscription:
             "removed": [name for name in names if name not in listed],
         }
         await self._door.peer.notify(CHANGES, told)
-
-    def _shows(self, session: Session) -> bool:
-        return self._door.offer.imported or session.source is None
 
 
 async def _found(door: Door, session_id: str) -> Session | None:

@@ -22,15 +22,16 @@ async def list_sessions(door: Door, params: ListSessions) -> bytes:
     """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
     given = Filter(
         cwd=params.cwd,
+        native=door.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
         created_after=None if params.created_after is None else milliseconds(params.created_after),
     )
     page = await _page(door, given, params.cursor, PAGE)
-    rows = _rows(door, page)
+    rows = _rows(page)
     if (fitting := _fitting(rows)) < len(rows):
         page = await _page(door, given, params.cursor, fitting)
-        rows = _rows(door, page)
+        rows = _rows(page)
     more = b"" if page.cursor is None else b',"nextCursor":' + wire.encode(page.cursor)
     return b'{"sessions":[%b]%b}' % (b",".join(rows), more)
 
@@ -77,21 +78,17 @@ async def session_status(door: Door, params: NamedSession) -> Json:
 
 
 async def _page(door: Door, given: Filter, cursor: str | None, limit: int) -> Page:
-    """A page with at least one row that is to be listed, unless there is none, or none for long."""
+    """A page with at least one row, unless there is none, or none for long."""
     page = await door.sessions.find(door.who, given, cursor=cursor, limit=limit)
     for _ in range(PAGES_LOOKED_AT):
-        if page.cursor is None or _listed(door, page):
+        if page.cursor is None or page.sessions:
             break
         page = await door.sessions.find(door.who, given, cursor=page.cursor, limit=limit)
     return page
 
 
-def _listed(door: Door, page: Page) -> list[Json]:
-    return [row(session) for session in page.sessions if door.offer.imported or session.source is None]
-
-
-def _rows(door: Door, page: Page) -> list[bytes]:
-    return [wire.encode(each) for each in _listed(door, page)]
+def _rows(page: Page) -> list[bytes]:
+    return [wire.encode(row(session)) for session in page.sessions]
 
 
 def _fitting(rows: list[bytes]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.acp.attached import Attached
 from recollect.acp.config import Chosen, modes, options
-from recollect.acp.door import Door, checked_cwd, checked_directories
+from recollect.acp.door import Door, checked_cwd, checked_directories, roots_of
 from recollect.acp.servers import servers_of
 from recollect.acp.shapes import NamedSession, NewSession, OpenSession
 from recollect.errors import InvalidInput
@@ -26,7 +26,12 @@ async def load_session(door: Door, params: OpenSession) -> Then:
     """`session/load`: the whole conversation, then the answer."""
     async with door.gate(params.session_id):
         attached, fresh = await _opened(door, params)
-        await attached.showing.replay(attached.session, door.peer.alone)
+        try:
+            await attached.showing.replay(attached.session, door.peer.alone)
+        except BaseException:  # cancelled, for one: then it is not open
+            if fresh:
+                await door.detach(params.session_id)
+            raise
         return _answer(door, attached, fresh)
 
 
@@ -46,6 +51,7 @@ async def fork_session(door: Door, params: OpenSession) -> Then:
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} is the id of a message")
     session = await door.sessions.fork(door.who, params.session_id, at=at, cwd=params.cwd)
+    session = await door.sessions.reroot(door.who, session.id, directories)
     attached = await door.attach(session, session.cwd, directories, servers)
     await attached.showing.skip()
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
@@ -66,13 +72,19 @@ def state(door: Door, chosen: Chosen) -> Json:
 
 
 async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
-    """The session, opened as the client says, and whether it is opened anew: one with a running turn is left alone."""
+    """The session, opened as the client says, and whether it is opened anew: one with a running turn is left alone.
+
+    The folders that the client names are those that the session has from then on.
+    """
     directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
     session: Session = await door.sessions.get(door.who, params.session_id)
     cwd = checked_cwd(session, params.cwd)
     known = door.attached.get(session.id)
     if known is not None and known.running:
+        if not known.is_set_up(roots_of(session, cwd, directories), servers):
+            known.expect_idle()
         return known, False
+    session = await door.sessions.reroot(door.who, session.id, directories)
     return await door.attach(session, cwd, directories, servers), True
 
 

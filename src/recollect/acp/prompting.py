@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recollect.acp.asking import permission
 from recollect.acp.attached import Attached
+from recollect.acp.commands import errand
 from recollect.acp.config import choose, kept, options
 from recollect.acp.content import parts_of
 from recollect.acp.door import Door
@@ -14,16 +15,21 @@ from recollect.permissions import Choice, Verdict
 
 
 async def prompt(door: Door, params: Prompt) -> Json:
-    """`session/prompt`: one turn, answered at its end. A session of another agent goes on in a fork of it."""
+    """`session/prompt`: one turn, answered at its end. A session of another agent goes on in a fork of it.
+
+    A command is carried out in place of a turn.
+    """
     parts = parts_of(params.prompt)
     attached = await door.reached(params.session_id)
+    command = errand(parts)
 
     async def ask(call: ToolCall) -> Choice | Verdict:
         await attached.showing.settle()  # the call is shown before it is asked about
         return await permission(door.peer, attached.session.id, call)
 
     before = attached.target
-    outcome = await attached.prompt(parts, params.meta, ask)
+    turn = attached.prompt(parts, params.meta, ask) if command is None else attached.carry_out(command)
+    outcome = await turn
     answer: Json = {"stopReason": outcome.stop_reason, **_usage(outcome.usage)}
     if attached.target != attached.session.id:
         answer["_meta"] = {CONTINUED: attached.target}
@@ -60,7 +66,7 @@ async def _set(door: Door, session_id: str, option: str, value: str | bool) -> A
     """Choose, and keep it with the session, so that it is the same when it is opened again."""
     attached = await door.reached(session_id)
     chosen = choose(attached.chosen, option, value, door.offer.models)
-    await door.sessions.set_meta(door.who, attached.target, kept(chosen))
+    await door.sessions.keep_own(door.who, attached.target, kept(chosen))
     attached.chosen = chosen
     return attached
 

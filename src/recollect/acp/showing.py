@@ -23,6 +23,7 @@ from recollect.acp.times import rfc3339
 from recollect.acp.tools import shown
 from recollect.engine import Context, Notice, ToolProgress
 from recollect.errors import EntryNotFound, RecollectError, SessionNotFound
+from recollect.ids import uuid7
 from recollect.limits import HISTORY_PAGE
 from recollect.model import Change, HistoryPage, Json, Live, Principal, Session, Text, decode_json, encode
 from recollect.service import Sessions
@@ -30,7 +31,6 @@ from recollect.updates import Compacted, Said, Update
 from recollect.updates import Stored as Kept
 
 PAGE_BYTES = 128 * 1024
-FEW = 4
 NOTICES = 100
 
 log = logging.getLogger(__name__)
@@ -130,6 +130,16 @@ class Showing:
         """Show an update of another kind."""
         await self._send(self._renderer.update(kind, fields))
 
+    async def say(self, text: str) -> None:
+        """Show a message that is not part of the conversation."""
+        async with self._lock:
+            await self._send(self._renderer.chunk(uuid7(), text, thought=False))
+
+    def look(self) -> None:
+        """The session may have changed: see what there is to show."""
+        self._grown = self._changed = True
+        self._wake.set()
+
     async def skip(self) -> None:
         """Take all that is stored as known."""
         async with self._lock:
@@ -141,7 +151,7 @@ class Showing:
         async with self._lock, alone() as send:
             self._renderer = Renderer(session.id, compaction=self._client.compaction)
             self._last, self._begun = None, None
-            await self._pages(max(1, session.bytes // max(session.message_count, 1)), send)
+            await self._pages(send)
             if await self._sessions.leased(self._who, self.target) is None:
                 for line in self._renderer.interrupted():
                     await send(line)
@@ -154,7 +164,7 @@ class Showing:
             await self._show_session()
         if self._grown and not self._prompting:
             self._grown = False
-            await self._pages(PAGE_BYTES // FEW, self._send)  # what has just been said is seldom much
+            await self._pages(self._send)
         if self._said:
             await self._show_said()
         elif self._spoken and not self._turning:
@@ -162,13 +172,17 @@ class Showing:
             await self._show_live()
         await self._show_rest()
 
-    async def _pages(self, average: int, send: Send) -> None:
-        """All entries after the last one that was shown. Entries of this average size make pages of bounded bytes."""
+    async def _pages(self, send: Send) -> None:
+        """All entries after the last one that was shown, in pages of bounded bytes."""
         while True:
-            limit = min(max(PAGE_BYTES // average, 1), HISTORY_PAGE)
             try:
                 page = await self._sessions.history(
-                    self._who, self.target, view="conversation", after=self._last, limit=limit
+                    self._who,
+                    self.target,
+                    view="conversation",
+                    after=self._last,
+                    limit=HISTORY_PAGE,
+                    max_bytes=PAGE_BYTES,
                 )
             except (
                 EntryNotFound
@@ -179,7 +193,7 @@ class Showing:
                 await send(b"".join(lines))
             if page.next is None:
                 return
-            average = max(1, sum(map(len, page.raw)) // len(page.raw))
+            await asyncio.sleep(0)  # neither a quick store nor a quick reader keeps others from being heard
 
     def _lines(self, page: HistoryPage) -> list[bytes]:
         """The updates of a page; `_last` is its last entry from now on."""

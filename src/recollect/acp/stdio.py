@@ -79,11 +79,11 @@ def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = 
     `store` is the URL of the store that keeps the sessions: `memory:` for as long as the program runs,
     `sqlite:///file.db`, None for the user's own.
     """
-    run_making(lambda: (engine, offer), store)
+    run_making(lambda: (engine, store, offer))
 
 
-def run_making(make: Callable[[], tuple[Engine, Offer | None]], store: str | None) -> None:
-    """The same, with an engine that is made once the client has been greeted."""
+def run_making(make: Callable[[], tuple[Engine, str | None, Offer | None]]) -> None:
+    """The same, with an engine, a store and an offer that are made once the client has been greeted."""
     try:
         wires = Wires()
         client = greet(wires)
@@ -92,7 +92,7 @@ def run_making(make: Callable[[], tuple[Engine, Offer | None]], store: str | Non
 
         from recollect.acp.running import run_on
 
-        engine, offer = make()
+        engine, store, offer = make()
         asyncio.run(run_on(wires, engine, store, client, offer))
     except KeyboardInterrupt:
         pass  # before it was heard for; nothing has been begun

@@ -53,6 +53,7 @@ COMMANDS: dict[str, Listed] = {
     "watch": Listed("recollect.cli.watch", "Follow changes as they happen."),
     "token": Listed("recollect.cli.token", "Make, list and revoke tokens for the server."),
     "serve": Listed("recollect.cli.serve", "Serve sessions over HTTP and WebSocket."),
+    "page": Listed("recollect.cli.page", "An address that opens the page of a running server."),
     "acp": Listed("recollect.cli.acp", "Be an agent for editors (Agent Client Protocol)."),
     "completion": Listed("recollect.cli.completion", "The completion script of a shell."),
 }

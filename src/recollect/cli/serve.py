@@ -96,6 +96,7 @@ async def _serve(
         sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
         tokens = ownership.token_file(settings.data_dir, store, replace(settings, given_store=None).store)
         fresh = await ownership.local_token(sessions, tokens)
+        code = await ownership.invitation(sessions) or ""
         engine = wiring.engine(model)
         agent = _agent(sessions, engine, settings)
         desk = Desk(sessions, engine, agent, proxied=bool(where.origins))
@@ -103,7 +104,9 @@ async def _serve(
             stack.callback(asyncio.create_task(schedule.keep_to(policy, sessions)).cancel)
 
         def started() -> None:
-            _tell(out, serving.address(where, listener.getsockname()[1]), tokens, fresh=fresh)
+            address = serving.address(where, listener.getsockname()[1])
+            page = ownership.page_address(where.origins[0] if where.origins else address, code)
+            _tell(out, address, page, tokens, fresh=fresh)
 
         await serving.run(desk, where, listener, started)
 
@@ -124,10 +127,12 @@ def _policies(archive_after: int | None, delete_after: int | None) -> list[Polic
     return [Policy(older_than_ms=age, delete=delete) for age, delete in given if age is not None]
 
 
-def _tell(out: Output, address: str, tokens: Path, *, fresh: bool) -> None:
+def _tell(out: Output, address: str, page: str, tokens: Path, *, fresh: bool) -> None:
     if out.json:
-        out.document({"address": address, "token_file": str(tokens)})
+        out.document({"address": address, "page": page, "token_file": str(tokens)})
     else:
         out.line(f"Recollect serves {address}")
+        out.line(f"Open {page}")
+        out.note("That address is good once, for ten minutes; `recollect page` prints another.")
         out.note(f"Your token is in {tokens}{', made just now' if fresh else ''}. ^C ends.")
     sys.stdout.flush()

@@ -50,6 +50,14 @@ def for_title(model: Model, choices: Choices) -> Asking:
     return Asking(model=model, settings=_known(settings, model), parameters=ModelRequestParameters())
 
 
+def for_summary(model: Model, choices: Choices, instructions: str, tokens: int) -> Asking:
+    """How a model is asked for a summary: without tools, in at most so many tokens."""
+    settings = _settings(choices)
+    settings |= {"thinking": False, "max_tokens": tokens}
+    parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=instructions)])
+    return Asking(model=model, settings=_known(settings, model), parameters=parameters)
+
+
 def _settings(choices: Choices) -> ModelSettings:
     settings: ModelSettings = {"max_retries": 0}  # whoever watches is told of each try: see `requesting`
     if headers := _trace_headers(choices.trace):

@@ -7,10 +7,13 @@ import re
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 
+from recollect.engines.causes import cause_of
+from recollect.engines.redacting import without_keys
 from recollect.errors import ModelMissing
 
 _VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE = re.compile(r"install the `([^`]+)` package")
+_KEY = re.compile(r"[!-~]*")
 _SUGGESTION = re.compile(r"Did you mean '([^']+)'")
 
 
@@ -20,13 +23,25 @@ def connect(name: str) -> Model:
     Raises `ModelMissing` with the variable to set, the package to install, or the name that might be meant.
     """
     try:
-        return infer_model(name)
+        model = infer_model(name)
     except ImportError as error:
         raise ModelMissing(_missing_package(name, str(error))) from error
     except UserError as error:
         raise ModelMissing(_missing_setting(name, error.message)) from error
     except Exception as error:  # each provider's own library has its own ways to say that it is not set up
-        raise ModelMissing(f"the model {name!r} cannot be used: {error}") from error
+        why = cause_of(error) or without_keys(str(error))
+        raise ModelMissing(f"the model {name!r} cannot be used: {why}") from error
+    if not _has_proper_key(model):
+        raise ModelMissing(
+            f"the key for {name!r} has characters that no key has, such as a line end: set it again"
+        )
+    return model
+
+
+def _has_proper_key(model: Model) -> bool:
+    """Whether the key, if there is one that we can see, can stand in a header."""
+    key = getattr(getattr(model, "client", None), "api_key", None)
+    return not isinstance(key, str) or _KEY.fullmatch(key) is not None
 
 
 def _missing_package(name: str, message: str) -> str:
@@ -39,6 +54,6 @@ def _missing_setting(name: str, message: str) -> str:
         return f"the model {name!r} needs a setting: set the environment variable {' or '.join(variables)}"
     if message.startswith("Unknown model"):
         meant = _SUGGESTION.search(message)
-        hint = f"did you mean {meant[1]}?" if meant else "write it as provider:name"
-        return f"there is no model {name!r}: {hint}"
+        hint = f"did you mean {meant[1]}?" if meant else "see the models of pydantic-ai for those there are"
+        return f"there is no provider {name.partition(':')[0]!r} for the model {name!r}: {hint}"
     return f"the model {name!r} cannot be used: {message}"

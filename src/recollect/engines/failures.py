@@ -20,11 +20,12 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from recollect.engines.causes import cause_of, is_unsent
+from recollect.engines.redacting import without_keys
 from recollect.errors import (
     ContextTooLong,
     EngineError,
     ModelBusy,
-    ModelMissing,
     ModelRefused,
     ModelUnreachable,
 )
@@ -49,6 +50,7 @@ _TOO_LONG = (
 )
 """How servers say it that have no code for it."""
 _LONGEST = 500
+_LOOKED_AT = 10 * _LONGEST
 
 MEANINGS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
     (
@@ -61,7 +63,7 @@ MEANINGS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
         ModelRefused,
         "the provider of {model} says that the account's credit is used up",
     ),
-    (ModelNotFoundError, ModelMissing, "the provider knows no model {model}, or its address is wrong"),
+    (ModelNotFoundError, ModelRefused, "the provider knows no model {model}, or its address is wrong"),
     (
         ModelContextWindowExceededError,
         ContextTooLong,
@@ -78,7 +80,9 @@ MEANINGS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
 
 def passes(error: Failed) -> bool:
     """Whether the same request may well succeed a little later."""
-    return isinstance(error, _PASSING) and not isinstance(error, ModelQuotaExceededError)
+    return isinstance(error, _PASSING) and not (
+        isinstance(error, ModelQuotaExceededError) or is_unsent(error)
+    )
 
 
 def wanted_pause(error: Failed) -> float | None:
@@ -111,7 +115,9 @@ def summary(error: Failed) -> str:
 
 
 def _said(error: Failed) -> str:
-    """What the provider itself said, in one line of bounded length."""
+    """What the provider itself said, or why it was not reached, in one line of bounded length, without any key."""
+    if isinstance(error, ModelConnectionError) and (cause := cause_of(error)):
+        return cause
     body = error.body if isinstance(error, ModelHTTPError) else None
     match body:
         case {"error": {"message": str(message)}} | {"message": str(message)}:
@@ -120,4 +126,4 @@ def _said(error: Failed) -> str:
             said = message
         case _:
             said = str(error)
-    return " ".join(said.split())[:_LONGEST] or type(error).__name__
+    return without_keys(" ".join(said[:_LOOKED_AT].split()))[:_LONGEST] or type(error).__name__

@@ -6,6 +6,7 @@ session sends exactly what this one would.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
@@ -23,6 +24,9 @@ from recollect.model import Entry, Json, Part, Role, ToolCall
 MAX_REQUESTS = 200
 """What a turn may ask of the model when the caller sets no bound."""
 
+PAUSED = "suspended"
+"""The state of an answer in which the model has only paused: asked again, it goes on."""
+
 ENDINGS: dict[str, tuple[StopReason, str]] = {
     "length": ("max_tokens", "not run: the answer was cut off at the model's limit of output"),
     "content_filter": ("refusal", "not run: the provider has refused to go on"),
@@ -36,7 +40,8 @@ async def answered(
     """All that happens in a turn."""
     history = list(turn.history)
     for _ in range(turn.choices.max_requests or MAX_REQUESTS):
-        async with aclosing(asked(asking, rebuilt(history, asking.model.system))) as said:
+        messages = await asyncio.to_thread(rebuilt, history, asking.model.system)  # it may hold many images
+        async with aclosing(asked(asking, messages)) as said:
             async for heard in said:
                 if isinstance(heard, ModelResponse):
                     response = heard
@@ -45,9 +50,10 @@ async def answered(
         message = message_of(response, asking.model.system, tools, usage_of(response))
         yield message
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        for event in _after(message, response.finish_reason, calls, window):
+        goes_on = bool(calls) or response.state == PAUSED
+        for event in _after(message, response.finish_reason, calls, window, goes_on=goes_on):
             yield event
-        if not calls or response.finish_reason in ENDINGS:
+        if not goes_on or response.finish_reason in ENDINGS:
             return
         history.append(_entry("assistant", message.parts, message.meta))
         async with aclosing(ran(calls, tools, turn.permit)) as events:
@@ -59,7 +65,7 @@ async def answered(
 
 
 def _after(
-    message: Message, finish: str | None, calls: Sequence[ToolCall], window: int | None
+    message: Message, finish: str | None, calls: Sequence[ToolCall], window: int | None, *, goes_on: bool
 ) -> Iterator[Event]:
     """What an answer brings with it: how full the window is, and the end of the turn if it is the last one."""
     used = message.usage
@@ -68,7 +74,7 @@ def _after(
     reason, unrun = ENDINGS.get(finish or "", ("end_turn", ""))
     if unrun:
         yield from (refused(call, unrun) for call in calls)
-    if unrun or not calls:
+    if unrun or not goes_on:
         yield Stopped(reason=reason)
 
 

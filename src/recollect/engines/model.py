@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from recollect.engine import Choices, Conversation, Event, Setup, Turn
 from recollect.engines.instructions import system_prompt
 from recollect.engines.naming import full_name
+from recollect.engines.summarising import FACT_TOKENS, summary_in, summary_instructions, summary_request
 from recollect.engines.titling import title_in, title_request
-from recollect.errors import EngineError, ModelMissing
+from recollect.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable
 from recollect.model import Entry
+from recollect.service.estimating import estimate
+from recollect.service.extractive import room_for
+from recollect.summariser import CompactionPolicy, Summariser, Summary
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
     from recollect.engines.toolbox import Tool
 
 Pause = Callable[[float], Awaitable[None]]
+SUMMARY_SECONDS = 120.0
+"""A summary that takes longer is not waited for: the built-in summariser does it."""
 
 
 class ModelEngine:
@@ -75,9 +83,9 @@ class _Talk:
         try:
             model = await self._model(self._name(choices))
             from recollect.engines.choosing import for_title
-            from recollect.engines.requesting import asked_once
+            from recollect.engines.requesting import asked_once, text_of
 
-            return title_in(await asked_once(for_title(model, choices), request))
+            return title_in(text_of(await asked_once(for_title(model, choices), request)))
         except EngineError:
             return None  # the title from the prompt stays
 
@@ -87,6 +95,26 @@ class _Talk:
         from recollect.engines.pricing import window_of
 
         return await asyncio.to_thread(window_of, name)
+
+    def summariser(self, choices: Choices) -> Summariser | None:
+        return _Summariser(self, choices) if choices.model or self._default else None
+
+    async def summary(self, retired: Sequence[Entry], policy: CompactionPolicy, choices: Choices) -> Summary:
+        """What the model makes of these entries, asked once and without tools. Raises an `EngineError`."""
+        name, room = self._name(choices), room_for(retired, policy)
+        model, request = await self._model(name), await asyncio.to_thread(summary_request, retired)
+        from recollect.engines.choosing import for_summary
+        from recollect.engines.pricing import usage_of, window_of
+        from recollect.engines.requesting import asked_once, text_of
+
+        told, tokens = summary_instructions(room, policy.facts), room + FACT_TOKENS
+        window = await asyncio.to_thread(window_of, name)
+        if window is not None and estimate(told) + estimate(request) + tokens > window:
+            raise ContextTooLong(f"what is to be summarised does not fit the window of {name}")
+        response = await asked_once(for_summary(model, choices, told, tokens), request)
+        if response.finish_reason in ("length", "content_filter"):
+            raise EngineError(f"{name} did not finish its summary: {response.finish_reason}")
+        return replace(summary_in(text_of(response), retired, room), model=name, usage=usage_of(response))
 
     def _name(self, choices: Choices) -> str:
         return full_name(choices.model or self._default, os.environ)
@@ -108,6 +136,25 @@ class _Talk:
         theirs = await self._servers.tools() if self._servers is not None else ()
         roots = self._setup.roots if self._setup.local else ()
         return {tool.name: tool for tool in (*theirs, *local_tools(roots, self._setup.host))}
+
+
+class _Summariser:
+    """The model of a conversation, as what makes its context smaller."""
+
+    def __init__(self, talk: _Talk, choices: Choices) -> None:
+        self._talk, self._choices = talk, choices
+
+    async def summarise(
+        self,
+        retired: Sequence[Entry],
+        kept: Sequence[Entry],  # noqa: ARG002 - its turn will come
+        policy: CompactionPolicy,
+    ) -> Summary:
+        try:
+            async with asyncio.timeout(SUMMARY_SECONDS):
+                return await self._talk.summary(retired, policy, self._choices)
+        except TimeoutError as error:
+            raise ModelUnreachable(f"no summary came within {SUMMARY_SECONDS:.0f} s") from error
 
 
 def _servers(setup: Setup) -> McpServers:

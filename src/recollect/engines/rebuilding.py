@@ -30,6 +30,7 @@ from recollect.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResu
 
 BEGINNING = "(The beginning of this conversation is not shown.)"
 NOTHING = "(An empty message.)"
+GO_ON = "(Go on.)"
 NO_OUTPUT = "(no output)"
 INTERRUPTED = "interrupted: the tool was started and its end was never seen"
 
@@ -97,7 +98,7 @@ class _Talk:
 
     def messages(self) -> list[ModelMessage]:
         self._end_answer()
-        self._end_request(otherwise=NOTHING)
+        self._end_request(otherwise=GO_ON if self._messages else NOTHING)
         return self._messages
 
     def _end_answer(self) -> None:

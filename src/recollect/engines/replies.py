@@ -6,9 +6,7 @@ the meta of the entry under `replay`, by the number of the part: `{"provider": â
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from pydantic_ai.messages import (
@@ -21,6 +19,7 @@ from pydantic_ai.messages import (
 )
 
 from recollect.engine import Message
+from recollect.engines.arguments import parsed
 from recollect.engines.toolbox import Tool
 from recollect.model import Entry, Image, Json, Part, Text, Thought, ToolCall, Usage
 
@@ -71,23 +70,13 @@ def _call(given: ToolCallPart, tools: Mapping[str, Tool], ids: set[str]) -> Tool
         count += 1
         id = f"{given.tool_call_id}-{count}"
     ids.add(id)
-    values, tool = _input(given.args), tools.get(given.tool_name)
+    values, tool = parsed(given.args), tools.get(given.tool_name)
     call = ToolCall(id=id, name=given.tool_name, input=values)
     if tool is None or not isinstance(values, dict):
         return call
     return msgspec.structs.replace(
         call, kind=tool.kind, title=tool.title(values), locations=tool.locations(values)
     )
-
-
-def _input(args: str | dict[str, Any] | None) -> Any:
-    """The arguments; text that is no JSON stays as it is, so that the tool's answer can say so."""
-    if not isinstance(args, str):
-        return args or {}
-    try:
-        return json.loads(args) if args.strip() else {}
-    except ValueError:
-        return args
 
 
 def _extra(given: ModelResponsePart) -> Json:

@@ -33,6 +33,8 @@ Pause = Callable[[float], Awaitable[None]]
 TRIES = 4
 LONGEST_PAUSE = 60.0
 """A provider that wants a longer one is not waited for."""
+UNTOLD = frozenset({"snowflake", "xai"})
+"""Providers of which one does not hear why an answer has ended."""
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +75,10 @@ async def asked(
             await asking.pause(seconds)
 
 
-async def asked_once(asking: Asking, prompt: str) -> str:
-    """The text of the answer to a single prompt, without another try."""
+async def asked_once(asking: Asking, prompt: str) -> ModelResponse:
+    """The answer to a single prompt, without another try."""
     try:
-        response = await direct.model_request(
+        return await direct.model_request(
             asking.model,
             [ModelRequest(parts=[UserPromptPart(content=prompt)])],
             model_settings=asking.settings,
@@ -84,13 +86,22 @@ async def asked_once(asking: Asking, prompt: str) -> str:
         )
     except FAILED as error:
         raise meaning(error, asking.model.model_name) from error
+
+
+def text_of(response: ModelResponse) -> str:
+    """What the answer says, without thoughts."""
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
 def _whole(response: ModelResponse, name: str) -> ModelResponse:
-    """The answer, if it was told to its end: some connections end as if they had, in the middle of it."""
-    unfinished = response.finish_reason is None and response.provider_name == "anthropic"
-    if unfinished or response.state == "incomplete":
+    """The answer, if it was told to its end: some connections end as if it had been, in the middle of it.
+
+    The model layer takes an answer for finished that does not say so. Only what the provider itself has said counts.
+    """
+    told = (response.provider_details or {}).get(
+        "finish_reason"
+    ) or response.finish_reason == "content_filter"
+    if response.state == "incomplete" or not (told or response.provider_name in UNTOLD):
         raise ModelUnreachable(f"the answer of {name} broke off")
     return response
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
 from recollect.engine import ToolEnded, ToolProgress
+from recollect.engines.arguments import DEEPEST
+from recollect.engines.endings import ended
 from recollect.engines.toolbox import Show, Tool
 from recollect.errors import RecollectError
 from recollect.model import Text, ToolCall, ToolResult
@@ -14,12 +16,14 @@ from recollect.permissions import Verdict
 Permit = Callable[[ToolCall], Awaitable[Verdict]]
 Running = asyncio.Task[ToolEnded]
 
+NO_OBJECT = f"the input of {{name}} must be a JSON object, nested at most {DEEPEST} deep; nothing was done"
+
 
 async def ran(
     calls: Sequence[ToolCall], tools: Mapping[str, Tool], permit: Permit
 ) -> AsyncGenerator[ToolProgress | ToolEnded, None]:
     """Run all calls at once; their results in the order in which they end. Whatever is still running when the
-    caller leaves, or is cancelled, has ended before this does."""
+    caller leaves, or is cancelled, however often, has ended before this does."""
     progress: dict[str, str] = {}
     news: asyncio.Queue[Running | str] = asyncio.Queue()
 
@@ -37,10 +41,7 @@ async def ran(
             else:
                 yield _end(heard, running.pop(heard))
     finally:
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
+        await ended(running)
 
 
 def refused(call: ToolCall, reason: str) -> ToolEnded:
@@ -66,7 +67,7 @@ async def _run(call: ToolCall, tools: Mapping[str, Tool], permit: Permit, show: 
     if tool is None:
         return refused(call, f"there is no tool {call.name!r}; there are: {', '.join(tools) or 'none'}")
     if not isinstance(call.input, dict):
-        return refused(call, f"the input of {call.name} must be a JSON object; nothing was done")
+        return refused(call, NO_OBJECT.format(name=call.name))
     verdict = await permit(call)
     if not verdict.allowed:
         return refused(call, verdict.reason or "refused")

@@ -10,6 +10,9 @@ from typing import Any
 
 from pydantic_ai.messages import BinaryContent
 
+from recollect.engines.arguments import DEEPEST
+from recollect.engines.files import KNOWN, kind_of
+from recollect.engines.tools.bounds import IMAGE_BYTES
 from recollect.model import Audio, Image, Part, Resource, ResourceLink, Text, encode
 
 Shown = str | BinaryContent
@@ -19,6 +22,7 @@ DOCUMENTS = IMAGES | {"application/pdf"}
 SOUNDS = DOCUMENTS | {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"}
 FILES = {"anthropic": DOCUMENTS, "openai": DOCUMENTS, "google": SOUNDS, "google-cloud": SOUNDS}
 """What each provider can look at; any other provider is shown images."""
+TOO_DEEP = "(nested too deep to be shown)"
 
 
 def shown(parts: Iterable[Part], provider: str) -> list[Shown]:
@@ -37,15 +41,17 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def cleaned(value: Any) -> Any:
-    """A JSON value with all its text clean."""
+def cleaned(value: Any, depth: int = 0) -> Any:
+    """A JSON value with all its text clean, cut where it is nested too deep to be sent."""
     match value:
         case str():
             return clean(value)
+        case dict() | list() | tuple() if depth == DEEPEST:
+            return TOO_DEEP
         case dict():
-            return {clean(str(name)): cleaned(inner) for name, inner in value.items()}
+            return {clean(str(name)): cleaned(inner, depth + 1) for name, inner in value.items()}
         case list() | tuple():
-            return [cleaned(inner) for inner in value]
+            return [cleaned(inner, depth + 1) for inner in value]
     return value
 
 
@@ -72,9 +78,19 @@ def _file(data: str, kind: str, provider: str) -> Shown:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return clean(f"[{kind}: cannot be read]")
-    if content and kind in FILES.get(provider, IMAGES):
-        return BinaryContent(data=content, media_type=kind)
-    return clean(f"[{kind}, {len(content)} bytes: cannot be shown to this model]")
+    found = kind_of(content) if kind in KNOWN else kind
+    if reason := _unshown(content, found, provider):
+        return clean(f"[{kind}, {len(content)} bytes: {reason}]")
+    return BinaryContent(data=content, media_type=found or kind)
+
+
+def _unshown(content: bytes, kind: str | None, provider: str) -> str | None:
+    """Why a model is not shown this file: providers refuse a conversation with what they cannot read in it."""
+    if kind is None:
+        return "cannot be read"
+    if not content or kind not in FILES.get(provider, IMAGES):
+        return "cannot be shown to this model"
+    return "too large to be shown" if kind in IMAGES and len(content) > IMAGE_BYTES else None
 
 
 def _link(link: ResourceLink) -> str:

@@ -6,6 +6,7 @@ allowed. Without these libraries, and for very long texts, the text stands as it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -25,17 +26,21 @@ OWN_HEADINGS = 3
 """Headings of this depth are the page's own; those within a message come below them."""
 
 
-def rendered(text: str) -> str:
+Highlight = Callable[[str, str, str], str]
+"""Code, its language and what else its fence says, as HTML of spans with classes."""
+
+
+def rendered(text: str, highlight: Highlight | None = None) -> str:
     """The text as HTML without scripts, styles, pictures or anything that is loaded from elsewhere."""
     if len(text) > LONGEST or not _is_able():
         return f"<pre>{escape(text)}</pre>"
     import nh3
 
-    html = _parser().render(text)
+    html = _parser(highlight).render(text)
     return nh3.clean(
         html,
-        tags=TAGS,
-        attributes=ATTRIBUTES,
+        tags=TAGS if highlight is None else TAGS | {"span"},
+        attributes=ATTRIBUTES if highlight is None else ATTRIBUTES | {"span": {"class"}},
         url_schemes=SCHEMES,
         url_relative="deny",
         link_rel="noopener noreferrer nofollow",
@@ -48,10 +53,11 @@ def _is_able() -> bool:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser(highlight: Highlight | None) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    options: dict[str, Any] = {"html": False, "highlight": highlight}
+    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     parser.add_render_rule("image", _as_link)
     parser.add_render_rule("heading_open", _below_ours)
     parser.add_render_rule("heading_close", _below_ours)

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recollect.gateway import health, metrics, welcome
+from recollect.gateway import health, metrics
 from recollect.gateway.connection import serve_methods, unknown
 from recollect.gateway.desk import Agent, Desk
 from recollect.gateway.guard import Guard, Places
 from recollect.gateway.http import Rpc
+from recollect.gateway.page.routes import routes as page_routes
 from recollect.gateway.replies import JSON, Headers, Refusal, forbidden, refuse, reply
 from recollect.gateway.sockets import Endpoint, Socket
 
@@ -36,6 +37,7 @@ def application(desk: Desk, known: Places) -> ASGIApp:
         Route("/rpc", Rpc(desk), methods=["POST"]),
         WebSocketRoute("/ws", Endpoint(desk, partial(serve_methods, desk), refusing=unknown)),
         *(Route(path, Got(desk, work), methods=["GET"]) for path, work in PAGES.items()),
+        *page_routes(desk),
     ]
     if desk.agent is not None:
         serve = partial(_serve_agent, desk.agent)
@@ -58,11 +60,6 @@ class Got:
             await reply(scope, send, page.status, page.body, page.headers, page.kind)
 
 
-async def _welcome(desk: Desk, scope: Scope) -> Page:
-    desk.greet(scope)
-    return Page(welcome.PAGE, kind=welcome.KIND, headers=((b"content-security-policy", welcome.POLICY),))
-
-
 async def _healthy(desk: Desk, scope: Scope) -> Page:
     desk.greet(scope)
     return Page(health.HEALTHY)
@@ -81,7 +78,7 @@ async def _counted(desk: Desk, scope: Scope) -> Page:
     return Page(desk.metrics.text(), kind=metrics.KIND)
 
 
-PAGES = {"/": _welcome, "/health": _healthy, "/ready": _ready, "/metrics": _counted}
+PAGES = {"/health": _healthy, "/ready": _ready, "/metrics": _counted}
 
 
 async def _serve_agent(agent: Agent, socket: Socket) -> None:

@@ -27,10 +27,7 @@ from recollect.model import (
     ToolResult,
     decode_json,
 )
-from recollect.service.estimating import tokens_of
-
-ESTIMATED = "tokens_estimated"
-"""The key of an entry's meta that says that nobody has counted its tokens."""
+from recollect.service.estimating import ESTIMATED, tokens_of
 
 
 class _Block(Params, frozen=True, kw_only=True):

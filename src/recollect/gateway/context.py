@@ -13,7 +13,6 @@ from recollect.engine import Engine
 from recollect.keys import DmScopes
 from recollect.model import Principal, Session, Token
 from recollect.service import OpenSession, Sessions
-from recollect.summariser import CompactionPolicy, Summariser
 from recollect.updates import Update
 
 
@@ -83,8 +82,6 @@ class Context:
     sessions: Sessions
     token: Token
     engine: Engine | None = None
-    summariser: Summariser | None = None
-    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     dm_scopes: DmScopes = field(default_factory=DmScopes)
     turns: Turns = field(default_factory=Turns)
     subscriptions: Subscriptions | None = None

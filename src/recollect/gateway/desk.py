@@ -16,6 +16,7 @@ from recollect.engine import Engine
 from recollect.errors import RecollectError
 from recollect.gateway.bearer import Caller, bearer, caller_of
 from recollect.gateway.context import Context, Subscriptions, Turns
+from recollect.gateway.cookies import guest_of
 from recollect.gateway.feeds import Feeds
 from recollect.gateway.limits import Buckets, Limits, Room, is_loopback, peer_name
 from recollect.gateway.methods import METHODS, call
@@ -112,11 +113,11 @@ class Desk:
             raise rate_limited(wait)
 
     async def admit(self, scope: Scope) -> Caller:
-        """Who makes the request. Raises `Refusal` without a good token.
+        """Who makes the request. Raises `Refusal` without a good token, or the page's own pass.
 
         Nobody can keep somebody with a good token out by trying bad ones: only those count against a peer.
         """
-        caller = await self.recognise(bearer(scope))
+        caller = await self.recognise(bearer(scope)) or await self.welcome(scope)
         if caller is None:
             self.turn_away_stranger(scope)
             raise unauthenticated()
@@ -129,6 +130,13 @@ class Desk:
         """Who holds this secret. Raises `Refusal` if the store cannot tell."""
         try:
             return await caller_of(self.sessions, secret)
+        except RecollectError as error:
+            raise unavailable(error) from error
+
+    async def welcome(self, scope: Scope) -> Caller | None:
+        """Who calls from the page, by its cookie. Raises `Refusal` if the store cannot tell."""
+        try:
+            return await guest_of(self.sessions, scope)
         except RecollectError as error:
             raise unavailable(error) from error
 

@@ -26,7 +26,7 @@ class Rpc:
         desk = self._desk
         try:
             caller = await desk.admit(scope)
-            body = await _body(scope, receive, desk.limits.body_seconds)
+            body = await body_of(scope, receive, desk.limits.body_seconds)
             line = None if body is None else await _answer(desk, caller, body)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
@@ -55,14 +55,16 @@ async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
     return wire.answer(frame.id, result) if asked else b""
 
 
-async def _body(scope: Scope, receive: Receive, seconds: float) -> bytes | None:
-    """All of the body; None if the client leaves meanwhile. Raises `Refusal`."""
+async def body_of(
+    scope: Scope, receive: Receive, seconds: float, most: int = MESSAGE_BYTES
+) -> bytes | None:
+    """All of the body, which is JSON; None if the client leaves meanwhile. Raises `Refusal`."""
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         raise unreadable(415, "the body of a request is application/json")
     told = [value for name, value in scope["headers"] if name == b"content-length"]
-    if told and told[0].isdigit() and int(told[0]) > MESSAGE_BYTES:
-        raise _too_long()
+    if told and told[0].isdigit() and int(told[0]) > most:
+        raise _too_long(most)
     body = bytearray()
     while True:
         try:
@@ -73,11 +75,11 @@ async def _body(scope: Scope, receive: Receive, seconds: float) -> bytes | None:
         if message["type"] != "http.request":
             return None
         body += message.get("body", b"")
-        if len(body) > MESSAGE_BYTES:
-            raise _too_long()
+        if len(body) > most:
+            raise _too_long(most)
         if not message.get("more_body"):
             return bytes(body)
 
 
-def _too_long() -> Refusal:
-    return unreadable(413, f"a request may have at most {MESSAGE_BYTES} bytes")
+def _too_long(most: int) -> Refusal:
+    return unreadable(413, f"a request may have at most {most} bytes")

@@ -29,6 +29,21 @@ async def local_token(sessions: Sessions, path: Path) -> bool:
     return True
 
 
+async def invitation(sessions: Sessions) -> str | None:
+    """A code that signs the local owner in to the page; None if the server has made no token yet."""
+    own = [
+        token
+        for token in await sessions.tokens(LOCAL.owner)
+        if token.label == LABEL and token.revoked_at is None
+    ]
+    return await sessions.invite(own[-1]) if own else None
+
+
+def page_address(address: str, code: str) -> str:
+    """What to open in a browser. The code stands in the fragment, which browsers tell no server and keep in no log."""
+    return f"{address.rstrip('/')}/#code={code}"
+
+
 def _kept(path: Path) -> str:
     with suppress(OSError):
         path.chmod(0o600)

@@ -17,7 +17,7 @@ SAFE = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer: nothing of it is guessed at, told on, or kept."""
+"""On every answer that does not say otherwise itself: nothing of it is guessed at, told on, or kept."""
 JSON = b"application/json"
 ENDING = Failure(OVERLOADED, "the server is ending: try another, or try again", {"code": "ending"})
 
@@ -93,7 +93,9 @@ def safely(send: Send) -> Send:
 
     async def sending(message: Message) -> None:
         if message["type"].endswith("http.response.start"):
-            message["headers"] = [*message.get("headers", ()), *SAFE]
+            own = [*message.get("headers", ())]
+            said = {name for name, _ in own}
+            message["headers"] = [*own, *(pair for pair in SAFE if pair[0] not in said)]
         await send(message)
 
     return sending

@@ -1,29 +1,52 @@
-"""What is done now and then while the server runs: old sessions are put away, if somebody has asked for it."""
+"""What is done now and then while the server runs, if somebody has asked for it: old sessions are put away, chats reset."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from recollect.errors import RecollectError
 from recollect.model import Principal
-from recollect.service import Policy, Sessions
+from recollect.service import Policy, ResetPolicy, Sessions
 
 EVERY_SECONDS = 3_600.0
+RESET_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
 
 async def keep_to(policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS) -> None:
     """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
+
+    async def put_away(who: Principal) -> None:
+        gone = await sessions.prune(who, policy, dry_run=False)
+        if gone:
+            log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
+
+    await _again_and_again(sessions, put_away, every)
+
+
+async def reset_chats(policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS) -> None:
+    """Start every owner's chats anew when their time has come; several servers may do so. Ends if the policy is off."""
+
+    async def reset(who: Principal) -> None:
+        done = await sessions.reset_due(who, policy)
+        if done:
+            log.info("%d chats were started anew", len(done))
+
+    if policy:
+        await _again_and_again(sessions, reset, every)
+
+
+async def _again_and_again(
+    sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
+) -> None:
+    """A store that is away for a while is tried again the next time."""
     while True:
         try:
             for owner in await sessions._store.owners():
-                gone = await sessions.prune(Principal(owner=owner), policy, dry_run=False)
-                if gone:
-                    log.warning(
-                        "%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived"
-                    )
+                await work(Principal(owner=owner))
         except RecollectError as error:
-            log.warning("old sessions cannot be put away now: %s", error.message)
+            log.warning("what is to be done now and then cannot be done now: %s", error.message)
         await asyncio.sleep(every)

@@ -37,6 +37,7 @@ class Account:
         self._began = clock()
         self._text = ""
         self._usages: list[Usage] = []
+        self._notices: list[str] = []
         self._block: tuple[str, bool] | None = None
         self._index = 0
 
@@ -48,7 +49,7 @@ class Account:
             case Said() if self._partial:
                 return self._said(update)
             case Notice():
-                return notice(self._session_id, update)
+                return self._noticed(update)
             case Compacted(compaction=done):
                 return self._compacted(done)
         return None
@@ -67,6 +68,7 @@ class Account:
             num_turns=outcome.requests,
             duration_ms=self._duration(),
             errors=() if wrong is None else (wrong,),
+            notices=tuple(self._notices),
         )
 
     def failure(self, error: EngineError) -> SDKResultMessage:
@@ -84,6 +86,7 @@ class Account:
             duration_ms=self._duration(),
             errors=(error.message,),
             error_code=error.code,
+            notices=tuple(self._notices),
         )
 
     def _stored(self, entry: Entry) -> SDKMessage | None:
@@ -117,6 +120,11 @@ class Account:
         }
         return SDKPartialAssistantMessage(session_id=self._session_id, uuid=said.entry, event=event)
 
+    def _noticed(self, told: Notice) -> SDKMessage:
+        if told.severity != "info":
+            self._notices.append(told.text)
+        return SDKNoticeMessage(session_id=self._session_id, text=told.text, severity=told.severity)
+
     def _compacted(self, done: Compaction) -> SDKMessage:
         metadata: Json = {
             "trigger": "auto",
@@ -127,8 +135,3 @@ class Account:
 
     def _duration(self) -> int:
         return round((self._clock() - self._began) * 1000)
-
-
-def notice(session_id: str, told: Notice) -> SDKNoticeMessage:
-    """A notice as a message."""
-    return SDKNoticeMessage(session_id=session_id, text=told.text, severity=told.severity)

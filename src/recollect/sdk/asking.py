@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
+from msgspec.structs import replace
+
 from recollect.errors import InvalidInput
-from recollect.model import Json, ToolCall, Value
+from recollect.model import Json, ToolCall, Value, decode_json, encode
 from recollect.permissions import CHOICES, Choice, Verdict
 from recollect.updates import Ask
 
@@ -56,13 +58,14 @@ def asking(session_id: str, can_use_tool: CanUseTool) -> Ask:
 def understood(answer: object) -> Choice | Verdict:
     """The choice or verdict that an answer stands for: a bool, a word, or something with a `behavior`."""
     if isinstance(answer, Verdict):
-        return answer
+        return replace(answer, input=_changed(answer.input))
     if isinstance(answer, bool | str) and answer in PLAIN:
         return PLAIN[answer]
     fields = answer if isinstance(answer, Mapping) else _Attributes(answer)
     behavior = fields.get("behavior")
     if behavior == "allow":
-        return Verdict(allowed=True, input=_first(fields.get("updated_input"), fields.get("updatedInput")))
+        given = _first(fields.get("updated_input"), fields.get("updatedInput"))
+        return Verdict(allowed=True, input=_changed(given))
     if behavior == "deny":
         return Verdict(allowed=False, reason=str(fields.get("message") or REFUSED))
     raise InvalidInput(f"can_use_tool must answer allow or deny, not {answer!r:.200}")
@@ -76,6 +79,19 @@ class _Attributes:
 
     def get(self, name: str) -> Any:
         return getattr(self._value, name, None)
+
+
+def _changed(given: object) -> Json | None:
+    """Another input for the tool, if it is one that can be kept; None leaves it as it is."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"the updated input of a tool must be a mapping, not {given!r:.200}")
+    try:
+        changed: Json = decode_json(encode(dict(given)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the updated input of a tool must be JSON: {error}") from None
+    return changed
 
 
 def _first(*values: Any) -> Any:

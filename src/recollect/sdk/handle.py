@@ -10,29 +10,14 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from recollect.engine import Notice
-from recollect.errors import Busy, EngineError, ModelMissing
-from recollect.model import Part, ToolCall
-from recollect.permissions import Choice, Verdict
-from recollect.sdk.account import Account, notice
-from recollect.sdk.asking import asking
+from recollect.errors import Busy
+from recollect.sdk.account import Account
 from recollect.sdk.blocks import Prompt, spoken
 from recollect.sdk.messages import SDKMessage, SDKResultMessage
 from recollect.sdk.opening import Begin, Open, opening
 from recollect.sdk.options import Options
 from recollect.sdk.owning import Owned
-from recollect.updates import Ask, Update
-
-Show = Callable[[SDKMessage], None]
-
-
-class _Turn:
-    """A prompt on its way. `broken` is what the caller's own function raised in it."""
-
-    def __init__(self, parts: tuple[Part, ...], at: float) -> None:
-        self.parts = parts
-        self.at = at
-        self.interrupted = False
-        self.broken: Exception | None = None
+from recollect.sdk.prompted import Prompted
 
 
 class SDKSession:
@@ -54,9 +39,10 @@ class SDKSession:
         self._improve_titles, self._clock = improve_titles, clock
         self._resumed_from: str | None = None
         self._home = Owned(self._opening)
-        self._open: Open | None = None
-        self._turns: deque[_Turn] = deque()
-        self._sent: asyncio.Queue[_Turn] = asyncio.Queue()
+        self._turns: deque[Prompted] = deque()
+        self._one = asyncio.Lock()
+        self._running: Prompted | None = None
+        self._sent: asyncio.Queue[Prompted | None] = asyncio.Queue()
         self._told: asyncio.Queue[SDKMessage | Exception | None] = asyncio.Queue()
         self._notices: deque[Notice] = deque()
 
@@ -81,20 +67,21 @@ class SDKSession:
         """Say something and wait for the result; that a provider refuses or breaks off is a result too.
 
         Raises `Busy`, and nothing is stored, while another turn of the session runs, here or elsewhere;
-        `ModelMissing` if nothing can answer; what `can_use_tool` raises.
+        `ModelMissing` if nothing can answer; `LeaseLost` if another process has taken the session over meanwhile;
+        what `can_use_tool` raises.
         """
         parts = spoken(message)
         if self._turns:
             raise Busy("this handle", round((self._clock() - self._turns[0].at) * 1000))
-        turn = self._queued(parts)
+        turn = self._queued(Prompted(parts, self._clock(), _unheard))
         try:
-            return await self._run(await self._home.get(), turn, lambda _: None, wait=False)
+            return await self._run(await self._home.get(), turn, wait=False)
         finally:
             self._turns.remove(turn)
 
     async def send(self, message: Prompt) -> None:
         """Say something; it is answered as soon as what was sent before is. `stream` tells what happens."""
-        turn = self._queued(spoken(message))
+        turn = self._queued(Prompted(spoken(message), self._clock(), self._told.put_nowait))
         try:
             await self._home.get()
         except BaseException:
@@ -105,7 +92,8 @@ class SDKSession:
     async def stream(self) -> AsyncGenerator[SDKMessage, None]:
         """The messages of the oldest prompt sent that has not been told to its end, up to its result.
 
-        Waits for one to be sent. Left early, the next call goes on there. Ends when the session is closed.
+        Waits for one to be sent. Left early, the next call goes on there. When the session is closed, it tells what is
+        left, and then ends at once.
         """
         while (message := await self._told.get()) is not None:
             if isinstance(message, Exception):
@@ -116,82 +104,56 @@ class SDKSession:
         self._told.put_nowait(None)
 
     async def interrupt(self) -> bool:
-        """End the running turn; what was said in it is kept, and its result says so. False if none runs.
+        """End the oldest prompt that is not answered; what was said in it is kept, and its result says so. False if
+        there is none.
 
-        A turn that is about to begin ends when it has begun. What was sent after it goes on.
+        One that has not begun, since the session is being opened or another process has its turn, is not stored. What
+        was sent after it goes on.
         """
         if not self._turns:
             return False
-        if self._open is None or not self._open.turns.cancel():
-            self._turns[0].interrupted = True
+        self._turns[0].interrupt()
         return True
 
     async def close(self) -> None:
-        """End what runs, and let go of everything that was opened; the session stays in the store."""
+        """End what runs, and let go of everything that was opened; the session stays in the store.
+
+        What was sent and has not begun is not stored; streams tell the result of each, which says `cancelled`.
+        """
         try:
             await self._home.close()
         finally:
             self._told.put_nowait(None)
 
-    def _queued(self, parts: tuple[Part, ...]) -> _Turn:
-        turn = _Turn(parts, self._clock())
+    def _queued(self, turn: Prompted) -> Prompted:
         self._turns.append(turn)
         return turn
 
-    async def _run(self, home: Open, turn: _Turn, show: Show, *, wait: bool) -> SDKResultMessage:
-        """Have a prompt answered, showing its messages; the last one comes back."""
-        account = Account(self._id, self._clock, partial=self._options.include_partial_messages)
-        show(home.init)
-        while self._notices:
-            show(notice(self._id, self._notices.popleft()))
-
-        def emit(update: Update) -> None:
-            if turn.interrupted:
-                turn.interrupted = False
-                home.turns.cancel()
-            if (message := account.told(update)) is not None:
-                show(message)
-
-        try:
-            outcome = await home.turns.prompt(
-                turn.parts,
-                choices=self._options.choices,
-                ask=self._asking(home, turn),
-                emit=emit,
-                wait=wait,
-            )
-            result = account.result(outcome)
-        except ModelMissing:
-            raise
-        except EngineError as error:
-            result = account.failure(error)
-        if turn.broken is not None:
-            raise turn.broken
-        show(result)
-        return result
-
-    def _asking(self, home: Open, turn: _Turn) -> Ask | None:
-        """Asks the caller's function; if that raises, the turn ends and the caller gets what it raised."""
-        if self._options.can_use_tool is None:
-            return None
-        ask = asking(self._id, self._options.can_use_tool)
-
-        async def asked(call: ToolCall) -> Choice | Verdict:
+    async def _run(self, home: Open, turn: Prompted, *, wait: bool) -> SDKResultMessage:
+        """Have a prompt answered when those before it are."""
+        if True:
+            account = Account(self._id, self._clock, partial=self._options.include_partial_messages)
+            turn.begin(home, account)
+            self._running = turn
+            while self._notices:
+                turn.tell(self._notices.popleft())
             try:
-                return await ask(call)
-            except Exception as error:  # noqa: BLE001 - it is the caller's, and comes out of the caller's await
-                turn.broken = error
-                home.turns.cancel()
-                return Verdict(allowed=False, reason="nobody could be asked")
+                return await turn.answered(home, account, self._options, wait=wait)
+            finally:
+                self._running = None
 
-        return asked
+    def _report(self, told: Notice) -> None:
+        """Tell something in the turn that runs, else in the next one."""
+        if self._running is not None:
+            self._running.tell(told)
+        else:
+            self._notices.append(told)
 
     async def _answer_sent(self, home: Open) -> None:
-        """Answer what is sent, one after the other."""
-        while True:
-            turn = await self._sent.get()
+        """Answer what is sent, one after the other, to the end."""
+        while (turn := await self._sent.get()) is not None:
             try:
-                await self._run(home, turn, self._told.put_nowait, wait=True)
+                await self._run(home, turn, wait=True)
             except Exception as error:  # noqa: BLE001 - whatever it is, it comes out of `stream`
                 self._told.put_nowait(error)
             finally:
@@ -200,13 +162,17 @@ class SDKSession:
     @asynccontextmanager
     async def _opening(self) -> AsyncIterator[Open]:
         everything = opening(
-            self._begin, self._options, report=self._notices.append, improve_titles=self._improve_titles
+            self._begin, self._options, report=self._report, improve_titles=self._improve_titles
         )
         async with everything as home, asyncio.TaskGroup() as tasks:
-            self._open = home
             self._id, self._resumed_from = home.init.session_id, home.init.forked_from
-            answering = tasks.create_task(self._answer_sent(home), name="sent")
+            tasks.create_task(self._answer_sent(home), name="sent")
             try:
                 yield home
             finally:
-                answering.cancel()
+                pass
+                self._sent.put_nowait(None)
+
+
+def _unheard(_: SDKMessage) -> None:
+    """Shows nothing: whoever prompts gets the result alone."""

@@ -97,6 +97,7 @@ class SDKResultMessage(_Message, frozen=True, kw_only=True):
 
     `result` is the last text of the model, or what went wrong. `num_turns` counts the model's answers, `usage` and
     `total_cost_usd` are about this turn alone. `error_code` is the stable code of the error behind it, if one was.
+    `notices` are the warnings that were told in it, such as that a tool server failed.
     """
 
     type: Literal["result"] = "result"
@@ -110,6 +111,7 @@ class SDKResultMessage(_Message, frozen=True, kw_only=True):
     duration_ms: int
     errors: tuple[str, ...] = ()
     error_code: str | None = None
+    notices: tuple[str, ...] = ()
 
 
 SDKMessage = (

@@ -35,6 +35,8 @@ async def opening(
     """Open everything, and close it with the block."""
     async with wiring.open(options.store) as sessions:
         begun = await begin(sessions)
+        for told in begun.notices:
+            report(told)
         async with sessions.opened(
             LOCAL,
             begun.session.id,

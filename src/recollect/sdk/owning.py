@@ -28,15 +28,16 @@ class Owned(Generic[T]):
         self._owner: asyncio.Task[None] | None = None
 
     async def get(self) -> T:
-        """What is open; it is opened if it is not yet."""
-        if self._closing.is_set():
-            raise InvalidInput("the session is closed; resume it to go on")
+        """What is open; it is opened if it is not yet. Raises `InvalidInput` if it is closed, or is so meanwhile."""
+        self._check_open()
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._owner = asyncio.create_task(self._own(self._ready), name="session")
             _OWNERS.add(self._owner)
             self._owner.add_done_callback(_OWNERS.discard)
-        return await asyncio.shield(self._ready)
+        value = await asyncio.shield(self._ready)
+        self._check_open()
+        return value
 
     async def close(self) -> None:
         """Close it, if it is open; from then on it cannot be opened."""
@@ -45,6 +46,10 @@ class Owned(Generic[T]):
             await asyncio.wait([self._owner])
             if not self._owner.cancelled():
                 self._owner.result()
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise InvalidInput("the session is closed; resume it to go on")
 
     async def _own(self, ready: asyncio.Future[T]) -> None:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.claude.places import config_home, is_session_id
+from recollect.engine import Notice
 from recollect.errors import SessionNotFound
 from recollect.model import LOCAL, Session
 from recollect.sdk.options import Options
@@ -22,10 +23,11 @@ from recollect.sources.syncing import SOURCE, Sync
 
 
 class Begun(NamedTuple):
-    """The session to talk in, and the session of another agent that it goes on from, if it does."""
+    """The session to talk in, the session of another agent that it goes on from, if it does, and what is to be told."""
 
     session: Session
     resumed_from: str | None = None
+    notices: tuple[Notice, ...] = ()
 
 
 async def created(sessions: Sessions, session_id: str, options: Options) -> Begun:
@@ -43,11 +45,13 @@ async def created(sessions: Sessions, session_id: str, options: Options) -> Begu
 async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
     """The session of this id, or the one that goes on from it. Raises `SessionNotFound`.
 
-    What Claude Code has written of a session since it was last read, or at all, is read first.
+    What Claude Code has written of a session since it was last read, or at all, is read first: also if the session was
+    deleted here, since somebody asks for it now.
     """
     known = await _known(sessions, given)
     if known is None or known.source == SOURCE:
-        failures = await _take_in(sessions, given.removeprefix(claude.session_id("")), options)
+        uuid = given.removeprefix(claude.session_id(""))
+        failures = await _take_in(sessions, uuid, options, anew=known is None)
         known = await _known(sessions, given)
         if known is None:
             missing = SessionNotFound(given)
@@ -59,7 +63,16 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
         session = await sessions.rename(LOCAL, session.id, options.title)
     if options.cwd is not None:
         session = await sessions.move(LOCAL, session.id, options.cwd)
-    return Begun(session, None if session.id == known.id else known.id)
+    if session.id == known.id:
+        return Begun(session)
+    return Begun(session, known.id, (_grown(known),) if known.updated_at > session.created_at else ())
+
+
+def _grown(known: Session) -> Notice:
+    text = (
+        f"{known.id} has gone on since it was forked; what was said there since is not part of this session."
+    )
+    return Notice(text=text, severity="warning")
 
 
 async def _known(sessions: Sessions, given: str) -> Session | None:
@@ -69,15 +82,15 @@ async def _known(sessions: Sessions, given: str) -> Session | None:
     return None
 
 
-async def _take_in(sessions: Sessions, uuid: str, options: Options) -> tuple[str, ...]:
-    """Read what is new in the transcript of a session, if there is one; what could not be read is told."""
+async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: bool) -> tuple[str, ...]:
+    """Read what is new in the transcript of a session, or all of it, if there is one; what could not be read is told."""
     file = await asyncio.to_thread(_transcript, uuid)
     if file is None:
         return ()
     with _ledger_folder(options) as folder:
-        ledger = _OneFile(folder / f"sources-{sessions.store_id}.db", file)
+        ledger = _OneFile(folder / f"sources-{sessions.store_id}.db", None if anew else file)
         try:
-            return (await Sync(sessions, LOCAL, ledger).run([file])).failed
+            return (await Sync(sessions, LOCAL, ledger, revive=True).run([file])).failed
         finally:
             ledger.close()
 
@@ -102,11 +115,12 @@ def _ledger_folder(options: Options) -> Iterator[Path]:
 
 
 class _OneFile(Ledger):
-    """The ledger as far as it is about one file: of the others nothing is said, so that none of them counts as gone."""
+    """The ledger as far as it is about one file, or about none: of the others nothing is said, so that none of them
+    counts as gone."""
 
-    def __init__(self, path: Path, file: Found) -> None:
+    def __init__(self, path: Path, file: Found | None) -> None:
         super().__init__(path)
-        self._file = str(file.path)
+        self._file = None if file is None else str(file.path)
 
     def seen(self) -> dict[str, Seen]:
         """The file, if it was read."""

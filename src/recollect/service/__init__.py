@@ -13,14 +13,19 @@ from recollect.service.guarding import Guard, Guarding
 from recollect.service.importing import Importing
 from recollect.service.intake import Imported, Intake, Taken
 from recollect.service.remembering import Memory
+from recollect.service.resets import ResetPolicy, Resets, parse_resets
 from recollect.service.retention import Doomed, Policy, Retention
 from recollect.service.routing import Address, Routing, address_of
 from recollect.service.searching import Searching
 from recollect.service.turns import OpenSession, Turns
 from recollect.service.upkeep import Upkeep
+from recollect.service.visits import Visits
+from recollect.summariser import CompactionPolicy
 
 
-class Sessions(Turns, Searching, Retention, Importing, Intake, Memory, Upkeep, Access, Routing, Guarding):
+class Sessions(
+    Turns, Searching, Retention, Resets, Importing, Intake, Memory, Upkeep, Access, Visits, Routing, Guarding
+):
     """All that can be done with sessions. Every call takes the principal on whose behalf it is made."""
 
     def __init__(
@@ -30,9 +35,10 @@ class Sessions(Turns, Searching, Retention, Importing, Intake, Memory, Upkeep, A
         now: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = uuid7,
         ephemeral: Sessions | None = None,
+        compaction: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - a frozen value
     ) -> None:
         super().__init__(store, now=now, new_id=new_id)
-        self._ephemeral = ephemeral
+        self._ephemeral, self._compaction = ephemeral, compaction
 
     def at(self, name: str) -> Sessions:
         """Where a session of this key or id is kept: here, or in the memory of this process if it is ephemeral."""
@@ -44,5 +50,6 @@ class Sessions(Turns, Searching, Retention, Importing, Intake, Memory, Upkeep, A
 
 
 __all__ = [
-    "Address", "Doomed", "Guard", "Imported", "OpenSession", "Policy", "Sessions", "Taken", "address_of",
+    "Address", "Doomed", "Guard", "Imported", "OpenSession", "Policy", "ResetPolicy", "Sessions", "Taken",
+    "address_of", "parse_resets",
 ]  # fmt: skip

@@ -33,6 +33,7 @@ from recollect.limits import (
     checked_limit,
 )
 from recollect.model import (
+    OWN,
     STATUSES,
     Filter,
     Identity,
@@ -99,7 +100,7 @@ class Catalogue(Core):
             agent_id=checked_name(agent_id, "an agent id"),
             channel=checked_name(channel, "a channel"),
             identity=checked_identity(identity),
-            meta=checked_meta(meta or {}),
+            meta=checked_meta(foreign_keys(meta or {})),
         )
         self._check_home(session)
 
@@ -224,13 +225,15 @@ class Catalogue(Core):
         return await self._edit(who, session_id, "status", told)
 
     async def set_meta(self, who: Principal, session_id: str, changes: Json) -> Session:
-        """Merge keys into the session's free metadata; a key with None is taken out."""
+        """Merge keys into the session's free metadata; a key with None is taken out. Those that begin with
+        `recollect/` are the program's own."""
+        return await self._edit(
+            who, session_id, "meta", lambda session: _merged(session, foreign_keys(changes))
+        )
 
-        def merged(session: Session) -> Json:
-            both = {**session.meta, **changes}
-            return {"meta": checked_meta({name: value for name, value in both.items() if value is not None})}
-
-        return await self._edit(who, session_id, "meta", merged)
+    async def keep_own(self, who: Principal, session_id: str, changes: Json) -> Session:
+        """The same for keys of the program's own, such as what a user has permitted; no door passes a caller's on."""
+        return await self._edit(who, session_id, "meta", lambda session: _merged(session, changes))
 
     async def move(self, who: Principal, session_id: str, cwd: str) -> Session:
         """Say that the session's folder is now elsewhere."""
@@ -400,6 +403,19 @@ def checked_identity(identity: Identity | None) -> Identity | None:
         for name in (identity.role, identity.identity_id, identity.source_channel):
             checked_name(name, "an identity's name")
     return identity
+
+
+def foreign_keys(meta: Json) -> Json:
+    """Metadata that a caller gives, if it leaves the program's own keys alone."""
+    for name in meta if isinstance(meta, dict) else ():
+        if isinstance(name, str) and name.startswith(OWN):
+            raise InvalidInput(f"meta keys that begin with {OWN} cannot be set: {name[:100]!r}")
+    return meta
+
+
+def _merged(session: Session, changes: Json) -> Json:
+    both = {**session.meta, **changes}
+    return {"meta": checked_meta({name: value for name, value in both.items() if value is not None})}
 
 
 def checked_meta(meta: Json) -> Json:

@@ -16,7 +16,7 @@ from recollect.limits import (
     checked_length,
     checked_number,
 )
-from recollect.model import Checkpoint, Entry, Fact, Part, Session, ToolResult
+from recollect.model import OWN, Checkpoint, Entry, Fact, Part, Session, ToolResult
 from recollect.service.catalogue import (
     checked_directories,
     checked_identity,
@@ -77,7 +77,8 @@ def checked_session(session: Session) -> Session:
         earlier_titles=tuple(filter(None, earlier))[-EARLIER_TITLES:],
         tags=checked_tags(session.tags),
         identity=checked_identity(session.identity),
-        meta=checked_meta(session.meta),
+        # What was permitted in another store is not permitted in this one.
+        meta=checked_meta({name: value for name, value in session.meta.items() if not name.startswith(OWN)}),
         read_at=None,
         **names,
     )

@@ -7,12 +7,13 @@ its place. What was said meanwhile stays word for word; if anything else has cha
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import InvalidInput, RevisionConflict
+from recollect.errors import EngineError, InvalidInput, RevisionConflict
 from recollect.model import Compaction as Done
 from recollect.model import Draft, Principal, Shrunk
 from recollect.ports import Reader, Record, Writer
@@ -20,7 +21,7 @@ from recollect.service.core import load_lists, required, writable
 from recollect.service.extractive import Extractive
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import History, append_entries, checked_drafts
-from recollect.service.remembering import merged
+from recollect.service.remembering import merged, unforgotten
 from recollect.service.shrinking import CHANGED, EMPTY, UNSETTLED, WHOLE, Seen, Shrinking, plan
 from recollect.spans import Place
 from recollect.summariser import CompactionPolicy, Summariser
@@ -30,7 +31,9 @@ ATTEMPTS = 10
 
 
 class Compaction(History, Forking):
-    """Making room in the context."""
+    """Making room in the context, in the way that holds unless a caller says otherwise."""
+
+    _compaction = CompactionPolicy()
 
     async def compact(
         self, who: Principal, session_id: str, summary: Draft, *, keep: int = 0, fence: int | None = None
@@ -53,22 +56,22 @@ class Compaction(History, Forking):
         session_id: str,
         *,
         summariser: Summariser | None = None,
-        policy: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - a frozen value
+        policy: CompactionPolicy | None = None,
         fence: int | None = None,
     ) -> Shrunk:
         """Summarise all but the end of the context and remember the facts in it; without a summariser, the built-in.
+
+        The built-in one also does it if another cannot, and the answer says why (`fallback`).
 
         The facts are stored with the summary, in one step. If there is nothing to leave out, if the summary is no
         smaller than what it stands for, or if the context was changed meanwhile (other than by what was added to it),
         nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`.
         """
         seen = await self._store.read(partial(_seen, who, session_id, fence))
-        shrinking = await asyncio.to_thread(plan, seen, policy)
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
-        summarise = (summariser or Extractive(shrinking.found)).summarise
-        given = await summarise(shrinking.retired, shrinking.kept, policy)
-        shrinking = await asyncio.to_thread(shrinking.with_summary, given, self._now())
+        shrinking = await _summarised(shrinking, summariser, self._now)
         if shrinking.reason is not None:
             return shrinking.refused(shrinking.reason)
         for _ in range(ATTEMPTS):
@@ -96,8 +99,9 @@ class Compaction(History, Forking):
 
     async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:
         """Put the facts that were found into the memory; returns how many are new."""
-        known = await tx.facts(record.owner, None)
-        facts = merged(known, shrinking.findings, record.session, shrinking.entries, self._new_id)
+        session, entries = record.session, shrinking.entries
+        found = await unforgotten(tx, record.owner, shrinking.findings, session, entries)
+        facts = merged(await tx.facts(record.owner, None), found, session, entries, self._new_id)
         await tx.put_facts(record.owner, facts.facts)
         return facts.added
 
@@ -122,6 +126,20 @@ class Compaction(History, Forking):
             tokens_before=before.token_count,
             tokens_after=session.token_count,
         )
+
+
+async def _summarised(
+    shrinking: Shrinking, summariser: Summariser | None, now: Callable[[], int]
+) -> Shrinking:
+    """With a summary by this summariser, else by the built-in one."""
+    retired, kept, policy = shrinking.retired, shrinking.kept, shrinking.policy
+    try:
+        given = None if summariser is None else await summariser.summarise(retired, kept, policy)
+    except EngineError as error:
+        given, shrinking = None, replace(shrinking, fallback=error.message)
+    if given is None:
+        given = await Extractive(shrinking.found).summarise(retired, kept, policy)
+    return await asyncio.to_thread(shrinking.with_summary, given, now())
 
 
 async def _seen(who: Principal, session_id: str, fence: int | None, tx: Reader) -> Seen:

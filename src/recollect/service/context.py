@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from recollect.model import Draft, Entry, Text, ToolCall, ToolResult, Usage
 from recollect.summariser import CompactionPolicy
 
 INTERRUPTED = "interrupted: the tool was started and its end was never seen"
 CANCELLED = "cancelled by the user before it ended"
-
-FULL = 0.8
-"""Beyond this share of the window the context is made smaller before the next turn."""
+CUT_OFF = "cut off: the turn failed before this was complete"
+WITHDRAWN = "cancelled by the user before this was complete"
 
 
 def unanswered(history: Sequence[Entry]) -> list[ToolCall]:
@@ -33,21 +34,25 @@ def failed(calls: Iterable[ToolCall], why: str) -> list[Draft]:
 
 
 def tokens_used(history: Sequence[Entry]) -> int | None:
-    """How much of the window the history took when the model last answered; None if no answer says."""
+    """How much of the window the history took when the model last answered; None if no answer says.
+
+    What was said before the context was made smaller tells of another context, even where it was kept.
+    """
+    since = max((entry.at for entry in history if entry.meta.get("compaction")), default=None)
     for entry in reversed(history):
-        if entry.meta.get("compaction"):
+        if since is not None and entry.at < since:
             return None
         if entry.role == "assistant" and entry.usage and entry.usage.input is not None:
             return entry.usage.input + (entry.usage.output or 0)
     return None
 
 
-def fitting(window: int | None) -> CompactionPolicy:
+def fitting(window: int | None, usual: CompactionPolicy) -> CompactionPolicy:
     """How a context is made smaller for a window: what stays of it must not fill a small one again."""
-    usual = CompactionPolicy()
     if window is None:
         return usual
-    return CompactionPolicy(
+    return replace(
+        usual,
         kept_tokens=min(usual.kept_tokens, window // 4),
         summary_tokens=min(usual.summary_tokens, window // 8),
     )

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from recollect.errors import IdempotencyConflict, Interrupted, ReadOnly
+from recollect.errors import IdempotencyConflict, Interrupted, LeaseLost, ReadOnly
 from recollect.model import (
-    Compaction,
     Draft,
     Entry,
     Json,
@@ -19,6 +18,7 @@ from recollect.model import (
     Part,
     Principal,
     Session,
+    Shrunk,
     Status,
     decode_entry,
     decode_json,
@@ -30,6 +30,7 @@ from recollect.service.context import INTERRUPTED, failed, fitting, unanswered
 from recollect.service.core import checked_name, load_lists, required, writable
 from recollect.service.history import append_entries, checked_drafts
 from recollect.service.leasing import take_lease
+from recollect.summariser import Summariser
 from recollect.updates import Outcome
 
 if TYPE_CHECKING:
@@ -144,13 +145,25 @@ class Desk:
         """Hold the lease for longer."""
         await self._sessions.renew(self._who, self._id, fence, ttl_ms=ttl_ms)
 
+    async def regain(self, fence: int, ttl_ms: int) -> int:
+        """Take the lease anew that ran out under its holder, and return its fencing number; `LeaseLost` if somebody
+        else has had it since."""
+
+        async def work(tx: Writer) -> int:
+            record = await required(tx, self._who, self._id)
+            if record.lease is None or record.lease.fence != fence:
+                raise LeaseLost
+            return (await take_lease(tx, record, record.lease.holder, ttl_ms)).fence
+
+        return await self._store.write(work)
+
     async def status(self, status: Status) -> None:
         """Say what the session is doing."""
         await self._sessions.set_status(self._who, self._id, status)
 
     async def remember(self, changes: Json) -> None:
-        """Keep something in the session's metadata."""
-        await self._sessions.set_meta(self._who, self._id, changes)
+        """Keep something of our own in the session's metadata."""
+        await self._sessions.keep_own(self._who, self._id, changes)
 
     async def context(self) -> tuple[Entry, ...]:
         """The session's context as it is now."""
@@ -160,19 +173,20 @@ class Desk:
 
         return await self._store.read(work)
 
-    async def make_room(self, fence: int, window: int | None) -> Compaction | None:
-        """Make the context smaller, keeping its end; None if that cannot be done."""
-        done = await self._sessions.shrink(self._who, self._id, policy=fitting(window), fence=fence)
-        if done.checkpoint is None or done.summary is None:
-            return None
-        return Compaction(
-            checkpoint=done.checkpoint,
-            summary=done.summary,
-            messages_before=done.messages_before,
-            messages_after=done.messages_after,
-            tokens_before=done.tokens_before,
-            tokens_after=done.tokens_after,
+    def is_full(self, used: int | None, window: int | None) -> bool:
+        """Whether a context that takes so much of the window is to be made smaller before the turn."""
+        return used is not None and window is not None and used > self._sessions._compaction.at * window
+
+    async def make_room(self, fence: int, window: int | None, summariser: Summariser | None) -> Shrunk:
+        """Make the context smaller, keeping its end."""
+        policy = fitting(window, self._sessions._compaction)
+        return await self._sessions.shrink(
+            self._who, self._id, summariser=summariser, policy=policy, fence=fence
         )
+
+    async def called_off(self) -> bool:
+        """Whether another process wants the turn ended."""
+        return await self._sessions.called_off(self._who, self._id)
 
 
 async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:

@@ -28,6 +28,8 @@ WIDE_CHARS = 1.0
 PER_ENTRY = 4
 """What marks the beginning and the end of a message."""
 PER_MEDIUM = 1_500
+ESTIMATED = "tokens_estimated"
+"""The key of an entry's meta that says that nobody has counted its tokens."""
 CODE_SHARE = 0.06
 """A text with more than this share of the signs that programs are made of is counted as code."""
 
@@ -64,7 +66,7 @@ def tokens_of(entry: Entry) -> Tokens:
     if known is None and entry.role == "assistant" and entry.usage is not None:
         known = entry.usage.output
     if known is not None:
-        return Tokens(known)
+        return Tokens(known, estimated=entry.meta.get(ESTIMATED) is True)
     return Tokens(PER_ENTRY + sum(map(_part, entry.parts)), estimated=True)
 
 

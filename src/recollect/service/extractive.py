@@ -36,10 +36,19 @@ def extracted(
 ) -> Summary:
     """The summary of what is retired, and the facts of all."""
     found = statements([*retired, *kept]) if found is None else found
-    room = min(policy.summary_tokens, int(policy.summary_share * total(retired).number))
-    text = digest(retired, [each for each in found if each.at < len(retired)], room)
+    text = digest(retired, [each for each in found if each.at < len(retired)], room_for(retired, policy))
+    return Summary(text=text, facts=findings(found, policy))
+
+
+def room_for(retired: Sequence[Entry], policy: CompactionPolicy) -> int:
+    """How many tokens a summary of these may take."""
+    return min(policy.summary_tokens, int(policy.summary_share * total(retired).number))
+
+
+def findings(found: Sequence[Statement], policy: CompactionPolicy) -> tuple[Finding, ...]:
+    """The surest of what was found, as facts, in the order in which it was said."""
     surest = sorted(found, key=lambda each: -each.confidence)[: policy.facts]
-    facts = [
+    return tuple(
         Finding(
             text=each.text,
             kind=each.kind,
@@ -48,5 +57,4 @@ def extracted(
             entries=(each.entry,),
         )
         for each in sorted(surest, key=lambda each: each.at)
-    ]
-    return Summary(text=text, facts=tuple(facts))
+    )

@@ -48,6 +48,7 @@ from recollect.service.core import (
     totals_of,
     writable,
 )
+from recollect.service.erasing import untold
 from recollect.spans import Place, Stretch
 from recollect.titles import title_from
 
@@ -160,7 +161,8 @@ class History(Core):
     async def erase(self, who: Principal, session_id: str, entry_id: str) -> None:
         """Blank the content of one entry for good, in this session and in every fork that shares it.
 
-        Its place in the history stays; its words, its facts, raw copies that hold it and a title made from it go.
+        Its place in the history stays; its words, its facts, raw copies that hold it and a title made from it go. So
+        do the summaries of compactions that were made of it: what they stood for is the context again.
         """
 
         async def work(tx: Writer) -> None:
@@ -222,6 +224,7 @@ class History(Core):
             return
         await tx.drop_facts(owner, record.session.id, old.id)
         await tx.drop_raw_copies(owner, num)
+        record = await untold(tx, record, place)
         derived = title_from(plain_text(old))
         session = record.session
         fields: dict[str, object] = {
@@ -336,7 +339,10 @@ async def _bytes(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> int:
     """How many bytes the entries have, told by the running sums beside them."""
     size = 0
     for each in stretches:
-        until, before = await tx.totals(owner, each.log, each.last), await tx.totals(owner, each.log, each.first - 1)
+        until, before = (
+            await tx.totals(owner, each.log, each.last),
+            await tx.totals(owner, each.log, each.first - 1),
+        )
         size += until.bytes - before.bytes
     return size
 

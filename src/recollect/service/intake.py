@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,12 +14,13 @@ from recollect.filters import normal_cwd
 from recollect.limits import RAW_BYTES, checked_size
 from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
 from recollect.ports import RawCopy, Reader, Record, Writer
+from recollect.service.boundaries import Summarised, forms_of, led, put_retired
 from recollect.service.catalogue import add_session, checked_meta, checked_tags, checked_title, titled
 from recollect.service.checks import checked_entry
-from recollect.service.core import checked_owner, checked_required, is_clean
+from recollect.service.core import Lists, checked_owner, checked_required, is_clean, load_lists
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import append_entries
-from recollect.spans import Span, Spans, Stretch
+from recollect.spans import Place, Span, Spans, Stretch
 
 BATCH = 1_000
 FROM_SOURCE = "source_tags"
@@ -59,7 +60,9 @@ class _Source(NamedTuple):
     entries: Sequence[Entry]
     extends: bool
     amended: Entry | None
+    compactions: Sequence[Summarised]
     raw: Sequence[RawCopy]
+    revive: bool
 
 
 class Intake(Forking):
@@ -73,14 +76,18 @@ class Intake(Forking):
         *,
         extends: bool = False,
         amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
         raw: Sequence[RawCopy] = (),
+        revive: bool = False,
     ) -> Taken:
         """Make the session in the store what its source says: these entries, in this order.
 
-        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that are there already are not stored again; one that
-        changed is stored beside its earlier form. Doing it twice, or again after a crash in the middle, is doing it
-        once. When the source has lost something, what was there before becomes a checkpoint.
-        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them.
+        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
+        are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
+        again after a crash in the middle, is doing it once. When the source has lost something, what was there before
+        becomes a checkpoint. `compactions` tell which of the entries stand for what was said before them.
+        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
+        deleted here stays away, unless it is to `revive`.
         """
         owner = checked_owner(who)
         checked_required(imported.id, "a session id")
@@ -90,7 +97,7 @@ class Intake(Forking):
             checked_entry(entry)
         for copy in raw:
             checked_size(copy.data, RAW_BYTES, "a raw copy")
-        source = _Source(imported, given, extends, amended, raw)
+        source = _Source(imported, given, extends, amended, compactions, raw, revive)
         taken = await self._store.write(partial(self._at_once, owner, source))
         return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
 
@@ -99,7 +106,7 @@ class Intake(Forking):
         record = await tx.session(owner, source.imported.id)
         created = record is None
         if record is None:
-            if await tx.buried(owner, source.imported.id):
+            if not source.revive and await tx.buried(owner, source.imported.id):
                 return Taken(refused=True)
             if _is_plain(source):
                 return await self._make(tx, owner, source)
@@ -171,19 +178,23 @@ class Intake(Forking):
     async def _finish(self, old: Record, source: _Source, seqs: Sequence[int], tx: Writer) -> bool:
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
-        before = await tx.spans(record.owner, record.num)
-        kept, spans = before, _ranges(record.num, seqs)
-        if source.extends:
-            if source.amended is not None:
-                kept = await _amended(tx, record, before, source.amended.id, seqs[0])
-                spans = _ranges(record.num, seqs[1:])
-            spans = algebra.closed((*kept, *spans), record.num, record.head)
-        lost = bool(algebra.said_since(_stretches(kept), _stretches(spans)))
+        known = await load_lists(tx, record)
+        before, placed = known.present, list(zip(source.entries, seqs, strict=True))
+        if source.amended is not None and source.extends:
+            known, placed = await _amended(tx, known, source.amended.id, seqs[0]), placed[1:]
+        behind = known.present if source.extends else ()
+        spans, retired = await led(tx, record, behind, placed, source.compactions)
+        spans = algebra.closed(spans, record.num, record.head)
+        held = known.expansions | {each.checkpoint: each.spans for each in retired}
+        now = Lists(record, spans, held).conversation()
+        lost = bool(algebra.said_since(known.conversation(), now))
         if lost:
             await self._checkpoint(tx, record, "sync")
+        await put_retired(tx, record, retired)
         await _put_raw(tx, record, source)
-        imported = source.imported
-        described = _described(record.session, imported)
+        described = _described(record.session, source.imported)
+        compacted = retired[-1].summary.at if retired else described.last_compaction
+        described = replace(described, last_compaction=compacted if algebra.summaries(spans) else None)
         session = await recounted(tx, record, spans, described)
         if session == record.session and spans == before:
             return False
@@ -199,6 +210,7 @@ def _is_plain(source: _Source) -> bool:
     entries = source.entries
     return (
         not source.extends
+        and not source.compactions
         and 0 < len(entries) <= BATCH
         and len({entry.id for entry in entries}) == len(entries)
         and max(entry.at for entry in entries) <= source.imported.updated_at
@@ -223,12 +235,21 @@ async def _put_raw(tx: Writer, record: Record, source: _Source) -> None:
         await tx.put_raw_copy(record.owner, record.num, copy)
 
 
-async def _amended(tx: Reader, record: Record, spans: Spans, entry_id: str, new: int) -> Spans:
-    name, number, found = entry_id, 1, None
-    while places := await tx.locate(record.owner, [record.num], name):
-        found = places[0] if any(span.holds(places[0]) for span in spans) else found
-        number += 1
-        name = f"{entry_id}~{number}"
+async def _amended(tx: Writer, lists: Lists, entry_id: str, new: int) -> Lists:
+    """The lists with the entry at `new` in the place of the form that the entry of this id had before."""
+    record = lists.record
+    forms = [place async for place in forms_of(tx, record, entry_id)]
+    expansions = dict(lists.expansions)
+    for name, spans in lists.expansions.items():
+        if (changed := _exchanged(spans, forms, new)) != spans:
+            await tx.put_spans(record.owner, record.num, changed, name)
+            expansions[name] = changed
+    return Lists(record, _exchanged(lists.present, forms, new), expansions)
+
+
+def _exchanged(spans: Spans, forms: Sequence[Place], new: int) -> Spans:
+    """The spans with an entry in the place of the last of its forms that they hold."""
+    found = next((form for form in reversed(forms) if any(span.holds(form) for span in spans)), None)
     if found is None or found.seq == new:
         return spans
     out: list[Span] = []
@@ -238,7 +259,7 @@ async def _amended(tx: Reader, record: Record, spans: Spans, entry_id: str, new:
             continue
         pieces = (
             span._replace(last=found.seq - 1),
-            Span(record.num, new, new),
+            span._replace(first=new, last=new),
             span._replace(first=found.seq + 1),
         )
         out += [piece for piece in pieces if piece.last is not None and piece.first <= piece.last]
@@ -284,21 +305,6 @@ async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int
     seqs[entry_id] = places[0].seq
     (payload,) = await tx.payloads(record.owner, [Stretch(record.num, places[0].seq, places[0].seq)])
     return decode_entry(payload)
-
-
-def _ranges(log: int, seqs: Sequence[int]) -> Spans:
-    """The numbers as spans, runs joined."""
-    out: list[Span] = []
-    for seq in seqs:
-        if out and out[-1].last == seq - 1:
-            out[-1] = out[-1]._replace(last=seq)
-        else:
-            out.append(Span(log, seq, seq))
-    return tuple(out)
-
-
-def _stretches(spans: Iterable[Span]) -> list[Stretch]:
-    return [Stretch(span.log, span.first, span.last or 0) for span in spans]
 
 
 def _described(session: Session, imported: Imported) -> Session:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from recollect.errors import Busy, InvalidInput, LeaseLost
 from recollect.model import Lease, Principal
-from recollect.ports import Reader, Record, Writer
+from recollect.ports import Memo, Reader, Record, Writer
 from recollect.service.core import Core, checked_required, in_force, required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
+CALLED_OFF = "call_off"
 
 
 class Leasing(Core):
@@ -40,6 +41,29 @@ class Leasing(Core):
 
         return await self._store.read(work)
 
+    async def call_off(self, who: Principal, session_id: str) -> bool:
+        """Ask for the end of the turn that runs, in whichever process; False if none does."""
+
+        async def work(tx: Writer) -> bool:
+            record = await required(tx, who, session_id)
+            fence = await _fence(tx, record)
+            if fence is not None:
+                memo = Memo(b"", fence, self._now())
+                await tx.put_memo(record.owner, CALLED_OFF, session_id, memo)
+            return fence is not None
+
+        return await self._store.write(work)
+
+    async def called_off(self, who: Principal, session_id: str) -> bool:
+        """Whether the end of the turn that runs now was asked for."""
+
+        async def work(tx: Reader) -> bool:
+            record = await required(tx, who, session_id)
+            memo = await tx.memo(record.owner, CALLED_OFF, session_id)
+            return memo is not None and memo.answer == await _fence(tx, record)
+
+        return await self._store.read(work)
+
     async def _extend(self, who: Principal, session_id: str, fence: int, ttl_ms: int) -> Lease:
         async def work(tx: Writer) -> Lease:
             record = await required(tx, who, session_id)
@@ -66,6 +90,12 @@ async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Le
     lease = Lease(holder=holder, fence=fence, acquired_at=now, expires_at=now + ttl_ms)
     await tx.put_lease(record, lease)
     return lease
+
+
+async def _fence(tx: Reader, record: Record) -> bytes | None:
+    """What tells the turn that runs now from every other of the session."""
+    held = in_force(record.lease, await tx.now())
+    return None if held is None else b"%d" % held.fence
 
 
 def _checked_ttl(ttl_ms: int) -> int:

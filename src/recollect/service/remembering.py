@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
-from recollect.limits import FACT_CHARS, FACTS_PAGE, NAME_CHARS, checked_limit, is_storable
-from recollect.model import Entry, Fact, Principal, Session
-from recollect.ports import Reader, Writer
+from recollect.limits import FACT_CHARS, FACTS_PAGE, LARGEST_NUMBER, NAME_CHARS, checked_limit, is_storable
+from recollect.model import Entry, Fact, Principal, Session, encode
+from recollect.ports import Memo, Reader, Writer
 from recollect.service.core import Core, checked_name, checked_owner, is_clean
 from recollect.service.recalling import current, ranked
 from recollect.summariser import Finding
 
+Scope = tuple[str | None, str | None, str | None]
+"""The agent to whom a fact is known, the person and the folder that it is about."""
+FORGOTTEN = "forgotten"
+ANYTHING = "anything"
+FOR_EVER = LARGEST_NUMBER
+"""When a memo is to be dropped that never is."""
 PERSONAL = frozenset({"identity", "preference"})
 """Facts about a person: the same in every folder."""
 
@@ -56,7 +63,11 @@ class Memory(Core):
         return found[offset : offset + limit]
 
     async def forget(self, who: Principal, fact_id: str) -> bool:
-        """Forget a fact, and what it had taken the place of; whether there was such a fact."""
+        """Forget a fact, and what it had taken the place of; whether there was such a fact.
+
+        It does not come back from what was said before: only if it is said again. Of its words a digest is kept.
+        """
+        now = self._now()
 
         async def work(tx: Writer) -> bool:
             owner = checked_owner(who)
@@ -72,9 +83,27 @@ class Memory(Core):
                 waiting += older
             if doomed:
                 await tx.forget_facts(owner, sorted(doomed))
+                names = {_name(_scope_of(fact), fact.text) for fact in known if fact.id in doomed}
+                for name in (ANYTHING, *sorted(names)):
+                    await tx.put_memo(owner, FORGOTTEN, name, Memo(b"", b"%d" % now, FOR_EVER))
             return bool(doomed)
 
         return await self._store.write(work)
+
+
+async def unforgotten(
+    tx: Reader, owner: str, found: Sequence[Finding], session: Session, entries: Sequence[Entry]
+) -> list[Finding]:
+    """The findings without those that were forgotten after they had been said for the last time."""
+    if not found or await tx.memo(owner, FORGOTTEN, ANYTHING) is None:
+        return list(found)
+    times, left = {entry.id: entry.at for entry in entries}, []
+    for finding in found:
+        memo = await tx.memo(owner, FORGOTTEN, _name(_scope(session), _stored(finding)))
+        said = max((times[entry] for entry in finding.entries if entry in times), default=None)
+        if memo is None or (said is not None and said > int(memo.answer)):
+            left.append(finding)
+    return left
 
 
 class Merged(NamedTuple):
@@ -119,7 +148,9 @@ class _Shelf:
     def take(self, fact: Fact) -> bool:
         """Put a fact beside the others; False if the session had told it already."""
         rivals = list(self._rivals(fact))
-        same = (each for each in rivals if each.session == fact.session and _said(each) == _said(fact))
+        same = (
+            each for each in rivals if each.session == fact.session and _said(each.text) == _said(fact.text)
+        )
         if (old := next(same, None)) is not None:
             self._change(old, replace(old, entries=fact.entries, at=max(old.at, fact.at)))
             return False
@@ -149,19 +180,29 @@ class _Shelf:
 
 def _keys(fact: Fact) -> list[tuple[str, str]]:
     about = [] if fact.subject is None else [("subject", fact.subject)]
-    return [("said", _said(fact)), *about]
+    return [("said", _said(fact.text)), *about]
 
 
-def _said(fact: Fact) -> str:
+def _said(text: str) -> str:
     """The text as it is compared."""
-    return " ".join(fact.text.casefold().split()).rstrip(".!…")
+    return " ".join(text.casefold().split()).rstrip(".!…")
+
+
+def _name(scope: Scope, text: str) -> str:
+    """What is kept of a fact that was forgotten: it tells nothing, and the same fact has the same."""
+    return hashlib.sha256(encode([*scope[:2], _said(text)])).hexdigest()
+
+
+def _stored(finding: Finding) -> str:
+    """The text of the fact that a finding becomes."""
+    return finding.text.strip()[:FACT_CHARS]
 
 
 def _fact(
     finding: Finding, session: Session, times: dict[str, int], new_id: Callable[[], str]
 ) -> Fact | None:
     """The finding as a fact; None if it says nothing. Whoever found it is not believed more than need be."""
-    text = finding.text.strip()[:FACT_CHARS]
+    text = _stored(finding)
     kind, subject = finding.kind[:NAME_CHARS], (finding.subject or "")[:NAME_CHARS]
     if not text or not kind or not is_storable(kind):
         return None
@@ -182,9 +223,9 @@ def _fact(
     )
 
 
-def _scope(session: Session) -> tuple[str | None, str | None, str | None]:
+def _scope(session: Session) -> Scope:
     return session.agent_id, session.identity.identity_id if session.identity else None, session.cwd
 
 
-def _scope_of(fact: Fact) -> tuple[str | None, str | None, str | None]:
+def _scope_of(fact: Fact) -> Scope:
     return fact.agent_id, fact.identity_id, fact.cwd

@@ -55,7 +55,7 @@ class Retention(Catalogue, Leasing):
         now, count, size = self._now(), 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
         seen: set[str] = set()
-        async for session in self._all(who, Filter(agent_id=policy.agent_id, archived=archived)):
+        async for session in every(self, who, Filter(agent_id=policy.agent_id, archived=archived)):
             if session.id in seen:
                 continue
             seen.add(session.id)
@@ -63,15 +63,6 @@ class Retention(Catalogue, Leasing):
             reason = _reason(policy, now - session.updated_at, count, size)
             if reason is not None and not await self._spared(who, session, policy, now):
                 yield Doomed(session=session, reason=reason)
-
-    async def _all(self, who: Principal, given: Filter) -> AsyncIterator[Session]:
-        cursor: str | None = None
-        while True:
-            page = await self.find(who, given, cursor=cursor, limit=LIST_PAGE)
-            for session in page.sessions:
-                yield session
-            if (cursor := page.cursor) is None:
-                return
 
     async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
         return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
@@ -96,6 +87,17 @@ class Retention(Catalogue, Leasing):
         if done and policy.delete:
             await self.collect()
         return done
+
+
+async def every(sessions: Catalogue, who: Principal, given: Filter) -> AsyncIterator[Session]:
+    """All sessions that a filter finds, newest activity first; one that becomes active meanwhile may come twice."""
+    cursor: str | None = None
+    while True:
+        page = await sessions.find(who, given, cursor=cursor, limit=LIST_PAGE)
+        for session in page.sessions:
+            yield session
+        if (cursor := page.cursor) is None:
+            return
 
 
 def _is_spared(session: Session, policy: Policy, now: int) -> bool:

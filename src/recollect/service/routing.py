@@ -1,4 +1,4 @@
-"""Sessions of a chat gateway: found by key or id, made for a key, moved to another; turns called off from elsewhere."""
+"""Sessions of a chat gateway: found by key or id, made for a key, moved to another."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound
 from recollect.keys import Kind, SessionKey, spelled
 from recollect.model import Identity, Json, Principal, Session, Value
-from recollect.ports import Memo, Reader, Record, Writer
+from recollect.ports import Reader, Writer
 from recollect.service.catalogue import Catalogue
-from recollect.service.core import checked_owner, in_force, is_clean, is_ephemeral, required, writable
+from recollect.service.core import checked_owner, is_clean, is_ephemeral, required, writable
 from recollect.service.forking import Forking
 from recollect.service.guarding import within
 
@@ -19,7 +19,6 @@ GATEWAY = "gateway"
 """The channel of a session that belongs to none."""
 GUEST = "guest"
 """The role of a person who writes on a channel."""
-CALLED_OFF = "call_off"
 PREVIOUS = "previous"
 """The key of a session's meta under which stands the id of the one whose place it took."""
 
@@ -174,29 +173,6 @@ class Routing(Catalogue, Forking):
 
         return await self._store.write(work)
 
-    async def call_off(self, who: Principal, session_id: str) -> bool:
-        """Ask for the end of the turn that runs, in whichever process; False if none does."""
-
-        async def work(tx: Writer) -> bool:
-            record = await required(tx, who, session_id)
-            fence = await _fence(tx, record)
-            if fence is not None:
-                memo = Memo(b"", fence, self._now())
-                await tx.put_memo(record.owner, CALLED_OFF, session_id, memo)
-            return fence is not None
-
-        return await self._store.write(work)
-
-    async def called_off(self, who: Principal, session_id: str) -> bool:
-        """Whether the end of the turn that runs now was asked for."""
-
-        async def work(tx: Reader) -> bool:
-            record = await required(tx, who, session_id)
-            memo = await tx.memo(record.owner, CALLED_OFF, session_id)
-            return memo is not None and memo.answer == await _fence(tx, record)
-
-        return await self._store.read(work)
-
     async def _above(self, tx: Reader, who: Principal, address: Address, parent: str | None) -> str | None:
         if parent is not None:
             return (await _addressed(tx, who, parent)).id
@@ -229,12 +205,6 @@ async def _addressed(tx: Reader, who: Principal, name: str) -> Session:
     if record is None:
         raise SessionNotFound(name)
     return record.session
-
-
-async def _fence(tx: Reader, record: Record) -> bytes | None:
-    """What tells the turn that runs now from every other of the session."""
-    held = in_force(record.lease, await tx.now())
-    return None if held is None else b"%d" % held.fence
 
 
 def _holder(role: str, channel: str | None) -> Identity:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from recollect.engine import Delta
-from recollect.limits import LIVE_BYTES
+from recollect.limits import ENTRY_BYTES, LIVE_BYTES
 from recollect.model import Draft, Live, Part, Text, Thought, encode
 
 SHOWN_CHARS = LIVE_BYTES // 12
 """So much of a text fits a live row, however its characters are encoded."""
+KEPT_CHARS = ENTRY_BYTES // 12
+"""The same for an entry."""
 
 
 class Saying:
@@ -34,8 +36,12 @@ class Saying:
 
     def partial(self, meta: dict[str, object]) -> Draft:
         """The message as it would be stored now, unfinished."""
-        parts = tuple(_part(thought, "".join(texts)) for thought, texts in self._pieces)
-        return Draft(role="assistant", parts=parts, id=self.entry, meta=meta)
+        room, parts = KEPT_CHARS, list[Part]()
+        for thought, texts in self._pieces:
+            text = "".join(texts)[:room]
+            room -= len(text)
+            parts += [_part(thought, text)] if text else []
+        return Draft(role="assistant", parts=tuple(parts), id=self.entry, meta=meta)
 
 
 def _part(thought: bool, text: str) -> Part:

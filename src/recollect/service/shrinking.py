@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from recollect.model import Compaction, Draft, Entry, Shrunk, Text, decode_entry, plain_text
+from recollect.model import Compaction, Draft, Entry, Shrunk, Text, Usage, decode_entry, plain_text
+from recollect.secrets import redacted
 from recollect.service.essentials import completed, essentials
 from recollect.service.estimating import PER_ENTRY, estimate, total
 from recollect.service.extracting import Statement, statements
+from recollect.service.extractive import findings
 from recollect.service.tail import kept_from
 from recollect.summariser import CompactionPolicy, Finding, Summary
 
@@ -36,7 +39,8 @@ class Seen(NamedTuple):
 class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a context: the first `cut` of the entries are left out, the rest stays.
 
-    `found` is what is worth keeping of all of them.
+    `found` is what is worth keeping of all of them. `fallback` says why another summariser than the built-in one,
+    which was asked first, did not do it.
     """
 
     seen: Seen
@@ -46,6 +50,9 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Statement, ...] = ()
     text: str = ""
     findings: tuple[Finding, ...] = ()
+    model: str | None = None
+    usage: Usage | None = None
+    fallback: str | None = None
     reason: str | None = None
 
     @property
@@ -66,17 +73,31 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def draft(self) -> Draft:
         """The summary as an entry."""
-        return Draft(role="system", parts=(Text(text=self.text),))
+        return Draft(role="system", parts=(Text(text=self.text),), model=self.model, usage=self.usage)
 
     def with_summary(self, given: Summary, now: int) -> Shrinking:
-        """With this summary, completed by what it must not lose; with a reason if it will not do."""
+        """With this summary, completed by what it must not lose; with a reason if it will not do.
+
+        Secrets stand in it no longer, nor in what is remembered: both outlive what was said.
+        """
         day = datetime.fromtimestamp(now / 1_000, UTC).date()
         earlier = [plain_text(entry) for entry in self.retired if entry.meta.get("compaction")]
         needed = essentials([each for each in self.found if each.at < self.cut], self.policy, earlier)
-        text = completed(f"[Compacted summary from {day}]\n{given.text.strip()}", needed)
+        text = _clean(completed(f"[Compacted summary from {day}]\n{given.text.strip()}", needed))
+        facts = findings(self.found, self.policy) if given.facts is None else given.facts
         reason = None if PER_ENTRY + estimate(text) < total(self.retired).number else NOT_SMALLER
         reason = reason if given.text.strip() else SILENT
-        return replace(self, text=text, findings=given.facts[: self.policy.facts], reason=reason)
+        return replace(
+            self,
+            text=text,
+            findings=tuple(
+                replace(fact, text=_clean(fact.text), subject=_clean(fact.subject or "") or None)
+                for fact in facts[: self.policy.facts]
+            ),
+            model=given.model,
+            usage=given.usage,
+            reason=reason,
+        )
 
     def is_beginning_of(self, seen: Seen) -> bool:
         """Whether what was seen then is still there, with no more than something added to it."""
@@ -99,6 +120,7 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
             tokens_before=tokens.number,
             tokens_after=tokens.number,
             estimated=tokens.estimated,
+            fallback=self.fallback,
         )
 
     def done(self, done: Compaction, facts: int) -> Shrunk:
@@ -114,6 +136,7 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
             facts_extracted=facts,
             checkpoint=done.checkpoint,
             summary=done.summary,
+            fallback=self.fallback,
         )
 
 
@@ -123,3 +146,21 @@ def plan(seen: Seen, policy: CompactionPolicy) -> Shrinking:
     cut = kept_from(entries, policy)
     found = tuple(statements(entries)) if cut else ()
     return Shrinking(seen=seen, policy=policy, entries=entries, cut=cut, found=found)
+
+
+def as_compaction(done: Shrunk) -> Compaction | None:
+    """The same as whoever watches a turn is told of it; None if nothing was changed."""
+    if done.checkpoint is None or done.summary is None:
+        return None
+    return Compaction(
+        checkpoint=done.checkpoint,
+        summary=done.summary,
+        messages_before=done.messages_before,
+        messages_after=done.messages_after,
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+    )
+
+
+def _clean(text: str) -> str:
+    return redacted(text, Counter())

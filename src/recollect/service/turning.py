@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -22,19 +22,34 @@ from recollect.engine import (
     ToolEnded,
     ToolProgress,
     Turn,
+    summariser_of,
 )
 from recollect.errors import ContextTooLong, EngineError, LeaseLost, RecollectError
 from recollect.model import Draft, Entry, Json, Status, ToolCall, Usage, plain_text
 from recollect.permissions import CHOICES, REMEMBERED, Choice, Verdict, decided, remembering
-from recollect.service.context import CANCELLED, FULL, INTERRUPTED, failed, summed, tokens_used
+from recollect.service.context import (
+    CANCELLED,
+    CUT_OFF,
+    INTERRUPTED,
+    WITHDRAWN,
+    failed,
+    summed,
+    tokens_used,
+)
 from recollect.service.desk import Begun, Desk
+from recollect.service.endings import ended, happens, unbroken
 from recollect.service.saying import Saying
+from recollect.service.shrinking import as_compaction
 from recollect.updates import Ask, Compacted, Emit, Outcome, Said, Stored
 
 T = TypeVar("T")
 LEASE_MS = 15_000
 RENEW_SECONDS = 5.0
 LIVE_SECONDS = 0.1
+SMALLER = 4
+"""So often a turn begins, or goes on, with a context that was made smaller."""
+LOOK_SECONDS = 0.5
+"""How often a turn looks whether another process wants it ended."""
 
 REFUSED = {
     "plan": "refused: in plan mode nothing may be changed; describe what you would do instead",
@@ -42,6 +57,7 @@ REFUSED = {
 }
 NOBODY = "refused: this needs a permission, and nobody is there to give it"
 REJECTED = "refused by the user"
+UNAIDED = "the context was summarised without the model: {}"
 
 
 class RunningTurn:
@@ -61,14 +77,15 @@ class RunningTurn:
     ) -> None:
         self._desk, self._conversation, self._choices, self._key = desk, conversation, choices, key
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
-        self._prompt = begun.history[-1].id
+        self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
         self._saying = Saying(desk.new_id())
         self._calls: dict[str, ToolCall] = {}
+        self._inputs: dict[str, Any] = {}
         self._usages: list[Usage] = []
         self._answer: Entry | None = None
         self._stop: StopReason = "end_turn"
-        self._questions, self._writing = asyncio.Lock(), asyncio.Lock()
+        self._questions, self._writing, self._regaining = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._over, self._dirty = asyncio.Event(), asyncio.Event()
         self._engine: asyncio.Task[None] | None = None
         self._cancelled = False
@@ -79,43 +96,52 @@ class RunningTurn:
         self._engine = asyncio.create_task(self._answered(), name="turn")
         if self._cancelled:
             self._engine.cancel()
-        beside = [asyncio.create_task(self._hold_lease()), asyncio.create_task(self._show())]
+        beside = [asyncio.create_task(work) for work in (self._hold_lease(), self._show(), self._listen())]
         try:
             await asyncio.wait([self._engine])
         finally:  # also when the whole program ends
             self._engine.cancel()
-            await asyncio.wait([self._engine])
+            await ended(self._engine)
             self._over.set()
             self._dirty.set()
-            await asyncio.wait(beside)
-        return await self._finish(self._failure())
+            await ended(*beside)
+        return await unbroken(self._finish(self._failure()))
 
     def cancel(self) -> None:
         """End the turn where it is, if only at its very beginning; what was said is kept."""
-        self._cancelled = True
-        if self._engine is not None:
+        if self._engine is not None and not self._cancelled:
             self._engine.cancel()
+        self._cancelled = True
 
     # The engine
 
     async def _answered(self) -> None:
         """Follow the engine to its end. A context that nears the window is made smaller first; one that proves too
-        long all the same, once more."""
-        used = tokens_used(self._history)
-        if self._window is not None and used is not None and used > FULL * self._window:
+        long all the same, at the beginning or as it grows, is made smaller where it is."""
+        self._tell_begun()
+        if self._desk.is_full(tokens_used(self._history), self._window):
             await self._make_room()
-        try:
-            await self._follow()
-        except ContextTooLong:
-            if self._answer is not None or not await self._make_room():
-                raise
-            await self._follow()
+        for more in reversed(range(SMALLER)):
+            try:
+                await self._follow()
+                return
+            except ContextTooLong:
+                if not more or not await self._make_room():
+                    raise
+
+    def _tell_begun(self) -> None:
+        """Show what the beginning of the turn has stored, once."""
+        while self._begun:
+            self._emit(Stored(entry=self._begun.pop(0)))
 
     async def _make_room(self) -> bool:
-        done = await unbroken(self._desk.make_room(self._fence, self._window))
-        if done is None:
+        summariser = summariser_of(self._conversation, self._choices)
+        done = await self._fenced(lambda fence: self._desk.make_room(fence, self._window, summariser))
+        if done.fallback is not None:
+            self._emit(Notice(text=UNAIDED.format(done.fallback), severity="warning"))
+        if (compaction := as_compaction(done)) is None:
             return False
-        self._emit(Compacted(compaction=done))
+        self._emit(Compacted(compaction=compaction))
         self._history = await self._desk.context()
         return True
 
@@ -143,7 +169,9 @@ class RunningTurn:
                 await unbroken(self._message(event))
             case ToolEnded():
                 self._calls.pop(event.result.id, None)
-                draft = Draft(role="tool", parts=(event.result, *event.extra), meta=event.meta)
+                changed = self._inputs.pop(event.result.id, None)
+                meta = event.meta if changed is None else {**event.meta, "input": changed}
+                draft = Draft(role="tool", parts=(event.result, *event.extra), meta=meta)
                 await unbroken(self._keep(draft))
             case ToolProgress() | Context() | Notice():
                 self._emit(event)
@@ -170,7 +198,7 @@ class RunningTurn:
     async def _keep(self, draft: Draft) -> Entry:
         """Store an entry, then show it; whoever watches never sees it both stored and as live text."""
         async with self._writing:
-            (entry,) = await self._desk.keep([draft], self._fence)
+            (entry,) = await self._fenced(lambda fence: self._desk.keep([draft], fence))
             if draft.id == self._saying.entry:
                 self._saying = Saying(self._desk.new_id())
         self._emit(Stored(entry=entry))
@@ -182,13 +210,34 @@ class RunningTurn:
         """Renew the lease as long as the turn runs; without it the turn cannot go on."""
         while not await happens(self._over, RENEW_SECONDS):
             try:
-                await self._desk.renew(self._fence, LEASE_MS)
+                await self._fenced(lambda fence: self._desk.renew(fence, LEASE_MS))
             except LeaseLost:
                 self._lost = True
                 self.cancel()
                 return
             except RecollectError:
                 continue  # the store may come back before the lease is over; each step tells if it does not
+
+    async def _listen(self) -> None:
+        """End the turn if another process wants that, through whichever door it was begun."""
+        while not await happens(self._over, LOOK_SECONDS):
+            with suppress(
+                RecollectError
+            ):  # the store may be away for a moment; each step tells if it stays so
+                if await self._desk.called_off():
+                    self.cancel()
+                    return
+
+    async def _fenced(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        """Do this under the lease. One that ran out while the machine slept is taken anew if nobody else has had it."""
+        fence = self._fence
+        try:
+            return await work(fence)
+        except LeaseLost:
+            async with self._regaining:
+                if self._fence == fence:
+                    self._fence = await self._desk.regain(fence, LEASE_MS)
+            return await work(self._fence)
 
     async def _show(self) -> None:
         """Show what is being said to every process, at most ten times a second."""
@@ -197,22 +246,20 @@ class RunningTurn:
             self._dirty.clear()
             async with self._writing:
                 if self._saying and not self._over.is_set():
-                    with suppress(
-                        RecollectError
-                    ):  # it is only a preview; what is stored does not depend on it
-                        await self._desk.show(self._saying.live(), self._fence)
+                    # It is only a preview; what is stored does not depend on it.
+                    with suppress(RecollectError):
+                        await self._fenced(lambda fence: self._desk.show(self._saying.live(), fence))
             await happens(self._over, LIVE_SECONDS)
 
     # What tools may do
 
     async def _permit(self, call: ToolCall) -> Verdict:
         """Whether a tool may run; one question at a time, and an answer for always covers those that wait."""
+        if (verdict := self._known(call)) is not None:
+            return verdict
         async with self._questions:
-            ruling = decided(self._choices.mode, self._session.meta, call)
-            if ruling == "allow":
-                return Verdict(allowed=True)
-            if ruling == "refuse":
-                return Verdict(allowed=False, reason=REFUSED.get(self._choices.mode, REJECTED))
+            if (verdict := self._known(call)) is not None:
+                return verdict
             if self._ask is None:
                 return Verdict(allowed=False, reason=NOBODY)
             await self._desk.status("waiting")
@@ -220,12 +267,22 @@ class RunningTurn:
             await self._desk.status("running")
             return await self._settled(call, answer)
 
+    def _known(self, call: ToolCall) -> Verdict | None:
+        """What needs no question."""
+        ruling = decided(self._choices.mode, self._session, call)
+        if ruling == "ask":
+            return None
+        refused = REFUSED.get(self._choices.mode, REJECTED)
+        return Verdict(allowed=ruling == "allow", reason="" if ruling == "allow" else refused)
+
     async def _settled(self, call: ToolCall, answer: Choice | Verdict) -> Verdict:
         if isinstance(answer, Verdict):
+            if answer.allowed and answer.input is not None:
+                self._inputs[call.id] = answer.input
             return answer
         if answer not in CHOICES:
             raise EngineError(f"an answer about a tool is one of {', '.join(CHOICES)}, not {answer!r}")
-        meta = remembering(self._session.meta, call, answer)
+        meta = remembering(self._session, call, answer)
         if meta is not self._session.meta:
             self._session = replace(self._session, meta=meta)
             await self._desk.remember({REMEMBERED: meta[REMEMBERED]})
@@ -239,18 +296,23 @@ class RunningTurn:
             return LeaseLost()
         if self._engine is None or self._engine.cancelled():
             self._stop = "cancelled"
-            return None
+            return self._told_late()
         error = self._engine.exception()
-        if error is None or isinstance(error, RecollectError):
-            return error
-        failure = EngineError(f"the engine failed: {type(error).__name__}: {error}")
-        failure.__cause__ = error
-        return failure
+        return None if error is None else _worded(error)
+
+    def _told_late(self) -> RecollectError | None:
+        """A turn that was cancelled before its first step has not told yet what it stored."""
+        try:
+            self._tell_begun()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the turn must be finished
+            return _worded(error)
+        return None
 
     async def _finish(self, failure: RecollectError | None) -> Outcome:
         """Store what was left unfinished, tell how it ended, give the lease back."""
         if isinstance(failure, LeaseLost):
             raise failure
+        unfinished = self._unfinished(failure)
         outcome = Outcome(
             stop_reason=self._stop,
             prompt=self._prompt,
@@ -260,33 +322,40 @@ class RunningTurn:
             requests=len(self._usages),
         )
         status: Status = "idle" if failure is None else "failed"
-        entries = await self._desk.finish(self._unfinished(failure), self._fence, outcome, status, self._key)
+        try:
+            entries = await self._finished(unfinished, outcome, status)
+        except LeaseLost:
+            raise
+        except (
+            RecollectError
+        ) as error:  # it cannot be stored: then at least the session is not left as running
+            entries, failure = await self._finished([], outcome, "failed"), failure or error
         for entry in entries:
             self._emit(Stored(entry=entry))
         if failure is not None:
             raise failure
         return outcome
 
+    async def _finished(self, drafts: list[Draft], outcome: Outcome, status: Status) -> list[Entry]:
+        return await self._fenced(lambda fence: self._desk.finish(drafts, fence, outcome, status, self._key))
+
     def _unfinished(self, failure: RecollectError | None) -> list[Draft]:
         """What was being said, and an end for each tool that has none."""
-        why = CANCELLED if self._stop == "cancelled" else INTERRUPTED
-        marked: Json = {"partial": why} if failure is None else {"partial": why, "error": str(failure)}
-        said = [self._saying.partial(marked)] if self._saying else []
-        return [*said, *failed(self._calls.values(), why)]
+        cancelled = self._stop == "cancelled"
+        results = failed(self._calls.values(), CANCELLED if cancelled else INTERRUPTED)
+        if not self._saying:
+            return results
+        self._usages.append(Usage())  # nobody has told what that much of an answer cost
+        marked: Json = {"partial": WITHDRAWN if cancelled else CUT_OFF}
+        if failure is not None:
+            marked["error"] = str(failure)
+        return [self._saying.partial(marked), *results]
 
 
-async def unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """Do this to its end even if the caller is cancelled meanwhile; the cancellation is felt afterwards."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-
-
-async def happens(event: asyncio.Event, seconds: float) -> bool:
-    """Whether the event happens within so many seconds."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-    return event.is_set()
+def _worded(error: BaseException) -> RecollectError:
+    """What went wrong, as an error of ours."""
+    if isinstance(error, RecollectError):
+        return error
+    failure = EngineError(f"the engine failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

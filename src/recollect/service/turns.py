@@ -8,24 +8,26 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from recollect.engine import Choices, Conversation, Engine, Host, McpServer, Notice, Setup
-from recollect.errors import AlreadyExists, Busy, RecollectError
+from recollect.engine import Choices, Conversation, Engine, Host, McpServer, Notice, Setup, summariser_of
+from recollect.errors import AlreadyExists, Busy, InvalidInput, RecollectError
 from recollect.holders import new_holder
-from recollect.model import Part, Principal, Session
+from recollect.model import Part, Principal, Session, Shrunk
 from recollect.ports import Writer
 from recollect.service.catalogue import Catalogue, checked_title, titled
 from recollect.service.compaction import Compaction
 from recollect.service.core import required
 from recollect.service.desk import Begun, Desk
+from recollect.service.endings import ended, unbroken
 from recollect.service.leasing import Leasing
 from recollect.service.turning import LEASE_MS, RunningTurn
 from recollect.service.watching import Watching
-from recollect.updates import Ask, Emit, Outcome, Stored, Titled
+from recollect.updates import Ask, Emit, Outcome, Titled
 
 T = TypeVar("T")
 
 WAIT_SECONDS = 1.0
 TITLE_SECONDS = 10.0
+TITLE_GRACE_SECONDS = 0.5
 _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
 """The namespace in which the id of a continuation is made from the id of what it continues."""
 
@@ -97,6 +99,19 @@ class Turns(Catalogue, Compaction, Leasing, Watching):
         return await self._store.write(work)
 
 
+class _Asked:
+    """A prompt on its way: first the task that gets it ready, then the turn that answers it."""
+
+    task: asyncio.Task[Outcome]
+    turn: RunningTurn | None = None
+
+    def cancel(self) -> None:
+        if self.turn is not None:
+            self.turn.cancel()
+        else:
+            self.task.cancel()
+
+
 class OpenSession:
     """A session that is open in this process."""
 
@@ -113,13 +128,15 @@ class OpenSession:
         self._sessions, self._who, self._conversation = sessions, who, conversation
         self._desk = Desk(sessions, who, session_id)
         self._improve_titles = improve_titles
-        self._turns: set[RunningTurn] = set()
+        self._asked: set[_Asked] = set()
+        self._titles: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     @property
     def running(self) -> bool:
         """Whether a turn runs here."""
-        return bool(self._turns)
+        return bool(self._asked)
 
     async def prompt(
         self,
@@ -134,40 +151,68 @@ class OpenSession:
         """Say something and have it answered; the outcome comes when the turn has ended.
 
         `emit` is told everything as it happens, `ask` is asked about tools (without it, what would be asked is
-        refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn of the session runs, anywhere; with `wait`, its end is waited for.
-        If the caller is cancelled, so is the turn.
+        refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn
+        of the session runs, anywhere; with `wait`, its end is waited for. If the caller is cancelled, so is the turn.
         """
+        if self._closed:
+            raise InvalidInput("the session is closed: open it again")
+        asked = _Asked()
+        self._asked.add(asked)
+        asked.task = task = self._beside(
+            self._answered(asked, parts, choices, ask, emit, wait, idempotency_key)
+        )
+        task.add_done_callback(lambda _: self._asked.discard(asked))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # called off before anything of it was begun
+                return Outcome(stop_reason="cancelled", prompt="")
+            asked.cancel()
+            await ended(task)
+            raise
+
+    async def _answered(
+        self,
+        asked: _Asked,
+        parts: Sequence[Part],
+        choices: Choices,
+        ask: Ask | None,
+        emit: Emit,
+        wait: bool,
+        key: str | None,
+    ) -> Outcome:
         window = await self._conversation.window(choices)
-        begun = await self._begin(parts, wait, idempotency_key)
+        begun = await self._begin(parts, wait, key)
         if isinstance(begun, Outcome):
             return begun
-        turn = RunningTurn(self._desk, begun, self._conversation, choices, window, ask, emit, idempotency_key)
-        self._turns.add(turn)
-        for entry in begun.added:
-            emit(Stored(entry=entry))
-        running = self._beside(turn.run())
-        running.add_done_callback(lambda _: self._turns.discard(turn))
-        try:
-            outcome = await asyncio.shield(running)
-        except asyncio.CancelledError:
-            turn.cancel()
-            await asyncio.wait([running])
-            raise
-        if self._improve_titles and _is_first(begun, outcome):
-            self._beside(self._improve_title(choices, emit))
+        asked.turn = RunningTurn(self._desk, begun, self._conversation, choices, window, ask, emit, key)
+        outcome = await asked.turn.run()
+        if self._improve_titles and not self._closed and _is_first(begun, outcome):
+            self._titles.add(self._beside(self._improve_title(choices, emit)))
         return outcome
+
+    async def compact(self, *, choices: Choices = Choices()) -> Shrunk:  # noqa: B008 - a frozen value
+        """Make the context smaller, with the engine's own summariser if it has one. `Busy` while a turn runs."""
+        return await self._sessions.shrink(
+            self._who, self.session_id, summariser=summariser_of(self._conversation, choices)
+        )
 
     def cancel(self) -> bool:
         """End the turn that runs here, with what was said until now; False if none does."""
-        for turn in self._turns:
-            turn.cancel()
+        for asked in list(self._asked):
+            asked.cancel()
         return self.running
 
     async def settle(self) -> None:
-        """End the running turn, and let what goes on beside it end."""
+        """End the running turn, and let what goes on beside it end; a title that takes long is not waited for."""
+        self._closed = True
         self.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        titles = [task for task in self._titles if not task.done()]
+        if titles:
+            await asyncio.wait(titles, timeout=TITLE_GRACE_SECONDS)
+            for task in titles:
+                task.cancel()
+        await ended(*self._tasks)
 
     async def _begin(self, parts: Sequence[Part], wait: bool, key: str | None) -> Begun | Outcome:
         while True:
@@ -185,10 +230,11 @@ class OpenSession:
         try:
             return await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            await asyncio.wait([beginning])
+            with suppress(asyncio.CancelledError):
+                await ended(beginning)
             if beginning.exception() is None and isinstance(begun := beginning.result(), Begun):
-                ended = Outcome(stop_reason="cancelled", prompt=begun.history[-1].id)
-                await self._desk.finish([], begun.lease.fence, ended, "idle", key)
+                nothing = Outcome(stop_reason="cancelled", prompt=begun.history[-1].id)
+                await unbroken(self._desk.finish([], begun.lease.fence, nothing, "idle", key))
             raise
 
     async def _improve_title(self, choices: Choices, emit: Emit) -> None:

@@ -2,7 +2,7 @@
 
 `parse` reads a whole transcript, or only what was added to one that it has read before: it hands back a `State` to be
 kept and given to the next call. What is read is the conversation that the program itself would go on with, and all
-of it: also what was before a compaction.
+of it: also what was before a compaction, of which is told where it is.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from recollect.claude.lines import (
     split,
 )
 from recollect.model import Entry, Usage, Value, decode_json
-from recollect.sources.claude_entries import LINKED, Answer, Conversation
+from recollect.sources.claude_entries import LINKED, Answer, Compacted, Conversation
 from recollect.sources.claude_facts import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from recollect.sources.claude_linking import Linked, NeedsWhole, Window
 from recollect.sources.claude_records import Record, read
 
-VERSION = 1
+VERSION = 2
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
 SEAL = 64
 _NEWLINE = 0x0A
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REST_OF_LINE = re.compile(rb"[^\n\0]+")
 
-__all__ = ["Child", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
+__all__ = ["Child", "Compacted", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
 
 
 class State(Value, frozen=True):
@@ -43,7 +43,8 @@ class State(Value, frozen=True):
 
     Its size: the last stretch of the conversation (some kilobytes, the newest answer included) and four bytes for
     each record of the conversation. `offset` is where to go on; `seal` is what stood before it, by which a file that
-    was rewritten in place is told from one that has grown; `open` says that no line end stood there.
+    was rewritten in place is told from one that has grown; `open` says that no line end stood there; `compaction` is one
+    whose summary is still to come.
     """
 
     version: int = VERSION
@@ -55,6 +56,7 @@ class State(Value, frozen=True):
     answer: Answer | None = None
     spent: Usage | None = None
     at: int = 0
+    compaction: Compacted | None = None
     entries: int = 0
     facts: Facts = msgspec.field(default_factory=Facts)
 
@@ -64,8 +66,9 @@ class Parsed(Value, frozen=True):
 
     `whole`: `entries` is the conversation. `extends`: `entries` come behind those known before, of which `amended`
     replaces the one of the same id (the newest answer has gone on). `rebuild`: the new bytes change what was read
-    before, and nothing is said here: the whole file is to be parsed without a state. `total` is how many entries the
-    conversation has; `unread` how many bytes at the end are no complete line yet.
+    before, and nothing is said here: the whole file is to be parsed without a state. `compactions` are those whose
+    summaries are among the `entries`. `total` is how many entries the conversation has; `unread` how many bytes at the
+    end are no complete line yet.
     """
 
     change: Literal["whole", "extends", "rebuild"]
@@ -75,6 +78,7 @@ class Parsed(Value, frozen=True):
     state: State
     total: int
     unread: int
+    compactions: tuple[Compacted, ...] = ()
 
 
 class _Line(NamedTuple):
@@ -132,7 +136,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
     sidechain = _is_sidechain(lines, start.sidechain)
     lines = _own(lines, bool(sidechain), facts)
     linked = Linked(start.window, [line.record for line in lines], facts.leaf)
-    talk = Conversation(facts, start.answer, start.spent, start.at)
+    talk = Conversation(facts, start.answer, start.spent, start.at, start.compaction)
     for number in linked.new:
         talk.add(*lines[number])
     total = start.entries + len(talk.entries)
@@ -145,6 +149,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         answer=talk.answer,
         spent=talk.spent,
         at=talk.at,
+        compaction=talk.begun,
         entries=total,
         facts=facts,
     )
@@ -156,6 +161,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         state=state,
         total=total,
         unread=len(data) - end,
+        compactions=tuple(talk.compactions),
     )
 
 

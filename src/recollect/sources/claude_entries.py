@@ -20,6 +20,7 @@ from recollect.sources.claude_facts import Child, Facts, count
 from recollect.sources.claude_parts import Parts, parts_of, shortened, with_output
 from recollect.sources.claude_records import (
     Attachment,
+    CompactMetadata,
     Message,
     Record,
     blocks_of,
@@ -31,6 +32,8 @@ from recollect.sources.claude_usage import latest, tokens_of, total, usage_of
 
 LONGEST = ENTRY_BYTES // 2
 """A longer record is shortened: as an entry it might go beyond what can be kept."""
+KEPT_KNOWN = 32
+"""So many of the records that a compaction kept are remembered: an answer of more blocks is rare."""
 SYNTHETIC = "<synthetic>"
 """The model of messages that the program wrote itself."""
 TOO_DEEP = Text(text="[left out: nested too deeply]")
@@ -73,6 +76,15 @@ class Answer(Value, frozen=True):
     size: int
 
 
+class Compacted(Value, frozen=True):
+    """A compaction, by entries: the `boundary`, the `summary` behind it (None: it is not written yet), and the first
+    of those that were kept, as far as they are known."""
+
+    boundary: str | None = None
+    summary: str | None = None
+    kept: tuple[str, ...] = ()
+
+
 class _Started(msgspec.Struct, frozen=True, rename="camel"):
     agent_id: str
 
@@ -83,9 +95,18 @@ _started = msgspec.json.Decoder(_Started)
 class Conversation:
     """Makes entries of records, one after the other."""
 
-    def __init__(self, facts: Facts, answer: Answer | None, spent: Usage | None, at: int) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        answer: Answer | None,
+        spent: Usage | None,
+        at: int,
+        begun: Compacted | None = None,
+    ) -> None:
         self.facts = facts
         self.entries: list[Entry] = []
+        self.compactions: list[Compacted] = []
+        self.begun = begun
         self.amended: Entry | None = None
         self.answer = answer
         self.at = at
@@ -120,6 +141,15 @@ class Conversation:
     def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
         """An entry at this record's place."""
         return Entry(id=entry_id(record.uuid or ""), at=self.at, role=role, parts=parts, meta=meta)
+
+    def begin_compaction(self, boundary: str, kept: tuple[str, ...]) -> None:
+        """A boundary was written; the summary comes behind it."""
+        self.begun = Compacted(boundary=boundary, kept=kept)
+
+    def end_compaction(self, summary: str) -> None:
+        """A summary was written, as a rule behind its boundary."""
+        self.compactions.append(replace(self.begun or Compacted(), summary=summary))
+        self.begun = None
 
     def _put(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -193,6 +223,7 @@ def _user(record: Record, _: memoryview, talk: Conversation) -> Entry | None:
         meta["meta"] = True
     if record.is_compact_summary:
         role, meta["compact_summary"] = "system", True
+        talk.end_compaction(entry_id(record.uuid or ""))
     return talk.entry(record, role, parts, meta)
 
 
@@ -201,6 +232,7 @@ def _system(record: Record, line: memoryview, talk: Conversation) -> Entry | Non
     meta: Json = {"subtype": record.subtype} if record.subtype else {}
     if record.subtype == "compact_boundary":
         meta = _boundary_meta(record)
+        talk.begin_compaction(entry_id(record.uuid or ""), _kept_by(record))
     if record.is_meta:
         meta["meta"] = True
     if record.level == "error" or record.subtype == "api_error":
@@ -221,6 +253,17 @@ def _boundary_meta(record: Record) -> Json:
         facts = {"trigger": said.trigger, "pre_tokens": said.pre_tokens, "post_tokens": said.post_tokens}
         meta |= {name: value for name, value in facts.items() if value is not None}
     return meta
+
+
+def _kept_by(boundary: Record) -> tuple[str, ...]:
+    """The first of the records that a compaction kept; not each of them is the beginning of an entry."""
+    said = boundary.compact_metadata or CompactMetadata()
+    kept: tuple[str | None, ...] = ()
+    if said.preserved_messages is not None:
+        kept = said.preserved_messages.uuids[:KEPT_KNOWN]
+    elif said.preserved_segment is not None:
+        kept = (said.preserved_segment.head_uuid,)
+    return tuple(entry_id(uuid) for uuid in kept if uuid)
 
 
 def _attached(record: Record, line: memoryview, talk: Conversation) -> Entry | None:

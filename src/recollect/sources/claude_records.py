@@ -110,6 +110,7 @@ class Segment(_Value, frozen=True, rename="camel"):
     """The older way to say which messages a compaction kept: the ends of a stretch."""
 
     anchor_uuid: str | None = None
+    head_uuid: str | None = None
     tail_uuid: str | None = None
 
 

@@ -17,6 +17,7 @@ from recollect.limits import RAW_BYTES
 from recollect.model import Json, Principal, Session, Value, encode
 from recollect.ports import RawCopy
 from recollect.service import Imported, Sessions, Taken
+from recollect.service.boundaries import Summarised
 from recollect.sources import claude, claude_files
 from recollect.sources.claude import Parsed, State
 from recollect.sources.claude_files import Found, Piece
@@ -61,15 +62,23 @@ class _Read(NamedTuple):
 
 
 class Sync:
-    """One run of a sync; `advance` is told of each file that is done."""
+    """One run of a sync; `advance` is told of each file that is done. With `revive`, sessions that were deleted here
+    are taken in too."""
 
     def __init__(
-        self, sessions: Sessions, who: Principal, ledger: Ledger, advance: Advance = lambda _: None
+        self,
+        sessions: Sessions,
+        who: Principal,
+        ledger: Ledger,
+        advance: Advance = lambda _: None,
+        *,
+        revive: bool = False,
     ) -> None:
         self._sessions = sessions
         self._who = who
         self._ledger = ledger
         self._advance = advance
+        self._revive = revive
         self._counts = Counter[str]()
         self._failed: list[str] = []
 
@@ -139,7 +148,9 @@ class Sync:
                 read.parsed.entries,
                 extends=read.parsed.change == "extends",
                 amended=read.parsed.amended,
+                compactions=list(_summarised(read.parsed)),
                 raw=list(_raw(read)),
+                revive=self._revive,
             )
             self._tell(taken, read.parsed, is_new=known is None)
         self._ledger.put(str(read.found.path), seen, encode(read.parsed.state))
@@ -185,6 +196,12 @@ def imported_from(found: Found, parsed: Parsed) -> Imported:
         archived=archived,
         meta=_meta(found, parsed),
     )
+
+
+def _summarised(parsed: Parsed) -> Iterator[Summarised]:
+    for each in parsed.compactions:
+        if each.summary is not None:
+            yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary)
 
 
 def _session_id(found: Found, parsed: Parsed) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from recollect.cleaning import clean, clean_lines
 from recollect.engines.toolbox import Ran, Show, Tool
+from recollect.engines.tools.bounds import TITLE_CHARS
 from recollect.model import Json
 
 if TYPE_CHECKING:
@@ -17,27 +18,28 @@ if TYPE_CHECKING:
 NAME_CHARS = 64
 """The most characters that every provider takes as the name of a tool."""
 DIGEST_CHARS = 8
+DESCRIPTION_CHARS = 10_000
+
+PLAIN_SERVER = re.compile(r"(?!.*__)[A-Za-z0-9_-]*[A-Za-z0-9-]")
+PLAIN_TOOL = re.compile(r"[A-Za-z0-9_-]+(?<!_[0-9a-f]{8})")
+"""Names that can be read off a name of both: the server's ends at the first two underscores, and no digest follows."""
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 Call = Callable[[str, Json, Show], Awaitable[Ran]]
 """Calls a tool of one server by the name that the server has for it."""
 
 
-def names(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Names to offer tools under, given as pairs of server and tool: each its own, and the same whatever the order.
+def offered_name(server: str, tool: str) -> str:
+    """The name that a tool is offered under: always the same, and never that of another tool.
 
-    Names that are too long, or that would be the same, end with a digest of what they stand for.
+    Where the two cannot be read off it (it would be too long, or they have other characters or too many underscores),
+    it ends with a digest of both.
     """
-    plain = [re.sub(r"[^A-Za-z0-9_-]", "_", f"mcp__{server}__{tool}") for server, tool in pairs]
-    times = Counter(plain)
-    return [
-        name if times[name] == 1 and len(name) <= NAME_CHARS else _marked(name, pair)
-        for name, pair in zip(plain, pairs, strict=True)
-    ]
-
-
-def _marked(name: str, pair: tuple[str, str]) -> str:
-    digest = hashlib.sha256("\0".join(pair).encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
-    return f"{name[: NAME_CHARS - DIGEST_CHARS - 1]}_{digest}"
+    name = f"mcp__{server}__{tool}"
+    if len(name) <= NAME_CHARS and PLAIN_SERVER.fullmatch(server) and PLAIN_TOOL.fullmatch(tool):
+        return name
+    digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+    return f"{NOT_IN_NAMES.sub('_', name)[: NAME_CHARS - DIGEST_CHARS - 1]}_{digest}"
 
 
 def offered(listed: Sequence[tuple[str, Call, mcp_types.Tool]]) -> tuple[Tool, ...]:
@@ -45,21 +47,22 @@ def offered(listed: Sequence[tuple[str, Call, mcp_types.Tool]]) -> tuple[Tool, .
     once: dict[tuple[str, str], tuple[Call, mcp_types.Tool]] = {}
     for server, call, tool in listed:
         once.setdefault((server, tool.name), (call, tool))
-    return tuple(_tool(name, *found) for name, found in zip(names(list(once)), once.values(), strict=True))
+    return tuple(_tool(offered_name(*pair), *found) for pair, found in once.items())
 
 
 def _tool(name: str, call: Call, tool: mcp_types.Tool) -> Tool:
+    """A tool as it is offered. What it says of itself is cleaned, and makes nobody believe that it is harmless."""
     hints = tool.annotations
-    title = tool.title or (hints.title if hints else None)
+    title = clean(tool.title or (hints and hints.title) or "")[:TITLE_CHARS] or None
 
     async def run(given: Json, show: Show) -> Ran:
         return await call(tool.name, given, show)
 
     return Tool(
         name=name,
-        description=tool.description or title or "",
+        description=clean_lines(tool.description or "")[:DESCRIPTION_CHARS] or title or "",
         schema=tool.input_schema,
-        kind="read" if hints is not None and hints.read_only_hint else "other",
+        kind="other",
         call=run,
         title=lambda _: title,
     )

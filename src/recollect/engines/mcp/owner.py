@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from recollect.engine import McpServer, Notice
+from recollect.engines.arguments import is_proper
 from recollect.engines.mcp.addresses import Resolve
 from recollect.engines.mcp.connecting import TOOLS, client_of, in_words, listed, transport_to
 from recollect.engines.mcp.results import ran, showing
@@ -152,8 +153,10 @@ class Owner:
 
 def _is_json(given: Json) -> bool:
     """Whether this can be sent; the SDK gives up the whole connection for what cannot."""
+    if not is_proper(given):
+        return False
     try:
-        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(given, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return False
     return True

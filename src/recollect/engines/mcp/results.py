@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 
 import mcp_types
 from mcp.shared.dispatcher import ProgressFnT
+from msgspec.structs import replace
 
 from recollect.engines.toolbox import Ran, Show
+from recollect.engines.tools.bounds import RESULT_BYTES
 from recollect.model import Audio, Image, Part, Resource, ResourceLink, Text, Unknown, encode
 
 PROGRESS_LINES = 100
@@ -15,11 +18,11 @@ PROGRESS_LINES = 100
 
 def ran(result: mcp_types.CallToolResult) -> Ran:
     """A result: its content as parts, its structured content beside them (and as text, if that is all there is)."""
-    content = tuple(map(part, result.content))
+    content: Iterable[Part] = map(part, result.content)
     structured = result.structured_content
-    if not content and structured is not None:
+    if not result.content and structured is not None:
         content = (Text(text=encode(structured).decode()),)
-    return Ran(content=content, is_error=result.is_error, output=structured)
+    return Ran(content=tuple(_bounded(content)), is_error=result.is_error, output=structured)
 
 
 def part(block: mcp_types.ContentBlock) -> Part:
@@ -49,6 +52,46 @@ def _resource(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceC
     if isinstance(resource, mcp_types.TextResourceContents):
         return Resource(uri=resource.uri, mime_type=resource.mime_type, text=resource.text)
     return Resource(uri=resource.uri, mime_type=resource.mime_type, blob=resource.blob)
+
+
+def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts with at most `RESULT_BYTES` of text in them, and how much was left out."""
+    left, over = RESULT_BYTES, 0
+    for part in parts:
+        size = _size(part)
+        if size <= left:
+            left -= size
+            yield part
+            continue
+        over += size - left
+        match part:
+            case Text(text=text) if left:
+                yield Text(text=_cut(text, left))
+            case Resource(text=str(text)) if left > size - len(text.encode()):
+                yield replace(part, text=_cut(text, left - size + len(text.encode())))
+            case _:
+                over += left
+        left = 0
+    if over:
+        yield Text(text=f"({over} more bytes are left out)")
+
+
+def _size(part: Part) -> int:
+    """How many bytes of text a model would be shown; files have their own bound."""
+    match part:
+        case Text(text=text):
+            told: tuple[str | None, ...] = (text,)
+        case Resource(uri=uri, text=text):
+            told = (uri, text)
+        case ResourceLink(uri=uri, name=name, title=title, description=description):
+            told = (uri, name, title, description)
+        case _:
+            told = ()
+    return sum(len(text.encode("utf-8", "replace")) for text in told if text)
+
+
+def _cut(text: str, size: int) -> str:
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
 def showing(show: Show) -> ProgressFnT:

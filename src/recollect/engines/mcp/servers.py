@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from recollect.engine import McpServer, Notice
+from recollect.engines.endings import to_the_end
 from recollect.engines.mcp.addresses import Resolve, resolved
 from recollect.engines.mcp.configured import checked
-from recollect.engines.mcp.endings import to_the_end
 from recollect.engines.mcp.offered import offered
 from recollect.engines.toolbox import Tool
 

@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import cast
 
 import anyio
-import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from recollect.engine import StdioServer
-from recollect.engines.mcp.endings import to_the_end
+from recollect.engines.endings import to_the_end
+from recollect.engines.mcp.lines import message_of
 from recollect.limits import ENTRY_BYTES
 
 MESSAGE_BYTES = ENTRY_BYTES // 2
@@ -29,6 +29,8 @@ MESSAGE_BYTES = ENTRY_BYTES // 2
 TAIL_BYTES = 4_096
 LAST_WORDS_CHARS = 500
 
+WAITING = 100
+"""How many messages may wait for a server that does not read; so nobody has to who only wants to take back a call."""
 LEAVE_SECONDS = 1.0
 """How long a server may take to leave by itself, once its input is closed."""
 ENDING = ((signal.SIGTERM, 0.5), (signal.SIGKILL, 2.0))
@@ -81,7 +83,7 @@ class Stdio:
         self._stdout = cast("asyncio.StreamReader", process.stdout)
         self._stderr = cast("asyncio.StreamReader", process.stderr)
         inward, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        sent, outward = anyio.create_memory_object_stream[SessionMessage](0)
+        sent, outward = anyio.create_memory_object_stream[SessionMessage](WAITING)
         self._streams = (inward, received, sent, outward)
         reading = asyncio.create_task(self._read(inward))
         self._listening = asyncio.create_task(self._listen())
@@ -126,13 +128,11 @@ class Stdio:
                 return
 
     async def _pass_on(self, line: bytes, inward: Inward) -> None:
-        try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            if line.strip():
-                self._noisy()
-            return
-        await inward.send(SessionMessage(message))
+        message = message_of(line)
+        if message is not None:
+            await inward.send(SessionMessage(message))
+        elif line.strip():
+            self._noisy()
 
     async def _write(self, outward: Outward, inward: Inward) -> None:
         try:

@@ -1,8 +1,8 @@
 """Running a shell command to its end, and its whole process group with it.
 
 A command leads a process group of its own. When it has ended, by itself, by its time limit or because whoever waits
-for it was cancelled, all that is left of the group is told to end, then made to. Only what has left the group on
-purpose (`setsid`) stays.
+for it was cancelled, all that is left of the group is told to end, then made to; if this process is killed, a guard
+does it. Only what has left the group on purpose (`setsid`) stays.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from recollect.engine import Finished
 from recollect.engines.tools.ending import seen_out
 from recollect.engines.tools.environment import without_secrets
 from recollect.engines.tools.groups import GRACE, end_group, signalled
+from recollect.engines.tools.guarding import guard
 
 CHUNK = 64 * 1024
 SHOW_EVERY = 0.1
@@ -33,7 +34,7 @@ async def run_command(
 ) -> Finished:
     """Run a shell command. However this ends, the group has ended before it does."""
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    work = asyncio.create_task(_run(command, cwd, seconds, Output(output_bytes, show), stop))
+    work = asyncio.create_task(_run(command, cwd, seconds, lambda: Output(output_bytes, show), stop))
     return await seen_out(work, lambda: stop.set_result(None))
 
 
@@ -93,19 +94,22 @@ class Output:
 
 
 async def _run(
-    command: str, cwd: str, seconds: float, output: Output, stop: asyncio.Future[None]
+    command: str, cwd: str, seconds: float, listen: Callable[[], Output], stop: asyncio.Future[None]
 ) -> Finished:
     """Never cancelled by a caller, but perhaps by the end of the loop: then the group is killed on the spot."""
-    try:
-        process = await _started(command, cwd, output)
+    async with guard() as watch_over:
+        output = listen()
         try:
-            timed_out = await _over(process, seconds, output, stop)
-        except BaseException:
-            signalled(process.pid, signal.SIGKILL)
-            await process.wait()
-            raise
-    finally:
-        output.close()
+            process = await _started(command, cwd, output)
+            watch_over(process.pid)
+            try:
+                timed_out = await _over(process, seconds, output, stop)
+            except BaseException:
+                signalled(process.pid, signal.SIGKILL)
+                await process.wait()
+                raise
+        finally:
+            output.close()
     return _finished(process.returncode, output, timed_out=timed_out)
 
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta
 
 from recollect.engine import Host
+from recollect.engines.files import image_kind
 from recollect.engines.toolbox import Ran, Show, Tool
 from recollect.engines.tools.bounds import IMAGE_BYTES, LINE_CHARS, READ_BYTES, READ_LINES
 from recollect.engines.tools.ending import in_thread
 from recollect.engines.tools.offering import Input, offered, said
 from recollect.engines.tools.roots import Roots
 from recollect.model import Image, Json
-
-IMAGES = (
-    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
-    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
-    ("image/gif", re.compile(rb"GIF8[79]a")),
-    ("image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
-)
-"""How images begin."""
 
 
 class ReadFile(Input, frozen=True):
@@ -64,10 +56,8 @@ def _image(roots: Roots, path: str) -> Image | None:
     except OSError:
         # Not there, no file, or too large: reading it as text says so.
         return None
-    for mime_type, beginning in IMAGES:
-        if beginning.match(data):
-            return Image(mime_type=mime_type, data=base64.b64encode(data).decode("ascii"))
-    return None
+    kind = image_kind(data)
+    return None if kind is None else Image(mime_type=kind, data=base64.b64encode(data).decode("ascii"))
 
 
 def _page(text: str, first: int, count: int) -> Ran:

@@ -7,8 +7,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from recollect.gateway.calling import Call
+from recollect.gateway.methods.prompting import chosen
 from recollect.gateway.shapes import Answer, Named, Overwriting, key_of
 from recollect.model import Checkpoint, Session, Shrunk
+from recollect.service import Sessions
 
 CheckpointLimit = Annotated[int, Meta(ge=1, le=1_000)]
 
@@ -27,7 +29,10 @@ class Restore(Overwriting, frozen=True, kw_only=True):
 
 
 class Compacted(Answer, frozen=True, kw_only=True):
-    """What came of it; if nothing was changed, `reason` says why. `estimated`: not all tokens were counted."""
+    """What came of it; if nothing was changed, `reason` says why. `estimated`: not all tokens were counted.
+
+    `fallback` says why the built-in summariser did it and not the model.
+    """
 
     session_key: str
     compacted: bool
@@ -39,6 +44,7 @@ class Compacted(Answer, frozen=True, kw_only=True):
     estimated: bool
     reason: str | UnsetType = UNSET
     checkpoint_id: str | UnsetType = UNSET
+    fallback: str | UnsetType = UNSET
 
 
 class Kept(Answer, frozen=True, kw_only=True):
@@ -71,7 +77,13 @@ class Restored(Answer, frozen=True, kw_only=True):
 
 async def compact(call: Call[Overwriting]) -> Compacted:
     """Draw facts from older messages into the memory, and put a summary in their place for the model."""
-    context, session = call.context, call.session
+    engine, session = call.context.engine, call.session
+
+    async def shrink(sessions: Sessions) -> Shrunk:
+        if engine is None:
+            return await sessions.shrink(call.who, session.id)
+        async with sessions.opened(call.who, session.id, engine, roots=(), local=False) as opened:
+            return await opened.compact(choices=chosen(session))
 
     def answer(done: Shrunk) -> Compacted:
         return Compacted(
@@ -85,14 +97,10 @@ async def compact(call: Call[Overwriting]) -> Compacted:
             estimated=done.estimated,
             reason=done.reason or UNSET,
             checkpoint_id=done.checkpoint or UNSET,
+            fallback=done.fallback or UNSET,
         )
 
-    return await call.once(
-        lambda sessions: sessions.shrink(
-            call.who, session.id, summariser=context.summariser, policy=context.policy
-        ),
-        answer,
-    )
+    return await call.once(shrink, answer)
 
 
 async def list_checkpoints(call: Call[ListCheckpoints]) -> Checkpoints:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager
 
 from msgspec.structs import replace
 
 from recollect.engine import Choices, Conversation, Engine, Setup, StopReason
-from recollect.errors import InvalidInput, ModelMissing, RecollectError
+from recollect.errors import InvalidInput, ModelMissing
 from recollect.gateway.calling import Call
 from recollect.gateway.content import Content, parts_of
 from recollect.gateway.methods.changing import MODEL
 from recollect.gateway.shapes import Answer, Message, NamedWriting, Usage, key_of, message, usage
 from recollect.model import Session
-from recollect.service import OpenSession
 from recollect.updates import Outcome
-
-LOOK_SECONDS = 0.5
-"""How often a turn looks whether another process wants it ended."""
 
 
 class Send(NamedWriting, frozen=True, kw_only=True):
@@ -55,13 +49,12 @@ async def send(call: Call[Send]) -> Sent:
         call.who, session.id, engine if local else Rootless(engine), local=local, improve_titles=False
     ) as opened:
         with call.context.turns.running(call.who, opened):
-            async with _called_off(call, opened):
-                outcome = await opened.prompt(
-                    parts,
-                    choices=Choices(model=_model(session)),
-                    emit=lambda update: call.context.emit(session.id, update),
-                    idempotency_key=call.params.idempotency_key,
-                )
+            outcome = await opened.prompt(
+                parts,
+                choices=chosen(session),
+                emit=lambda update: call.context.emit(session.id, update),
+                idempotency_key=call.params.idempotency_key,
+            )
     return Sent(
         message=await _answer(call, outcome),
         stop_reason=outcome.stop_reason,
@@ -87,32 +80,13 @@ class Rootless:
         return self._engine.open(replace(setup, roots=()))
 
 
-@asynccontextmanager
-async def _called_off(call: Call[Send], opened: OpenSession) -> AsyncIterator[None]:
-    """Look, while the block runs, whether another process wants the turn ended."""
-    looking = asyncio.create_task(_look(call, opened))
-    try:
-        yield
-    finally:
-        looking.cancel()
-        await asyncio.wait([looking])
-
-
-async def _look(call: Call[Send], opened: OpenSession) -> None:
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        with suppress(RecollectError):  # the store may be away for a moment; the turn itself will say so
-            if await call.sessions.called_off(call.who, opened.session_id):
-                opened.cancel()
-
-
 async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:
     if outcome.answer is None:
         return None
     return message(await call.sessions.entry(call.who, call.session.id, outcome.answer))
 
 
-def _model(session: Session) -> str | None:
+def chosen(session: Session) -> Choices:
     """The model that was chosen for the session, by `sessions.patch`."""
-    chosen = session.meta.get(MODEL)
-    return chosen if isinstance(chosen, str) and chosen else None
+    model = session.meta.get(MODEL)
+    return Choices(model=model if isinstance(model, str) and model else None)

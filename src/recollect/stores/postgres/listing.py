@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from recollect.filters import text_terms
+from recollect.filters import statuses, text_terms
 from recollect.model import Filter
 from recollect.ports import ListKey
 from recollect.stores.postgres import lexemes
@@ -24,7 +24,7 @@ CONDITIONS = {
     "channel": "s.channel = %(channel)s",
     "source": "s.source = %(source)s",
     "native": "(s.source IS NULL) = %(native)s",
-    "status": "s.status = %(status)s",
+    "status": "s.status = ANY(%(statuses)s)",
     "pinned": "s.pinned = %(pinned)s",
     "created_after": "s.created_at >= %(created_after)s",
     "created_before": "s.created_at < %(created_before)s",
@@ -48,6 +48,9 @@ LEADERS = {
     "source": f"{CONDITIONS['source']} AND s.source IS NOT NULL",
     "agent_id": f"{CONDITIONS['agent_id']} AND s.agent_id IS NOT NULL",
 }
+
+WAITING = "s.status = 'waiting' AND s.status <> 'idle'"
+"""Beside those whose status is `running`: in the order of the list, each by itself."""
 
 LED_BY_SESSIONS = f"""
 SELECT {COLUMNS} FROM session s
@@ -116,7 +119,9 @@ def _examined(given: Filter, leader: str | None) -> str:
     """The rows to look at, in order; from several indexes if need be."""
     since = given.updated_after is not None
     halves = ("exclude", "only") if given.archived == "include" else (given.archived,)
-    parts = [_led(leader, half, since=since) for half in halves]
+    led_by = LEADERS.get(leader or "", "true")
+    leaders = [led_by, WAITING] if leader == "status" and len(statuses(given)) > 1 else [led_by]
+    parts = [_led(leader, half, led, since=since) for half in halves for led in leaders]
     if since:
         led = CONDITIONS[leader] if leader else "true"
         parts.append(LED_BY_AHEAD.format(archived=ARCHIVED[given.archived], leader=led))
@@ -169,14 +174,12 @@ def _leads(name: str, value: object) -> bool:
     return value is not None and (name, value) not in (("status", "idle"), ("pinned", False))
 
 
-def _led(leader: str | None, archived: str, *, since: bool) -> str:
+def _led(leader: str | None, archived: str, led_by: str, *, since: bool) -> str:
     """Rows that an index leads to. Nothing but the few sessions ahead of their place is newer than its place."""
     bound = "s.order_at >= %(updated_after)s" if since else "true"
     if leader == "tags":
         return LED_BY_TAG.format(archived=_of_tag(ARCHIVED[archived]), bound=_of_tag(bound))
-    return LED_BY_SESSIONS.format(
-        archived=ARCHIVED[archived], bound=bound, leader=LEADERS[leader] if leader else "true"
-    )
+    return LED_BY_SESSIONS.format(archived=ARCHIVED[archived], bound=bound, leader=led_by)
 
 
 def _of_tag(condition: str) -> str:
@@ -197,6 +200,7 @@ def _params(owner: str, given: Filter, limit: int, examine: int) -> dict[str, An
     return {
         **{name: getattr(given, name) for name in CONDITIONS},
         "owner": owner,
+        "statuses": list(statuses(given)),
         "tags": list(given.tags),
         "tag": given.tags[0] if given.tags else None,
         "tag_count": len(given.tags),

@@ -81,7 +81,11 @@ async def opened(url: str) -> Connection:
     """A connection of its own, not from the pool. Raises `StoreUnavailable`."""
     try:
         connection: Connection = await EagerConnection.connect(url, **SETTINGS)
-        await configured(connection)
+        try:
+            await configured(connection)
+        except BaseException:  # cancelled, for one: then nobody would close it
+            await connection.close()
+            raise
     except psycopg.Error as error:
         raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
     return connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, MutableMapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple, cast
 
 import apsw
@@ -11,7 +12,7 @@ import msgspec
 import zstandard
 
 from recollect.errors import StoreDamaged
-from recollect.filters import text_terms
+from recollect.filters import statuses, text_terms
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json, encode
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
 from recollect.spans import Place, Span, Spans, Stretch
@@ -39,7 +40,7 @@ PASSES = """
     AND (:channel IS NULL OR s.channel = :channel)
     AND (:source IS NULL OR s.source = :source)
     AND (:native IS NULL OR (s.source IS NULL) = :native)
-    AND (:status IS NULL OR s.status = :status)
+    AND (:status IS NULL OR s.status IN (:status, :or_status))
     AND (:pinned IS NULL OR s.pinned = :pinned)
     AND (:created_after IS NULL OR s.created_at >= :created_after)
     AND (:created_before IS NULL OR s.created_at < :created_before)
@@ -201,9 +202,11 @@ class Reading(AccessReading):
             "examine": examine,
             "floor": self._floor(owner, given),
         }
-        walk = DRIVERS[_driver(given)]
+        driver = _driver(given)
+        walk, doing = DRIVERS[driver], statuses(given) if driver == "busy" else (given.status,)
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
-        rows = [self._walk(walk, bound | {"archived": value}) for value in archived]
+        each = product(archived, doing)
+        rows = [self._walk(walk, bound | {"archived": put, "status": status}) for put, status in each]
         rows.append(self._walk(HOT, bound))
         return self._take(owner, heapq.merge(*rows, key=_order, reverse=True), limit, examine)
 
@@ -353,6 +356,7 @@ class Reading(AccessReading):
             "source": given.source,
             "native": given.native,
             "status": given.status,
+            "or_status": next(reversed(statuses(given)), None),
             "pinned": given.pinned,
             "created_after": given.created_after,
             "created_before": given.created_before,

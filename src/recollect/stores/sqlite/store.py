@@ -106,7 +106,8 @@ class SqliteStore:
                     break
                 # The bell is of this process; other processes are seen by looking again.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(bell.wait(), min(left, POLL_SECONDS))
+                    async with asyncio.timeout(min(left, POLL_SECONDS)):
+                        await bell.wait()
                 bell.clear()
         finally:
             self._bells.discard(bell)

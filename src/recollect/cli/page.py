@@ -1,0 +1,34 @@
+"""`recollect page`."""
+
+from __future__ import annotations
+
+import click
+
+from recollect.cli.command import command
+from recollect.cli.output import Output
+from recollect.errors import NotFound
+from recollect.gateway import ownership
+from recollect.service import Sessions
+
+
+@command("recollect page", "recollect page --address https://recollect.example.org")
+@click.option(
+    "--address",
+    metavar="URL",
+    default="http://127.0.0.1:8787",
+    show_default=True,
+    help="Where the server is, as a browser calls it.",
+)
+async def run(sessions: Sessions, out: Output, *, address: str) -> None:
+    """Print an address that opens the page of a running server, signed in.
+
+    It is good once, for ten minutes, and gives the rights of the token that the server has made for its own user.
+    """
+    code = await ownership.invitation(sessions)
+    if code is None:
+        raise NotFound("no server has ever run on this store; `recollect serve` starts one, and prints an address")
+    opened = ownership.page_address(address, code)
+    if out.json:
+        out.document({"page": opened})
+    else:
+        out.line(opened)

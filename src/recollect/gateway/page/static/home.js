@@ -1,0 +1,134 @@
+// The list: search as one types, more rows as one scrolls, rows that move when something is said in them.
+
+import {follow, load} from "./wire.js";
+import {away, begin, complain, rename, retag, tellTimes} from "./shared.js";
+
+const TYPED = 200;
+const q = document.getElementById("q");
+let asked = 0;
+
+const main = () => document.getElementById("main");
+const rows = () => document.getElementById("rows");
+const byId = (root) => new Map([...root.querySelectorAll(".row")].map((row) => [row.dataset.id, row]));
+
+// Search
+
+function addressOf(form) {
+  const told = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value.trim()) told.append(name, value);
+  return told.size ? `/?${told}` : "/";
+}
+
+async function show(address, {keep = false} = {}) {
+  const mine = ++asked;
+  const page = await load(address);
+  if (mine !== asked) return; // something else was asked meanwhile
+  if (!keep) history.replaceState(null, "", address);
+  document.title = page.title;
+  document.querySelector(".facets").replaceWith(document.adoptNode(page.querySelector(".facets")));
+  main().replaceWith(document.adoptNode(page.getElementById("main")));
+  tellTimes(main());
+  watch();
+}
+
+let typing;
+q.addEventListener("input", () => {
+  clearTimeout(typing);
+  const length = q.value.trim().length;
+  if (length === 1) return;
+  typing = setTimeout(() => show(addressOf(q.form)).catch(complain), TYPED);
+});
+q.form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  show(addressOf(q.form)).then(() => rows().querySelector(".name a")?.focus()).catch(complain);
+});
+q.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowDown") rows().querySelector(".name a")?.focus();
+});
+addEventListener("popstate", () => location.reload());
+
+// More rows
+
+const near = new IntersectionObserver((seen) => {
+  if (seen.some((each) => each.isIntersecting)) more().catch(complain);
+}, {rootMargin: "600px"});
+
+function watch() {
+  near.disconnect();
+  const link = document.getElementById("following");
+  if (link) near.observe(link);
+}
+
+async function more() {
+  const link = document.getElementById("following");
+  if (!link || link.dataset.loading) return;
+  link.dataset.loading = "1";
+  const mine = asked;
+  let page;
+  try {
+    page = await load(link.href);
+  } finally {
+    delete link.dataset.loading;
+  }
+  if (mine !== asked) return;
+  const known = byId(rows());
+  for (const row of page.querySelectorAll(".row")) {
+    if (!known.has(row.dataset.id)) rows().append(document.adoptNode(row));
+  }
+  tellTimes(rows());
+  const next = page.getElementById("following");
+  if (next) link.replaceWith(document.adoptNode(next));
+  else link.parentElement.remove();
+  watch();
+}
+
+// What changes
+
+async function refresh(gone = []) {
+  const mine = asked;
+  const page = await load(main().dataset.here);
+  if (mine !== asked) return;
+  const fresh = page.getElementById("main");
+  if (!rows().children.length || !fresh.querySelector(".row")) return show(main().dataset.here, {keep: true});
+  for (const id of gone) byId(rows()).get(encodeURIComponent(id))?.remove();
+  const known = byId(rows());
+  let place = rows().firstElementChild;
+  for (const row of [...fresh.querySelectorAll(".row")]) {
+    const old = known.get(row.dataset.id);
+    if (old?.querySelector("input")) {
+      if (old === place) place = place.nextElementSibling;
+      continue; // somebody is writing in it
+    }
+    const focused = old?.contains(document.activeElement) ? document.activeElement.className || document.activeElement.localName : "";
+    const shown = document.adoptNode(row);
+    if (old === place) place = place.nextElementSibling;
+    old?.remove();
+    rows().insertBefore(shown, place);
+    if (focused) shown.querySelector(focused === "a" ? ".name a" : `.${focused.split(" ").join(".")}`)?.focus();
+  }
+  tellTimes(rows());
+}
+
+// Keys
+
+const current = () => document.activeElement.closest?.(".row");
+function move(step) {
+  const all = [...rows().querySelectorAll(".row")];
+  const at = all.indexOf(current());
+  const next = all[at < 0 ? 0 : Math.min(Math.max(at + step, 0), all.length - 1)];
+  next?.querySelector(".name a")?.focus();
+}
+
+begin({
+  refresh,
+  keys: {
+    "/": () => q.select(),
+    j: () => move(1),
+    k: () => move(-1),
+    e: () => current() && rename(current(), refresh),
+    t: () => current() && retag(current(), refresh),
+  },
+});
+watch();
+follow({after: main().dataset.newest, heard: (news) => refresh(news.gone), away});

@@ -1,0 +1,136 @@
+"""A stretch of a conversation as messages, ready for a template: each part as a block, a tool's result with its call. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from recollect.cleaning import clean_lines
+from recollect.exports import wording
+from recollect.gateway.page.cards import Output, card, output_of
+from recollect.gateway.page.code import markdown
+from recollect.gateway.page.pictures import picture
+from recollect.gateway.page.trees import tree
+from recollect.model import (
+    Entry,
+    Image,
+    Part,
+    Plan,
+    Resource,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    is_error,
+)
+
+SHOWN_CHARS = 50_000
+SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+
+
+class Block(NamedTuple):
+    """A part as the template knows it, by its kind."""
+
+    kind: str
+    value: Any
+    more: int = 0
+
+
+class Message(NamedTuple):
+    """A message. `mark`: the summary that a compaction left; `same`: the speaker goes on."""
+
+    entry: Entry
+    speaker: str
+    blocks: tuple[Block, ...]
+    mark: bool = False
+    same: bool = False
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a person says something here."""
+        return self.entry.role == "user" and any(block.kind in ("said", "picture") for block in self.blocks)
+
+    @property
+    def failed(self) -> bool:
+        return is_error(self.entry) or any(block.kind == "card" and block.value.failed for block in self.blocks)
+
+
+def messages(entries: Sequence[Entry], marks: Iterable[int] = ()) -> list[Message]:
+    """The messages of some entries; `marks` are the places of summaries among them."""
+    marked, outputs = frozenset(marks), _Outputs(entries)
+    made: list[Message] = []
+    for at, entry in enumerate(entries):
+        blocks = tuple(_blocks(entry, outputs))
+        if not blocks and outputs.took(entry):
+            continue  # it is all in the cards of its calls
+        speaker = SPEAKERS[entry.role]
+        same = bool(made) and entry.role == "assistant" == made[-1].entry.role and not made[-1].mark
+        made.append(Message(entry, speaker, blocks, mark=at in marked, same=same and at not in marked))
+    return made
+
+
+class _Outputs:
+    """Which result belongs to which call; each to the first call of its id that came before it."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._calls: dict[str, ToolCall] = {}
+        self._results: dict[str, tuple[Entry, ToolResult]] = {}
+        for entry in entries:
+            for part in entry.parts:
+                if isinstance(part, ToolCall):
+                    self._calls.setdefault(part.id, part)
+                elif isinstance(part, ToolResult) and part.id in self._calls:
+                    self._results.setdefault(part.id, (entry, part))
+
+    def of(self, call: ToolCall) -> Output | None:
+        if self._calls.get(call.id) is not call or call.id not in self._results:
+            return None
+        entry, result = self._results[call.id]
+        return output_of(result, entry.id, call)
+
+    def has(self, result: ToolResult) -> bool:
+        return result.id in self._results and self._results[result.id][1] is result
+
+    def took(self, entry: Entry) -> bool:
+        """Whether all of an entry stands in cards."""
+        return bool(entry.parts) and all(isinstance(part, ToolResult) and self.has(part) for part in entry.parts)
+
+
+def _blocks(entry: Entry, outputs: _Outputs) -> Iterator[Block]:
+    if entry.meta.get("erased"):
+        yield Block("note", "erased")
+    for part in entry.parts:
+        match part:
+            case ToolCall():
+                yield Block("card", card(part, outputs.of(part)))
+            case ToolResult() if not outputs.has(part):
+                yield Block("output", output_of(part, ""))
+            case ToolResult():
+                pass
+            case _:
+                yield _block(part)
+
+
+def _block(part: Part) -> Block:
+    match part:
+        case Text(text=text):
+            return Block("said", _rendered(text), max(0, len(text) - SHOWN_CHARS))
+        case Thought(text=text):
+            return Block("thought", _rendered(text), max(0, len(text) - SHOWN_CHARS))
+        case Image():
+            return Block("picture", picture(part))
+        case Plan(steps=steps):
+            return Block("plan", wording.steps(steps))
+        case Resource(text=str(text)):
+            shown = (wording.noted(part), clean_lines(text[:SHOWN_CHARS]))
+            return Block("attached", shown, max(0, len(text) - SHOWN_CHARS))
+        case Unknown(raw=raw):
+            return Block("unknown", tree(raw))
+    return Block("note", wording.noted(part))
+
+
+def _rendered(text: str) -> Markup:
+    return Markup(markdown(clean_lines(text[:SHOWN_CHARS])))  # noqa: S704 - rendered without HTML, and filtered

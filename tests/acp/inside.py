@@ -1,0 +1,110 @@
+"""An agent in the process of the test, on a line whose other end decides when it takes something."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import recollect
+import recollect.acp
+from recollect.engine import Engine
+from recollect.model import LOCAL
+from recollect.service import Sessions
+from tests.acp.checking import checked
+
+Json = dict[str, Any]
+PATIENCE = 30
+
+
+class Line:
+    """A transport, and the client at its other end. While `taking` is not set nothing that is sent arrives, and
+    whoever sends waits; `full` tells that somebody does. `sizes` are those of all that was sent at once."""
+
+    def __init__(self) -> None:
+        self.taking, self.full = asyncio.Event(), asyncio.Event()
+        self.taking.set()
+        self.seen: list[Json] = []
+        self.sizes: list[int] = []
+        self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._arrived = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._methods: dict[Any, str] = {}
+
+    async def receive(self) -> bytes | None:
+        return await self._said.get()
+
+    async def send(self, data: bytes) -> None:
+        if not self.taking.is_set():
+            self.full.set()
+            await self.taking.wait()
+        self.sizes.append(len(data))
+        self.seen += [checked(line, self._methods) for line in data.splitlines(keepends=True)]
+        self._arrived.set()
+
+    def leave(self) -> None:
+        self._said.put_nowait(None)
+
+    def say(self, **fields: Any) -> None:
+        self._said.put_nowait(json.dumps({"jsonrpc": "2.0", **fields}).encode())
+
+    def begin(self, method: str, **params: Any) -> int:
+        number = next(self._numbers)
+        self._methods[number] = method
+        self.say(id=number, method=method, params=params)
+        return number
+
+    async def until(self, wanted: Callable[[Json], bool]) -> int:
+        """The place of the first message that is wanted, once it is there."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self._arrived.clear()
+                for at, message in enumerate(self.seen):
+                    if wanted(message):
+                        return at
+                await self._arrived.wait()
+
+    async def answer(self, number: int) -> Json:
+        at = await self.until(lambda message: message.get("id") == number and "method" not in message)
+        result: Json = self.seen[at]["result"]
+        return result
+
+    async def call(self, method: str, **params: Any) -> Json:
+        return await self.answer(self.begin(method, **params))
+
+
+@asynccontextmanager
+async def serving(engine: Engine) -> AsyncIterator[tuple[Line, Sessions]]:
+    """The agent of an engine over an empty store in memory, greeted."""
+    line = Line()
+    async with recollect.open("memory:") as sessions:
+        agent = asyncio.ensure_future(recollect.acp.serve(line, sessions, LOCAL, engine))
+        await line.call("initialize", protocolVersion=1)
+        try:
+            yield line, sessions
+        finally:
+            line.taking.set()
+            line.leave()
+            async with asyncio.timeout(PATIENCE):
+                await agent
+
+
+async def opened(line: Line) -> str:
+    """The id of a new session, once all that comes after the answer has arrived."""
+    session_id: str = (await line.call("session/new", cwd="/p", mcpServers=[]))["sessionId"]
+    await line.until(lambda message: is_told(message, "available_commands_update"))
+    return session_id
+
+
+def is_told(message: Json, kind: str) -> bool:
+    update = message.get("params", {}).get("update", {})
+    return bool(update.get("sessionUpdate") == kind)
+
+
+async def quiet() -> None:
+    """Let everything go on until nothing moves any more."""
+    for _ in range(100):
+        await asyncio.sleep(0)

@@ -1,0 +1,114 @@
+"""What happens at exactly one moment: the agent in this process, and a line that holds it there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from recollect.engine import Choices, Conversation, Delta, Event, Message, Setup, Turn, answering
+from recollect.model import LOCAL, Draft, Entry, Text, ToolCall
+from tests.acp.inside import PATIENCE, is_told, opened, quiet, serving
+
+CALL = ToolCall(id="t1", name="run", kind="execute", input={"command": "ls"})
+PROMPT = [{"type": "text", "text": "Go"}]
+
+
+class Slow:
+    """An engine that gets ready when it is told to, and then answers for ever."""
+
+    def __init__(self) -> None:
+        self.opening, self.asked = asyncio.Event(), asyncio.Event()
+        self.known = asyncio.Event()
+        self.ran = False
+
+    @asynccontextmanager
+    async def open(self, _: Setup) -> AsyncIterator[Conversation]:
+        await self.opening.wait()
+        yield self
+
+    async def run(self, _: Turn) -> AsyncIterator[Event]:
+        self.ran = True
+        yield Delta(text="Half")
+        await asyncio.Event().wait()
+
+    async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:  # noqa: ARG002
+        return None
+
+    async def window(self, choices: Choices) -> int | None:  # noqa: ARG002
+        self.asked.set()
+        await self.known.wait()
+        return None
+
+
+async def test_a_call_is_shown_before_it_is_asked_about_however_slowly_the_client_reads() -> None:
+    @answering
+    async def engine(turn: Turn) -> AsyncIterator[Event]:
+        yield Delta(text="I will.")
+        await line.full.wait()  # the client does not take it
+        yield Message(parts=(Text(text="I will."), CALL))
+        await turn.permit(CALL)
+
+    async with serving(engine) as (line, sessions):
+        session_id = await opened(line)
+        line.taking.clear()
+        prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
+        async with asyncio.timeout(PATIENCE), aclosing(sessions.watch(LOCAL, after=0)) as changes:  # type: ignore[type-var]
+            async for _ in changes:
+                if (await sessions.get(LOCAL, session_id)).status == "waiting":
+                    break
+        await quiet()
+        line.taking.set()
+        question = await line.until(lambda message: message.get("method") == "session/request_permission")
+        shown = [at for at, message in enumerate(line.seen) if is_told(message, "tool_call")]
+        assert [at < question for at in shown] == [True]
+        line.say(id=line.seen[question]["id"], result={"outcome": {"outcome": "cancelled"}})
+        assert (await line.answer(prompt))["stopReason"] == "end_turn"
+
+
+async def test_a_prompt_cancelled_while_the_engine_gets_ready_is_never_begun() -> None:
+    engine = Slow()
+    async with serving(engine) as (line, sessions):
+        session_id = await opened(line)
+        prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
+        line.say(method="session/cancel", params={"sessionId": session_id})
+        await line.call("session/status", sessionId=session_id)
+        engine.opening.set()
+        engine.known.set()
+        assert (await line.answer(prompt))["stopReason"] == "cancelled"
+        assert not engine.ran
+        assert (await sessions.get(LOCAL, session_id)).message_count == 0
+
+
+async def test_a_prompt_cancelled_in_the_moment_it_begins_ends_without_an_answer() -> None:
+    engine = Slow()
+    engine.opening.set()
+    async with serving(engine) as (line, sessions):
+        session_id = await opened(line)
+        prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
+        await asyncio.wait_for(engine.asked.wait(), PATIENCE)
+        line.say(method="session/cancel", params={"sessionId": session_id})
+        await line.call("session/status", sessionId=session_id)
+        engine.known.set()
+        assert (await line.answer(prompt))["stopReason"] == "cancelled"
+        assert not engine.ran
+        assert await sessions.leased(LOCAL, session_id) is None
+
+
+async def test_entries_of_very_different_sizes_are_replayed_in_pages_of_bounded_bytes() -> None:
+    @answering
+    async def engine(_: Turn) -> AsyncIterator[Event]:
+        yield Message(parts=(Text(text="never asked"),))
+
+    sizes = [10] * 300 + [1_000_000] * 30 + [10] * 300
+    async with serving(engine) as (line, sessions):
+        session = await sessions.create(LOCAL, cwd="/p")
+        await sessions.append(
+            LOCAL, session.id, [Draft(role="user", parts=(Text(text="x" * size),)) for size in sizes]
+        )
+        await line.call("session/load", sessionId=session.id, cwd="/p", mcpServers=[])
+        told = [
+            message["params"]["update"] for message in line.seen if is_told(message, "user_message_chunk")
+        ]
+        assert [len(update["content"]["text"]) for update in told] == sizes
+        assert max(line.sizes) < 1_200_000

@@ -1,0 +1,56 @@
+"""A turn is ended from another process, through whichever door it was begun."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from recollect.engine import Delta, Event, Turn
+from recollect.model import Principal
+from recollect.service import Sessions, turning
+from recollect.updates import Said
+from tests.contract.engines import Scripted, Watcher, ask_once, in_background
+from tests.contract.talk import told
+
+
+async def endless(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+    yield Delta(text="I was about to")
+    await asyncio.Event().wait()
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "LOOK_SECONDS", 0.01)
+
+
+async def test_a_turn_ends_when_another_process_calls_it_off(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    theirs = await sessions.create(bob)
+    engine = Scripted(endless)
+    async with sessions.opened(ann, session.id, engine) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        assert not await other.call_off(bob, theirs.id)
+        assert await other.call_off(ann, session.id)
+        outcome = await asyncio.wait_for(running, 30)
+    assert outcome.stop_reason == "cancelled"
+    assert await told(other, ann, session.id) == ["Go", "I was about to"]
+    assert (await other.get(ann, session.id)).status == "idle"
+    assert await other.leased(ann, session.id) is None
+
+
+async def test_what_was_asked_of_one_turn_is_not_asked_of_the_next(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    engine = Scripted(endless)
+    async with sessions.opened(ann, session.id, engine) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        await other.call_off(ann, session.id)
+        await asyncio.wait_for(running, 30)
+    assert (await ask_once(sessions, ann, session.id, engine)).stop_reason == "end_turn"

@@ -1,0 +1,76 @@
+"""What tests of the page stand on: one server for all, an owner for each, its store seen from another process, a browser."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from playwright.async_api import Browser, Page
+
+import recollect
+from recollect.model import Principal, Token
+from recollect.service import Sessions
+from tests.gateway.servers import Server, serving
+from tests.page.browser import browser as a_browser
+from tests.page.visiting import Visitor, watched
+
+Enter = Callable[..., Awaitable[Visitor]]
+_owners = itertools.count(1)
+
+
+@pytest.fixture(scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    async with a_browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('page') / 'recollect.db'}"
+
+
+@pytest.fixture(scope="package")
+def server(url: str) -> Iterator[Server]:
+    with serving(url, tokens={}, limits={"stranger_burst": 100_000}) as running:
+        yield running
+
+
+@pytest.fixture
+async def kept(url: str, server: Server) -> AsyncIterator[Sessions]:  # noqa: ARG001 - the server makes the store
+    """The server's store, in another process than the server's."""
+    async with recollect.open(url) as sessions:
+        yield sessions
+
+
+@pytest.fixture
+def ann() -> Principal:
+    """Somebody who has nothing yet."""
+    return Principal(owner=f"ann-{next(_owners)}")
+
+
+@pytest.fixture
+async def token(kept: Sessions, ann: Principal) -> Token:
+    return (await kept.issue_token(ann.owner))[0]
+
+
+@pytest.fixture
+async def enter(browser: Browser, server: Server, kept: Sessions, token: Token) -> AsyncIterator[Enter]:
+    """Opens the page as somebody who has signed in. What browsers complain about is a failure in the end."""
+    visitors: list[Visitor] = []
+    async with AsyncExitStack() as opened:
+
+        async def entering(path: str = "/", **options: object) -> Visitor:
+            context = await browser.new_context(**options)  # type: ignore[arg-type]  # a browser's own options
+            opened.push_async_callback(context.close)
+            page: Page = await context.new_page()
+            visitor = Visitor(server, kept, token, page)
+            visitors.append(visitor)
+            await watched(visitor)
+            await visitor.sign_in(path)
+            return visitor
+
+        yield entering
+        for visitor in visitors:
+            visitor.is_calm()

@@ -1,0 +1,63 @@
+"""Somebody with a browser."""
+
+from __future__ import annotations
+
+from playwright.async_api import ConsoleMessage, Page, Request, expect
+
+from recollect.model import Token
+from recollect.service import Sessions
+from tests.gateway.servers import Server
+
+REPORT = """
+document.addEventListener("securitypolicyviolation", (event) => console.error("policy: " + event.violatedDirective));
+window.alert = window.confirm = window.prompt = () => console.error("a script has run");
+"""
+
+
+class Visitor:
+    """A page in a browser of its own, and all that went wrong in it."""
+
+    def __init__(self, server: Server, kept: Sessions, token: Token, page: Page) -> None:
+        self.server, self.kept, self.token, self.page = server, kept, token, page
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+
+    @property
+    def base(self) -> str:
+        return f"http://{self.server.host}"
+
+    async def sign_in(self, path: str = "/") -> None:
+        await self.page.goto(f"{self.base}/#code={await self.kept.invite(self.token)}")
+        await self.is_in()
+        if path != "/":
+            await self.go(path)
+            await self.is_in()
+
+    async def is_in(self) -> None:
+        """The page is there, and its script has begun."""
+        await expect(self.page.get_by_role("button", name="Sign out")).to_be_visible()
+
+    async def go(self, path: str) -> None:
+        await self.page.goto(f"{self.base}{path}")
+
+    def is_calm(self) -> None:
+        """Nothing was complained about, nothing ran that is not ours, and nothing was asked of anybody else."""
+        assert self.complaints == []
+        assert [url for url in self.asked if not url.startswith((f"{self.base}/", "data:"))] == []
+
+
+async def watched(visitor: Visitor) -> None:
+    """Note what the browser says."""
+
+    def told(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            visitor.complaints.append(f"{message.type}: {message.text}")
+
+    def asked(request: Request) -> None:
+        visitor.asked.append(request.url)
+
+    visitor.page.on("console", told)
+    visitor.page.on("pageerror", lambda error: visitor.complaints.append(f"exception: {error}"))
+    visitor.page.on("request", asked)
+    visitor.page.on("dialog", lambda dialog: visitor.complaints.append(f"dialog: {dialog.message}"))
+    await visitor.page.add_init_script(REPORT)
