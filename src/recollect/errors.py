@@ -22,7 +22,7 @@ RecollectError
 ├── Interrupted             interrupted          this prompt was begun before and never finished; it is not run twice
 ├── EngineError             engine_error         the model, or what runs the turn, could not go on
 │   ├── ModelMissing        model_missing        no model is set, or what it needs is not installed
-│   ├── ModelRefused        model_refused        the provider does not accept the key
+│   ├── ModelRefused        model_refused        the provider does not accept the key, or knows no such model
 │   ├── ModelBusy           model_busy           the provider wants fewer requests; tried again, in vain
 │   ├── ModelUnreachable    model_unreachable    no connection, or it broke off
 │   └── ContextTooLong      context_too_long     the conversation does not fit the model's window
@@ -210,7 +210,7 @@ class ModelMissing(EngineError):
 
 
 class ModelRefused(EngineError):
-    """The provider does not accept the key."""
+    """The provider does not accept the key, or knows no such model."""
 
     code = "model_refused"
 

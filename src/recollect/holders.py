@@ -20,7 +20,9 @@ _PREFIX = "recollect"
 
 def new_holder() -> str:
     """A name for one more holder in this process: machine, process and a part that is never used twice."""
-    return ":".join((_PREFIX, platform.node() or "-", _machine() or "-", _process(os.getpid()) or "-", uuid7()))
+    return ":".join(
+        (_PREFIX, platform.node() or "-", _machine() or "-", _process(os.getpid()) or "-", uuid7())
+    )
 
 
 def is_gone(holder: str) -> bool:

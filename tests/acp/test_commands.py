@@ -9,7 +9,7 @@ import pytest
 import recollect
 from recollect.model import LOCAL, Draft, Text
 from recollect.service import Imported
-from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, is_update, kinds, scripted, texts, url_of
+from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, is_update, scripted, texts, url_of
 
 WORDS = "The service stores each event before the next one is asked for, and shows the rest. "
 
@@ -90,7 +90,7 @@ async def test_compact_makes_room_and_shows_where(tmp_path: Path) -> None:
         await said_much(tmp_path, session)
         assert (await agent.prompt(session, "/compact"))["stopReason"] == "end_turn"
         assert "instead of 40 messages" in texts(agent.updates(session))
-        assert "compaction_update" in kinds(agent.updates(session))
+        await agent.until(is_update(session, "compaction_update"))
         (row,) = (await agent.call("session/list"))["sessions"]
         assert row["_meta"]["messageCount"] < 40
         replayed = await agent.load(session, tmp_path)

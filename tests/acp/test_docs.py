@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recollect import errors
+from recollect.acp.commands import COMMANDS
 from recollect.acp.methods import NOTIFICATIONS, REQUESTS
 from recollect.rpc import failures
 from recollect.rpc.failures import CODES
@@ -33,6 +34,11 @@ def test_every_error_has_a_number_and_a_row() -> None:
 def test_every_method_is_documented() -> None:
     for method in (*REQUESTS, *NOTIFICATIONS):
         assert f"`{method}`" in PAGE, method
+
+
+def test_every_command_is_documented() -> None:
+    rows = re.findall(r"^\| `/(\w+)", PAGE, flags=re.MULTILINE)
+    assert rows == list(COMMANDS)
 
 
 def test_every_key_of_meta_is_documented() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,7 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, kinds, running, texts, url_of
+import recollect
+import recollect.acp
+from recollect import wiring
+from recollect.model import LOCAL
+from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, Talk, is_update, kinds, running, texts, url_of
 from tests.engines.provider import Provider, ToolUse, serving
 
 MODEL = "anthropic:claude-sonnet-5"
@@ -23,14 +30,38 @@ def provider() -> Iterator[Provider]:
 
 
 @asynccontextmanager
-async def editor(
-    folder: Path, provider: Provider, capabilities: Json | None = None, **env: str
-) -> AsyncIterator[Agent]:
+async def program(folder: Path, provider: Provider, **env: str) -> AsyncIterator[Agent]:
     """The program itself, started as an editor starts it."""
     arguments = ("-m", "recollect", "acp", "--store", url_of(folder), "--model", MODEL)
     async with running(folder, *arguments, env={**provider.environ(), **env}) as agent:
-        await agent.initialize(capabilities)
+        await agent.initialize()
         yield agent
+
+
+@asynccontextmanager
+async def editor(folder: Path, provider: Provider, capabilities: Json | None = None) -> AsyncIterator[Talk]:
+    """The agent of the program, with all its parts, in this process: what it needs for models takes long to import."""
+    ours, theirs = socket.socketpair()
+    with pytest.MonkeyPatch.context() as patch, ours, theirs:
+        for name, value in provider.environ().items():
+            patch.setenv(name, value)
+        async with recollect.open(url_of(folder)) as sessions:
+            # Each direction has a description of its own: waiting for one does not end waiting for the other.
+            source, target = os.dup(theirs.fileno()), os.dup(theirs.fileno())
+            pipes = recollect.acp.Pipes(source, target)
+            agent = asyncio.ensure_future(recollect.acp.serve(pipes, sessions, LOCAL, wiring.engine(MODEL)))
+            from_agent, to_agent = await asyncio.open_connection(sock=ours)
+            try:
+                talk = Talk(to_agent, from_agent)
+                await talk.initialize(capabilities)
+                yield talk
+            finally:
+                to_agent.write_eof()
+                await asyncio.wait_for(agent, 60)
+                to_agent.close()
+                pipes.close()
+                os.close(source)
+                os.close(target)
 
 
 def answered(answer: Json, _: Json) -> Json:
@@ -38,18 +69,34 @@ def answered(answer: Json, _: Json) -> Json:
     return answer
 
 
-def asked_for(agent: Agent) -> list[str]:
+def asked_for(agent: Talk) -> list[str]:
     """What the agent has asked the editor for, in order."""
     return [message["method"] for message in agent.seen if "id" in message]
 
 
 async def test_a_model_answers(tmp_path: Path, provider: Provider) -> None:
     provider.script(["Hello ", "from the model."])
-    async with editor(tmp_path, provider) as agent:
+    async with program(tmp_path, provider) as agent:
         session = await agent.new(tmp_path)
         assert (await agent.prompt(session, "Hi"))["stopReason"] == "end_turn"
         assert texts(agent.updates(session)) == "Hello from the model."
         assert "usage_update" in kinds(agent.updates(session))
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork"])
+async def test_how_full_the_context_is_is_told_when_a_session_is_opened_again(
+    tmp_path: Path, provider: Provider, method: str
+) -> None:
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Hi")
+        (then,) = [update for update in agent.updates(session) if update["sessionUpdate"] == "usage_update"]
+    async with editor(tmp_path, provider) as agent:
+        params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+        opened = (await agent.call(method, params)).get("sessionId", session)
+        assert "usage_update" not in kinds(agent.updates(opened))
+        told = await agent.until(is_update(opened, "usage_update"))
+        assert told["params"]["update"] == then
 
 
 async def test_the_trace_goes_along_to_the_model(tmp_path: Path, provider: Provider) -> None:
@@ -64,7 +111,7 @@ async def test_models_of_the_setting_are_offered_and_the_chosen_one_is_used(
     tmp_path: Path, provider: Provider
 ) -> None:
     other = "anthropic:claude-opus-4-5"
-    async with editor(tmp_path, provider, RECOLLECT_MODELS=other) as agent:
+    async with program(tmp_path, provider, RECOLLECT_MODELS=other) as agent:
         made = await agent.call("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         (models,) = [option for option in made["configOptions"] if option["id"] == "model"]
         assert [each["value"] for each in models["options"]] == ["default", other]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import recollect
 from recollect.model import LOCAL
-from tests.acp.wire import Json, Refusal, is_update, kinds, scripted, texts, url_of
+from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, scripted, texts, url_of
 
 CALL = {"id": "t1", "name": "run", "kind": "execute", "input": {"command": "ls"}}
 
@@ -29,7 +31,6 @@ async def test_each_lists_the_others_sessions_at_once(tmp_path: Path) -> None:
 async def test_a_running_session_is_open_and_busy_for_the_other(tmp_path: Path) -> None:
     async with scripted(tmp_path) as one, scripted(tmp_path) as two:
         session = await one.new(tmp_path)
-        assert await two.call("session/status", {"sessionId": session}) == {"status": "saved"}
         prompt = await one.begin_prompt(session, ["x", {"hang": True}])
         await one.until(is_update(session, "agent_message_chunk"))
         assert await two.call("session/status", {"sessionId": session}) == {"status": "open"}
@@ -41,6 +42,30 @@ async def test_a_running_session_is_open_and_busy_for_the_other(tmp_path: Path) 
         await one.send(method="session/cancel", params={"sessionId": session})
         await one.answer(prompt)
         assert (await two.prompt(session, "now"))["stopReason"] == "end_turn"
+
+
+async def status_is(agent: Agent, session_id: str, status: str) -> None:
+    """It becomes that: what others do is told as soon as they have done it."""
+    async with asyncio.timeout(30):
+        while (await agent.call("session/status", {"sessionId": session_id}))["status"] != status:
+            pass
+
+
+@pytest.mark.parametrize("end", ["close", "leave", "die"])
+async def test_a_session_is_open_as_long_as_any_process_has_it_open(tmp_path: Path, end: str) -> None:
+    async with scripted(tmp_path) as two:
+        with suppress(AssertionError):  # one that was killed does not end well
+            async with scripted(tmp_path) as one:
+                session, kept = await one.new(tmp_path), await one.new(tmp_path)
+                await status_is(two, session, "open")
+                if end == "close":
+                    await one.call("session/close", {"sessionId": session})
+                    await status_is(two, session, "saved")
+                    await status_is(two, kept, "open")
+                if end == "die":
+                    one.process.kill()
+        await status_is(two, session, "saved")
+        await status_is(two, kept, "saved")
 
 
 async def test_a_load_during_a_turn_replays_what_is_stored_and_then_follows(tmp_path: Path) -> None:

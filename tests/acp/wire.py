@@ -34,14 +34,12 @@ class Refusal(AssertionError):
         self.code: int = error["code"]
 
 
-class Agent:
-    """A running agent. `seen` has every message that was no answer, in order; `on` answers the agent's own requests;
-    `methods` has the method of each request by its id."""
+class Talk:
+    """A client's end of a connection. `seen` has every message that was no answer, in order; `on` answers the agent's
+    own requests; `methods` has the method of each request by its id."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process, self._in, self._out = process, process.stdin, process.stdout
+    def __init__(self, to_agent: asyncio.StreamWriter, from_agent: asyncio.StreamReader) -> None:
+        self._in, self._out = to_agent, from_agent
         self.seen: list[Json] = []
         self.lines: list[bytes] = []
         self.on: dict[str, Callable[[Json], Json]] = {"session/request_permission": lambda _: ALLOWED}
@@ -140,6 +138,16 @@ class Agent:
 
     def updates(self, session_id: str) -> list[Json]:
         return updates(self.seen, session_id)
+
+
+class Agent(Talk):
+    """A program that is an agent."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        super().__init__(process.stdin, process.stdout)
+        self.process = process
 
     async def leave(self) -> int:
         """Close the agent's input, as a client does that has finished; returns how the agent ended."""

@@ -157,7 +157,7 @@ async def test_what_needs_no_question_does_not_wait_for_one(sessions: Sessions, 
     answered = asyncio.Event()
 
     async def script(turn: Turn) -> AsyncIterator[Event]:
-        asked = asyncio.create_task(turn.permit(call()))
+        asked = asyncio.ensure_future(turn.permit(call()))
         assert (await turn.permit(call("read_file", "read", id="c2"))).allowed
         answered.set()
         assert (await asked).allowed

@@ -68,7 +68,7 @@ def agent(sessions: Sessions) -> Agent:
 
 
 async def main(given: Any) -> None:
-    where = serving.Where(port=0, **given.get("where", {}))
+    where = serving.Where(port=given.get("port", 0), **given.get("where", {}))
     with serving.listening(where) as listener:
         async with wiring.open(given["store"], ephemeral=True) as sessions:
             tokens = {}

@@ -26,7 +26,9 @@ def installed() -> str | None:
         return found
     if os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "update"], check=False, capture_output=True)  # noqa: S607
-        subprocess.run(INSTALL, check=True, capture_output=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+        subprocess.run(
+            INSTALL, check=True, capture_output=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        )
     return _found()
 
 

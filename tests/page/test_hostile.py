@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from playwright.async_api import expect
@@ -31,7 +32,7 @@ FOUND = """() => {
       if (["href", "src", "action"].includes(name) && !/^(https?:|mailto:|\\/(?!\\/)|#|data:image\\/(png|jpeg|gif|webp);)/.test(value)) bad.push(value);
     }
   }
-  for (const each of document.querySelectorAll("iframe, object, embed, base, meta[http-equiv], svg, math, style, video, main form")) bad.push(each.localName);
+  for (const each of document.querySelectorAll("iframe, object, embed, base, meta[http-equiv], svg, math, style, video, main form:not(#composer)")) bad.push(each.localName);
   for (const each of document.querySelectorAll("script, link")) {
     if (!(each.src || each.href).startsWith(location.origin + "/static/")) bad.push(each.outerHTML);
   }
@@ -91,20 +92,17 @@ async def test_transcripts_show_hostile_messages_and_do_nothing(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     session = await kept.create(ann, title="Hostile")
-    for number, text in enumerate(PAYLOADS):
-        with suppress(RecollectError):
-            await kept.append(ann, session.id, entry(text, number))
+    drafts = [entry(text, number) for number, text in enumerate(PAYLOADS)]
+    ids = (await kept.append(ann, session.id, drafts)).entries
     visitor = await enter()
-    seen, place = 0, f"/s/{session.id}"
-    while place:
-        await visitor.go(place)
+    seen: set[str] = set()
+    for place in ("", *(f"?before={ids[at]}" for at in range(30, len(ids), 30))):
+        reply = await visitor.page.goto(f"{visitor.base}/s/{session.id}{place}")
+        assert reply is not None
+        seen.update(re.findall(r'<article id="m-([^"]+)"', await reply.text()))
         await visitor.is_in()
-        seen += await visitor.page.locator("#feed > article").count()
         await is_harmless(visitor)
-        older = visitor.page.locator("#older")
-        first = await visitor.page.locator("#feed").get_attribute("data-first") if await older.count() else None
-        place = f"/s/{session.id}?before={first}" if first else ""
-    assert seen >= 200
+    assert seen == set(ids)
 
 
 async def test_hostile_addresses_do_nothing(enter: Enter) -> None:
@@ -133,5 +131,4 @@ async def test_no_script_can_make_markup_of_a_text(enter: Enter) -> None:
       return tries.filter((work) => { try { work(); } catch { return true; } }).length;
     }""")
     assert refused == 6
-    assert [each for each in visitor.complaints if "policy: " in each]
-    visitor.complaints.clear()
+    visitor.complaints.clear()  # the browser notes each

@@ -43,7 +43,9 @@ async def numbered(kept: Sessions, who: Principal, number: int) -> tuple[str, li
     ids: list[str] = []
     for start in range(0, number, 1_000):
         stop = min(start + 1_000, number)
-        drafts = [say(f"Message {each}.", "assistant" if each % 10 else "user") for each in range(start, stop)]
+        drafts = [
+            say(f"Message {each}.", "assistant" if each % 10 else "user") for each in range(start, stop)
+        ]
         ids += (await kept.append(who, session.id, drafts)).entries
     return session.id, ids
 
@@ -62,7 +64,9 @@ async def test_every_kind_of_part_has_its_form(enter: Enter, kept: Sessions, ann
     results = (
         ToolResult(id="1", is_error=True, content=(Text(text="\x1b[31mFAILED\x1b[0m \x1b[2Jtwo"),)),
         ToolResult(id="2", content=(Text(text="Replaced."),)),
-        ToolResult(id="3", content=(Text(text=json.dumps({"found": 3})), Image(mime_type="image/png", data=DOT))),
+        ToolResult(
+            id="3", content=(Text(text=json.dumps({"found": 3})), Image(mime_type="image/png", data=DOT))
+        ),
     )
     made = await session_of(
         kept,
@@ -219,7 +223,7 @@ async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
     await kept.append(ann, made, [say(f"Message {number}.", "assistant") for number in range(200, 260)])
     visitor = await enter(f"/s/{made}")
     target = visitor.page.locator(":focus")
-    await visitor.page.keyboard.press("x")
+    await visitor.page.keyboard.press("f")
     await expect(target).to_contain_text("failed")
     await visitor.page.keyboard.press("p")
     await expect(target).to_contain_text("Message 190.")

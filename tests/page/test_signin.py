@@ -102,7 +102,8 @@ async def test_a_code_works_once_whoever_comes_first(kept: Sessions, server: Ser
 
 
 @pytest.mark.parametrize(
-    "code", ["", "x", "ann.", "ann." + "A" * 43, "." + "A" * 43, "%00." + "A" * 43, "bob%2." + "A" * 43, "a" * 9_000]
+    "code",
+    ["", "x", "ann.", "ann." + "A" * 43, "." + "A" * 43, "%00." + "A" * 43, "bob%2." + "A" * 43, "a" * 9_000],
 )
 def test_what_is_no_code_is_refused(server: Server, code: str) -> None:
     assert post(server, "/signin", {"code": code}).status in (401, 413)
@@ -187,7 +188,9 @@ async def test_a_page_that_another_one_loads_shows_nothing(
 async def test_the_cookie_opens_no_socket(kept: Sessions, server: Server, token: Token) -> None:
     headers = {**OWN, "Cookie": await cookie_of(kept, server, token)}
     address = f"ws://{server.host}/ws"
-    async with websockets.asyncio.client.connect(address, additional_headers=headers, proxy=None) as connection:
+    async with websockets.asyncio.client.connect(
+        address, additional_headers=headers, proxy=None
+    ) as connection:
         client = Client(connection)
         await client.send(LIST.decode())
         assert (await client.receive())["error"]["data"] == {"code": "unauthenticated"}
@@ -207,3 +210,19 @@ async def test_a_pass_has_the_rights_of_its_token(kept: Sessions, server: Server
     reply = server.request("POST", "/rpc", {**OWN, **cookie}, asked)
     assert reply.json["error"]["data"]["code"] == "forbidden"
     assert b"Rename" not in server.request("GET", "/", {**OPENED, **cookie}).body
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/s/x", "/message?session=x&id=y", "/live?after=0", "/static/x/page.css"]
+)
+async def test_no_other_name_and_no_other_origin_reaches_the_page(
+    kept: Sessions, server: Server, token: Token, path: str
+) -> None:
+    held = {**OPENED, "Cookie": await cookie_of(kept, server, token)}
+    assert server.request("GET", path, {**held, "Host": "evil.example"}).status == 421
+    assert server.request("GET", path, {**held, "Origin": "https://evil.example"}).status == 403
+    reply = server.request("GET", path, held)
+    assert reply.status in (200, 404)
+    for name in ("content-security-policy", "x-content-type-options", "referrer-policy", "cache-control"):
+        assert name in reply.headers
+    assert not [name for name in reply.headers if name.startswith("access-control")]

@@ -10,7 +10,7 @@ from tests.gateway.servers import Server
 
 REPORT = """
 document.addEventListener("securitypolicyviolation", (event) => console.error("policy: " + event.violatedDirective));
-window.alert = window.confirm = window.prompt = () => console.error("a script has run");
+window.alert = window.confirm = () => console.error("a script has run");
 """
 
 

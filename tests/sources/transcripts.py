@@ -151,4 +151,5 @@ STEPS: list[Callable[[Writer], None]] = [
     _name_some_leaf, _write_again, _compact, _hang, _hang_elsewhere, _progress, _meta, _aside, _describe,
     _something_new, _without_time,
 ]  # fmt: skip
-USUAL = [step for step in STEPS if step not in (_write_again, _something_new, _compact, _aside, _meta)]
+_ODD = (_write_again, _something_new, _compact, _aside, _meta, _lose_the_parent)
+USUAL = [step for step in STEPS if step not in _ODD]

@@ -23,14 +23,16 @@ async def serve(
     *,
     client: Client | None = None,
     offer: Offer = Offer(),  # noqa: B008 - a frozen value
+    warm: asyncio.Event | None = None,
 ) -> None:
     """Serve one client until it leaves; all that was said is stored by then.
 
-    `client` is one whose `initialize` has been answered already. If the store could not be opened, the reason is given
+    `client` is one whose `initialize` has been answered already. `warm` is set when the engine has imported what it
+    needs: until then it is asked nothing but to answer prompts. If the store could not be opened, the reason is given
     in its place, and told to the client.
     """
     async with asyncio.TaskGroup() as tasks:
-        door = Door(sessions, who, engine, tasks, client=client, offer=offer)
+        door = Door(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
         door.peer = Peer(transport, REQUESTS, NOTIFICATIONS, door, failing=failing)
         try:
             await door.peer.run()

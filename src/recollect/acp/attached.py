@@ -40,12 +40,14 @@ class Attached:
         servers: Sequence[McpServer] = (),
         host: Host | None = None,
         local: bool = True,
+        warm: asyncio.Event | None = None,
     ) -> None:
         self.session = session
         self.showing = showing
         self.chosen: Chosen = chosen_of(session)
         self._sessions, self._who, self._engine, self._start = sessions, who, _Heard(engine), start
         self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
+        self._warm = warm
         self._beside: list[asyncio.Task[None]] = []
         self._holder: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -96,7 +98,6 @@ class Attached:
         async def done() -> Outcome:
             said = await errand(Subject(self._sessions, self._who, self.target, self._compact))
             await self.showing.say(said)
-            self.showing.look()
             return Outcome(stop_reason="end_turn", prompt="", text=said)
 
         self.expect_idle()
@@ -157,7 +158,7 @@ class Attached:
         return await asyncio.shield(self._opened or self._open())
 
     async def _tell_usage(self, ready: asyncio.Future[OpenSession]) -> None:
-        """Tell how full the context is, if the last answer and the engine say so. It may take the engine a while."""
+        """Tell how full the context is, if the last answer and the engine say so. It is no reason to import anything."""
         page = await self._sessions.history(
             self._who, self.target, last=True, limit=LOOKED_AT, max_bytes=PAGE_BYTES
         )
@@ -166,6 +167,8 @@ class Attached:
             return
         with suppress(RecollectError):  # whoever prompts is told what is wrong with the engine
             await asyncio.shield(ready)
+            if self._warm is not None:
+                await self._warm.wait()
             size = await self._engine.conversation.window(choices(self.chosen, {}))
             if not self.running:  # a turn tells it better
                 self.showing.emit(Context(used=used, size=size))

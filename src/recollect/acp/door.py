@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,6 +19,7 @@ from recollect.acp.showing import Showing
 from recollect.engine import Engine, McpServer
 from recollect.errors import InvalidInput, RecollectError, TooLarge
 from recollect.filters import normal_cwd
+from recollect.holders import new_holder
 from recollect.model import Change, Principal, Session
 from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, Failure, Gone, failure_of
 from recollect.rpc.peer import Peer
@@ -25,6 +27,7 @@ from recollect.service import Sessions
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0
+PRESENT_SECONDS = 120.0
 
 Watcher = Callable[[Change], None]
 log = logging.getLogger(__name__)
@@ -45,7 +48,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Door:
-    """See the module. `sessions` may be the reason why there is no store: then each request is answered with it."""
+    """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request is answered with it."""
 
     peer: Peer[Door]
 
@@ -58,8 +61,9 @@ class Door:
         *,
         client: Client | None = None,
         offer: Offer = Offer(),  # noqa: B008 - a frozen value
+        warm: asyncio.Event | None = None,
     ) -> None:
-        self.who, self.engine, self.offer = who, engine, offer
+        self.who, self.engine, self.offer, self._warm = who, engine, offer, warm
         self.client = client
         self.attached: dict[str, Attached] = {}
         self.watchers: dict[str, Watcher] = {}
@@ -67,6 +71,10 @@ class Door:
         self._tasks = tasks
         self._started: set[asyncio.Task[None]] = set()
         self._following: asyncio.Task[None] | None = None
+        self._attending: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()
+        self.holder = new_holder()
+        self._left = False
         self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -97,6 +105,8 @@ class Door:
             raise TooLarge(f"a client may have at most {OPEN_SESSIONS} sessions open: close some")
         await self.detach(session.id)
         await self.follow()
+        if self._attending is None:
+            self._attending = self.start(self._attend())
         client = self.client or Client()
         roots = roots_of(session, cwd, directories)
         attached = Attached(
@@ -110,8 +120,10 @@ class Door:
             servers=servers,
             host=editor_host(self.peer, session.id, client, roots),
             local=self.offer.local,
+            warm=self._warm,
         )
         self.attached[session.id] = attached
+        self._moved.set()
         return attached
 
     async def reached(self, session_id: str) -> Attached:
@@ -129,12 +141,17 @@ class Door:
         """Close a session, if it is open; what runs in it ends first."""
         attached = self.attached.pop(session_id, None)
         if attached is not None:
+            self._moved.set()
             await attached.close()
 
     async def leave(self) -> None:
         """Close everything."""
         for session_id in list(self.attached):
             await self.detach(session_id)
+        self._left = True
+        self._moved.set()
+        if self._attending is not None:
+            await asyncio.wait([self._attending])
         for task in self._started:
             task.cancel()
 
@@ -153,6 +170,24 @@ class Door:
             except RecollectError:
                 log.exception("the change feed cannot be read; trying again")
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _attend(self) -> None:
+        """Tell everybody which sessions are open here, when that changes and every now and then."""
+        told: set[str] = set()
+        while True:
+            self._moved.clear()
+            leaving, present = self._left, set(self.attached)
+            try:
+                await self.sessions.attend(self.who, self.holder, opened=present, left=told - present)
+                told = present
+            except RecollectError:
+                log.exception("which sessions are open here cannot be told")
+                told |= present
+            if leaving:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PRESENT_SECONDS):
+                    await self._moved.wait()
 
     def _tell(self, change: Change) -> None:
         for attached in self.attached.values():

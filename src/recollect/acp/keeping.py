@@ -71,9 +71,13 @@ async def set_title(door: Door, params: SetTitle) -> Json:
 
 
 async def session_status(door: Door, params: NamedSession) -> Json:
-    """`session/status`: open if this client has it open or a turn of it runs anywhere, else saved."""
-    leased = await door.sessions.leased(door.who, params.session_id)
-    is_open = leased is not None or params.session_id in door.attached
+    """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved."""
+    sessions, who, session_id = door.sessions, door.who, params.session_id
+    is_open = (
+        await sessions.leased(who, session_id) is not None
+        or session_id in door.attached
+        or await sessions.attended(who, session_id, besides=door.holder)  # of ourselves we know better
+    )
     return {"status": "open" if is_open else "saved"}
 
 

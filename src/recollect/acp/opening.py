@@ -84,7 +84,8 @@ async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
         if not known.is_set_up(roots_of(session, cwd, directories), servers):
             known.expect_idle()
         return known, False
-    session = await door.sessions.reroot(door.who, session.id, directories)
+    if session.additional_directories != directories:
+        session = await door.sessions.reroot(door.who, session.id, directories)
     return await door.attach(session, cwd, directories, servers), True
 
 

@@ -42,9 +42,8 @@ async def _run(wires: Wires, engine: Engine, store: str | None, client: Client |
         pipes = Pipes(wires.source, wires.target, wires.lines)
         stack.callback(pipes.close)
         sessions = await _opened(stack, store)
-        if offer.models:
-            threading.Thread(target=_warm, daemon=True).start()
-        await serve(pipes, sessions, LOCAL, engine, client=client, offer=offer)
+        warm = _warmed() if offer.models else None
+        await serve(pipes, sessions, LOCAL, engine, client=client, offer=offer, warm=warm)
 
 
 async def _opened(stack: AsyncExitStack, store: str | None) -> Sessions | RecollectError:
@@ -56,7 +55,15 @@ async def _opened(stack: AsyncExitStack, store: str | None) -> Sessions | Recoll
         return error
 
 
-def _warm() -> None:
-    """Import what a turn needs, so that the first prompt does not wait for it."""
-    with suppress(ImportError):  # the first prompt says what is missing
-        import_module(HEAVY)
+def _warmed() -> asyncio.Event:
+    """Import what a turn needs, so that the first prompt does not wait for it; set when that is done."""
+    warm, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def work() -> None:
+        with suppress(ImportError):  # the first prompt says what is missing
+            import_module(HEAVY)
+        with suppress(RuntimeError):  # the client has left meanwhile
+            loop.call_soon_threadsafe(warm.set)
+
+    threading.Thread(target=work, daemon=True).start()
+    return warm

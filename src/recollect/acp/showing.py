@@ -135,11 +135,6 @@ class Showing:
         async with self._lock:
             await self._send(self._renderer.chunk(uuid7(), text, thought=False))
 
-    def look(self) -> None:
-        """The session may have changed: see what there is to show."""
-        self._grown = self._changed = True
-        self._wake.set()
-
     async def skip(self) -> None:
         """Take all that is stored as known."""
         async with self._lock:

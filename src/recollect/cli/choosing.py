@@ -19,9 +19,7 @@ from recollect.settings import MODEL
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 _OPTIONS = (
-    click.option(
-        "--model", metavar="NAME", help=f"The model, as anthropic:claude-sonnet-5.  [env: {MODEL}]"
-    ),
+    click.option("--model", metavar="NAME", help=f"The model, as anthropic:claude-sonnet-5.  [env: {MODEL}]"),
     click.option(
         "--cwd",
         metavar="FOLDER",

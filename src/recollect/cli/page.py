@@ -26,7 +26,9 @@ async def run(sessions: Sessions, out: Output, *, address: str) -> None:
     """
     code = await ownership.invitation(sessions)
     if code is None:
-        raise NotFound("no server has ever run on this store; `recollect serve` starts one, and prints an address")
+        raise NotFound(
+            "no server has ever run on this store; `recollect serve` starts one, and prints an address"
+        )
     opened = ownership.page_address(address, code)
     if out.json:
         out.document({"page": opened})

@@ -59,7 +59,16 @@ async def run(
         page = await _everything(sessions, session_id, view)
     else:
         last = all(anchor is None for anchor in anchors.values())
-        page = await sessions.history(LOCAL, session_id, view=view, last=last, limit=limit, **anchors)
+        page = await sessions.history(
+            LOCAL,
+            session_id,
+            view=view,
+            before=anchors["before"],
+            after=anchors["after"],
+            around=anchors["around"],
+            last=last,
+            limit=limit,
+        )
     if out.json:
         out.document(_document(shown, view, page))
     else:

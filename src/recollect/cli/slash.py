@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from recollect.cli import answering
 from recollect.cli.talking import Talk
 from recollect.errors import InvalidInput
-from recollect.model import LOCAL, Json, ToolCall
+from recollect.model import LOCAL, ToolCall
 from recollect.permissions import MODES, decided
+from recollect.permissions import ruling as ruling_of
 from recollect.settings import read_settings
 
 _COMMAND = re.compile(r"\s*/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
@@ -87,13 +88,13 @@ async def _tools(talk: Talk, _: str) -> None:
     from recollect.engines.tools import local_tools
 
     roots: tuple[str, ...] = (talk.chosen.folder, *talk.chosen.directories)
-    meta: Json = {}
-    if talk.session is not None:
-        session = await talk.sessions.get(LOCAL, talk.session.id)
+    session = None if talk.session is None else await talk.sessions.get(LOCAL, talk.session.id)
+    if session is not None:
         roots = () if session.cwd is None else (session.cwd, *session.additional_directories)
-        meta = session.meta
     for tool in local_tools(roots, None):
-        ruling = decided(talk.choices.mode, meta, ToolCall(id="", name=tool.name, kind=tool.kind))
+        call = ToolCall(id="", name=tool.name, kind=tool.kind)
+        mode = talk.choices.mode
+        ruling = ruling_of(mode, tool.kind) if session is None else decided(mode, session, call)
         talk.aside(f"{tool.name:<14} {ruling}")
     for server in talk.chosen.servers:
         talk.aside(f"{server.name:<14} a server, with tools of its own")

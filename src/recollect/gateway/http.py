@@ -55,9 +55,7 @@ async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
     return wire.answer(frame.id, result) if asked else b""
 
 
-async def body_of(
-    scope: Scope, receive: Receive, seconds: float, most: int = MESSAGE_BYTES
-) -> bytes | None:
+async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = MESSAGE_BYTES) -> bytes | None:
     """All of the body, which is JSON; None if the client leaves meanwhile. Raises `Refusal`."""
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:

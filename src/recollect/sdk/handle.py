@@ -131,7 +131,7 @@ class SDKSession:
 
     async def _run(self, home: Open, turn: Prompted, *, wait: bool) -> SDKResultMessage:
         """Have a prompt answered when those before it are."""
-        if True:
+        async with self._one:
             account = Account(self._id, self._clock, partial=self._options.include_partial_messages)
             turn.begin(home, account)
             self._running = turn
@@ -170,7 +170,8 @@ class SDKSession:
             try:
                 yield home
             finally:
-                pass
+                for turn in self._turns:
+                    turn.interrupt()
                 self._sent.put_nowait(None)
 
 

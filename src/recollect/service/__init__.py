@@ -12,6 +12,7 @@ from recollect.service.core import is_ephemeral
 from recollect.service.guarding import Guard, Guarding
 from recollect.service.importing import Importing
 from recollect.service.intake import Imported, Intake, Taken
+from recollect.service.presence import Presence
 from recollect.service.remembering import Memory
 from recollect.service.resets import ResetPolicy, Resets, parse_resets
 from recollect.service.retention import Doomed, Policy, Retention
@@ -24,7 +25,19 @@ from recollect.summariser import CompactionPolicy
 
 
 class Sessions(
-    Turns, Searching, Retention, Resets, Importing, Intake, Memory, Upkeep, Access, Visits, Routing, Guarding
+    Turns,
+    Searching,
+    Retention,
+    Resets,
+    Importing,
+    Intake,
+    Memory,
+    Upkeep,
+    Access,
+    Visits,
+    Presence,
+    Routing,
+    Guarding,
 ):
     """All that can be done with sessions. Every call takes the principal on whose behalf it is made."""
 

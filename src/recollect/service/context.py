@@ -38,7 +38,7 @@ def tokens_used(history: Sequence[Entry]) -> int | None:
 
     What was said before the context was made smaller tells of another context, even where it was kept.
     """
-    since = max((entry.at for entry in history if entry.meta.get("compaction")), default=None)
+    since = max((entry.at for entry in history if _is_summary(entry)), default=None)
     for entry in reversed(history):
         if since is not None and entry.at < since:
             return None
@@ -78,3 +78,8 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 def _calls(entry: Entry) -> Iterator[ToolCall]:
     return (part for part in entry.parts if isinstance(part, ToolCall))
+
+
+def _is_summary(entry: Entry) -> bool:
+    """Whether the entry stands for what was said before it: by a compaction here, or by another agent's."""
+    return bool(entry.meta.get("compaction") or entry.meta.get("compact_summary"))

@@ -17,7 +17,10 @@ GUARDED: Headers = (
 
 PLAIN = b"text/plain; charset=utf-8"
 AS_TEXT: Headers = (
-    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
+    ),
 )
 """For plain text, in which nothing is markup. Browsers put a style of their own around it."""
 

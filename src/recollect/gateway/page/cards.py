@@ -103,7 +103,11 @@ def _output_text(said: str, call: ToolCall | None) -> Markup:
 
 
 def _given(value: Any, shown: set[str]) -> Node | None:
-    rest = {name: each for name, each in value.items() if name not in shown} if isinstance(value, dict) else value
+    rest = (
+        {name: each for name, each in value.items() if name not in shown}
+        if isinstance(value, dict)
+        else value
+    )
     return None if rest in (None, {}, [], "") else tree(rest)
 
 
@@ -120,10 +124,10 @@ def _parsed(said: str) -> Node | None:
 
 
 def _said(content: tuple[Part, ...]) -> list[str]:
-    return [
-        part.text for part in content if isinstance(part, Text | Resource) and isinstance(part.text, str)
-    ]
+    return [part.text for part in content if isinstance(part, Text | Resource) and isinstance(part.text, str)]
 
 
 def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    return next((value for name in names if isinstance(value := given.get(name), str) and value.strip()), None)
+    return next(
+        (value for name in names if isinstance(value := given.get(name), str) and value.strip()), None
+    )

@@ -80,9 +80,7 @@ async def news(
 
 
 @asynccontextmanager
-async def _listening(
-    desk: Desk, home: Sessions, caller: Caller, waiting: Waiting
-) -> AsyncIterator[Waiting]:
+async def _listening(desk: Desk, home: Sessions, caller: Caller, waiting: Waiting) -> AsyncIterator[Waiting]:
     desk.sockets.add(waiting)
     try:
         await desk.feeds.join(home, caller.who, waiting.heard)

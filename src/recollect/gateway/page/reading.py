@@ -29,14 +29,18 @@ class Place(Value, frozen=True):
     after: str | None = None
 
 
-async def session_page(caller: Caller, place: Place) -> bytes:
-    """The page. However long the session is, a bounded stretch of it is read, and sent."""
+async def session_page(caller: Caller, place: Place, *, answers: bool = False) -> bytes:
+    """The page. However long the session is, a bounded stretch of it is read, and sent.
+
+    `answers`: there is something that answers prompts.
+    """
     home = caller.sessions.at(place.session)
     newest = await home.newest_change(caller.who)
     session = await home.get(caller.who, place.session)
     page = await _stretch(home, caller, place)
     live = await _saying(home, caller, session) if page.next is None else None
-    return await asyncio.to_thread(_rendered, session, page, place, live, newest, caller.may("write"))
+    may = {"writes": caller.may("write"), "runs": answers and caller.may("run") and session.source is None}
+    return await asyncio.to_thread(_rendered, session, page, place, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:
@@ -74,7 +78,7 @@ async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | N
 
 
 def _rendered(
-    session: Session, page: HistoryPage, place: Place, live: Entry | None, newest: int, writes: bool
+    session: Session, page: HistoryPage, place: Place, live: Entry | None, newest: int, may: dict[str, bool]
 ) -> bytes:
     shown: list[Message] = messages(page.entries, page.marks)
     return templates.page(
@@ -90,7 +94,7 @@ def _rendered(
         total=page.total,
         target=place.at,
         newest=newest,
-        writes=writes,
+        **may,
     )
 
 

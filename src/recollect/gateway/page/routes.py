@@ -21,7 +21,16 @@ from recollect.gateway.page import live, reading, signin, templates
 from recollect.gateway.page.addresses import asked
 from recollect.gateway.page.answers import AS_TEXT, PLAIN, Shown
 from recollect.gateway.page.home import home
-from recollect.gateway.replies import JSON, Refusal, ending, forbidden, refuse, reply, unauthenticated, unreadable
+from recollect.gateway.replies import (
+    JSON,
+    Refusal,
+    ending,
+    forbidden,
+    refuse,
+    reply,
+    unauthenticated,
+    unreadable,
+)
 from recollect.limits import LARGEST_NUMBER
 
 READS = "read"
@@ -39,7 +48,9 @@ class Visit(NamedTuple):
     @property
     def asked(self) -> dict[str, str]:
         """What the address says behind its question mark."""
-        return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=100))
+        return dict(
+            parse_qsl(self.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=100)
+        )
 
 
 Work = Callable[[Visit], Awaitable[Shown]]
@@ -97,14 +108,19 @@ def entered(work: Work, stranger: int = 401) -> Open:
 
 def _from_elsewhere(scope: Scope) -> bool:
     """Whether somebody has followed a link from another site: then the browser shows us no cookie, and may have one."""
-    return header(scope, b"sec-fetch-site") in (["cross-site"], ["same-site"]) and b"in=1" not in scope["query_string"]
+    return (
+        header(scope, b"sec-fetch-site") in (["cross-site"], ["same-site"])
+        and b"in=1" not in scope["query_string"]
+    )
 
 
 async def _answered(work: Work, visit: Visit) -> Shown:
     try:
         return await work(visit)
     except NotFound:
-        return _sorry(404, "There is nothing here", "No session of yours has this address. It may have been deleted.")
+        return _sorry(
+            404, "There is nothing here", "No session of yours has this address. It may have been deleted."
+        )
     except RecollectError as error:
         log.warning("a page cannot be shown: %s", error.message)
         return _sorry(503, "This cannot be shown now", f"The store says: {error.message}")
@@ -125,13 +141,16 @@ async def _session(visit: Visit) -> Shown:
         before=visit.asked.get("before"),
         after=visit.asked.get("after"),
     )
-    return Shown(await reading.session_page(visit.caller, place))
+    answers = visit.desk.engine is not None
+    return Shown(await reading.session_page(visit.caller, place, answers=answers))
 
 
 async def _message(visit: Visit) -> Shown:
     """One message by itself: as it is kept, or as Markdown. Plain text, whatever it says."""
     told = visit.asked
-    body = await reading.message(visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json"))
+    body = await reading.message(
+        visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json")
+    )
     return Shown(body, kind=PLAIN, headers=AS_TEXT)
 
 

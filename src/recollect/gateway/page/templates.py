@@ -37,7 +37,9 @@ class Asset(NamedTuple):
 def assets() -> dict[str, Asset]:
     """The files, by name."""
     folder = files(__package__).joinpath("static")
-    read = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.rpartition(".")[2] in KINDS}
+    read = {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.name.rpartition(".")[2] in KINDS
+    }
     return {name: Asset(KINDS[name.rpartition(".")[2]], body) for name, body in sorted(read.items())}
 
 

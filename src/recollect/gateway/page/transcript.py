@@ -40,11 +40,15 @@ class Block(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message. `mark`: the summary that a compaction left; `same`: the speaker goes on."""
+    """A message. `mark`: the summary that a compaction left; `same`: the speaker goes on.
+
+    `until` is the last entry that it shows: of one with calls, the last of their results.
+    """
 
     entry: Entry
     speaker: str
     blocks: tuple[Block, ...]
+    until: str
     mark: bool = False
     same: bool = False
 
@@ -55,7 +59,9 @@ class Message(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        return is_error(self.entry) or any(block.kind == "card" and block.value.failed for block in self.blocks)
+        return is_error(self.entry) or any(
+            block.kind == "card" and block.value.failed for block in self.blocks
+        )
 
 
 def messages(entries: Sequence[Entry], marks: Iterable[int] = ()) -> list[Message]:
@@ -64,11 +70,14 @@ def messages(entries: Sequence[Entry], marks: Iterable[int] = ()) -> list[Messag
     made: list[Message] = []
     for at, entry in enumerate(entries):
         blocks = tuple(_blocks(entry, outputs))
-        if not blocks and outputs.took(entry):
-            continue  # it is all in the cards of its calls
+        if not blocks and made and outputs.took(entry):  # it is all in the cards of its calls
+            made[-1] = made[-1]._replace(until=entry.id)
+            continue
         speaker = SPEAKERS[entry.role]
         same = bool(made) and entry.role == "assistant" == made[-1].entry.role and not made[-1].mark
-        made.append(Message(entry, speaker, blocks, mark=at in marked, same=same and at not in marked))
+        made.append(
+            Message(entry, speaker, blocks, entry.id, mark=at in marked, same=same and at not in marked)
+        )
     return made
 
 
@@ -96,7 +105,9 @@ class _Outputs:
 
     def took(self, entry: Entry) -> bool:
         """Whether all of an entry stands in cards."""
-        return bool(entry.parts) and all(isinstance(part, ToolResult) and self.has(part) for part in entry.parts)
+        return bool(entry.parts) and all(
+            isinstance(part, ToolResult) and self.has(part) for part in entry.parts
+        )
 
 
 def _blocks(entry: Entry, outputs: _Outputs) -> Iterator[Block]:

@@ -1,6 +1,7 @@
 // The list: search as one types, more rows as one scrolls, rows that move when something is said in them.
 
 import {follow, load} from "./wire.js";
+import {beginChoosing, choose, settle} from "./choosing.js";
 import {away, begin, complain, rename, retag, tellTimes} from "./shared.js";
 
 const TYPED = 200;
@@ -28,16 +29,18 @@ async function show(address, {keep = false} = {}) {
   document.querySelector(".facets").replaceWith(document.adoptNode(page.querySelector(".facets")));
   main().replaceWith(document.adoptNode(page.getElementById("main")));
   tellTimes(main());
+  settle();
   watch();
 }
 
 let typing;
-q.addEventListener("input", () => {
+function typed() {
   clearTimeout(typing);
-  const length = q.value.trim().length;
-  if (length === 1) return;
+  if (q.value.trim().length === 1) return;
   typing = setTimeout(() => show(addressOf(q.form)).catch(complain), TYPED);
-});
+}
+q.addEventListener("input", typed);
+if (q.value !== q.defaultValue) typed(); // somebody was quicker than this script
 q.form.addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(typing);
@@ -77,6 +80,7 @@ async function more() {
     if (!known.has(row.dataset.id)) rows().append(document.adoptNode(row));
   }
   tellTimes(rows());
+  settle();
   const next = page.getElementById("following");
   if (next) link.replaceWith(document.adoptNode(next));
   else link.parentElement.remove();
@@ -85,7 +89,9 @@ async function more() {
 
 // What changes
 
-async function refresh(gone = []) {
+// All anew where rows may have gone; else those rows that are there change, move, or come.
+async function refresh(all = false, gone = []) {
+  if (all) return show(main().dataset.here, {keep: true});
   const mine = asked;
   const page = await load(main().dataset.here);
   if (mine !== asked) return;
@@ -96,7 +102,7 @@ async function refresh(gone = []) {
   let place = rows().firstElementChild;
   for (const row of [...fresh.querySelectorAll(".row")]) {
     const old = known.get(row.dataset.id);
-    if (old?.querySelector("input")) {
+    if (old?.querySelector("input:not(.choose)")) {
       if (old === place) place = place.nextElementSibling;
       continue; // somebody is writing in it
     }
@@ -108,6 +114,7 @@ async function refresh(gone = []) {
     if (focused) shown.querySelector(focused === "a" ? ".name a" : `.${focused.split(" ").join(".")}`)?.focus();
   }
   tellTimes(rows());
+  settle();
 }
 
 // Keys
@@ -120,15 +127,17 @@ function move(step) {
   next?.querySelector(".name a")?.focus();
 }
 
+beginChoosing(refresh);
 begin({
-  refresh,
+  refresh: () => refresh(),
   keys: {
     "/": () => q.select(),
     j: () => move(1),
     k: () => move(-1),
-    e: () => current() && rename(current(), refresh),
-    t: () => current() && retag(current(), refresh),
+    x: () => choose(current()),
+    e: () => current() && rename(current(), () => refresh()),
+    t: () => current() && retag(current(), () => refresh()),
   },
 });
 watch();
-follow({after: main().dataset.newest, heard: (news) => refresh(news.gone), away});
+follow({after: main().dataset.newest, heard: (news) => refresh(false, news.gone), away});

@@ -1,6 +1,7 @@
 // A session: opens at its end or at a message, loads what is before and after as one scrolls, follows what is said.
 
 import {Refused, follow, load, text} from "./wire.js";
+import {beginActing, settle, write} from "./acting.js";
 import {away, begin, complain, rename, retag, say, tellTimes} from "./shared.js";
 
 const MOST = 200; // messages in the page; those farthest away go
@@ -158,6 +159,7 @@ function refreshAbout(page) {
   const focused = about.contains(document.activeElement) ? document.activeElement.classList[1] : "";
   const shown = document.adoptNode(page.querySelector(".about"));
   about.replaceWith(shown);
+  settle();
   if (focused) shown.querySelector(`.${focused}`)?.focus();
 }
 
@@ -214,6 +216,7 @@ function step(by) {
 const about = () => document.querySelector(".about");
 const refresh = async () => refreshAbout(await load(feed.dataset.last ? `${address}?after=${feed.dataset.last}` : address));
 
+beginActing();
 begin({
   refresh,
   keys: {
@@ -221,8 +224,9 @@ begin({
     k: () => step(-1),
     p: () => jump("prompt", true).catch(complain),
     P: () => jump("prompt", false).catch(complain),
-    x: () => jump("error", true).catch(complain),
-    X: () => jump("error", false).catch(complain),
+    f: () => jump("error", true).catch(complain),
+    F: () => jump("error", false).catch(complain),
+    c: write,
     g: () => scrollTo({top: 0}),
     G: () => (link("newer") ? location.assign(address) : toEnd()),
     e: () => rename(about(), refresh),

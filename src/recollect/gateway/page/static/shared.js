@@ -5,9 +5,16 @@ import {SignedOut, call, post} from "./wire.js";
 const notice = document.getElementById("notice");
 let clearing;
 
-export function say(words, {stays = false, link} = {}) {
+export function say(words, {stays = false, link, action} = {}) {
   clearTimeout(clearing);
   notice.textContent = words;
+  if (action) {
+    const element = document.createElement("button");
+    element.className = "quiet";
+    element.textContent = action.text;
+    element.addEventListener("click", action.work);
+    notice.append(" ", element);
+  }
   if (link) {
     const element = document.createElement("a");
     element.href = link.href;
@@ -59,10 +66,10 @@ export function tellTimes(root = document) {
 
 // Names and tags
 
-const idOf = (row) => decodeURIComponent(row.dataset.id);
-const tagsOf = (row) => [...row.querySelectorAll("[data-tag]")].map((each) => decodeURIComponent(each.dataset.tag));
+export const idOf = (row) => decodeURIComponent(row.dataset.id);
+export const tagsOf = (row) => [...row.querySelectorAll("[data-tag]")].map((each) => decodeURIComponent(each.dataset.tag));
 
-function ask(place, value, label, back, done) {
+export function ask(place, value, label, back, done) {
   const input = document.createElement("input");
   input.value = value;
   input.setAttribute("aria-label", label);
@@ -122,7 +129,7 @@ async function untag(row, tag, refresh) {
 
 export function editing(event) {
   const at = event.target;
-  return at instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+  return at.closest?.("input:not([type=checkbox]), textarea") || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
 }
 
 export function begin({refresh, keys}) {

@@ -1,0 +1,113 @@
+"""What holds for every page: nothing that shuts somebody out, and a clear state when the server is away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+import recollect
+from recollect.gateway.page.live import WAIT_SECONDS
+from recollect.model import LOCAL, Draft, Principal, Text, Thought, ToolCall, ToolResult
+from recollect.service import Sessions
+from tests.gateway.servers import serving
+from tests.page.conftest import Enter
+from tests.page.visiting import Visitor
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+SERIOUS = "(await axe.run()).violations.filter((each) => ['serious', 'critical'].includes(each.impact))"
+TOLD = f"async () => {SERIOUS}.map((each) => each.id + ': ' + each.nodes.map((node) => node.html).join(' '))"
+LOOKS: dict[str, dict[str, Any]] = {
+    "desktop-light": {"viewport": {"width": 1280, "height": 860}},
+    "desktop-dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "phone-light": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
+}
+
+
+async def talk(kept: Sessions, who: Principal) -> str:
+    session = await kept.create(who, title="Fix the parser", cwd="/home/ann/code", tags=("work",))
+    await kept.set_status(who, session.id, "running")
+    call = ToolCall(id="1", name="Bash", kind="execute", input={"command": "make test", "env": {"A": 1}})
+    edit = ToolCall(
+        id="2", name="Edit", kind="edit", input={"file_path": "a.py", "old": "a = 1\n", "new": "a = 2\n"}
+    )
+    said = Text(
+        text="# Heading\n\nSome `code`, a [link](https://a.example/), and\n\n```python\ndef f():\n    return 'x'  # y\n```\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    )
+    await kept.append(
+        who,
+        session.id,
+        [
+            Draft(role="user", parts=(Text(text="Please fix it"),)),
+            Draft(role="assistant", model="m", parts=(Thought(text="Hm"), said, call, edit)),
+            Draft(role="tool", parts=(ToolResult(id="1", is_error=True, content=(Text(text="\x1b[31mno\x1b[32myes\x1b[33mbut"),)),)),
+        ],
+    )  # fmt: skip
+    await kept.compact(who, session.id, Draft(role="system", parts=(Text(text="In short"),)), keep=1)
+    return session.id
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_nothing_shuts_anybody_out(
+    enter: Enter, kept: Sessions, ann: Principal, look: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    made = await talk(kept, ann)
+    visitor = await enter(**LOOKS[look])
+    pictures = Path(os.environ.get("RECOLLECT_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
+    for name, path in {
+        "list": "/",
+        "search": "/?q=parser",
+        "nothing": "/?q=nowhere",
+        "session": f"/s/{made}",
+    }.items():
+        await visitor.go(path)
+        await visitor.is_in()
+        await visitor.page.evaluate("for (const each of document.querySelectorAll('.card')) each.open = true")
+        await visitor.page.screenshot(path=pictures / f"{name}-{look}.png")
+        await visitor.page.evaluate(AXE)
+        assert await visitor.page.evaluate(TOLD) == [], name
+    await visitor.page.get_by_role("button", name="Sign out").click()
+    await expect(visitor.page.get_by_label("A token")).to_be_visible()
+    await visitor.page.evaluate(AXE)
+    assert await visitor.page.evaluate(TOLD) == []
+
+
+async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_missed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'recollect.db'}"
+    context = await browser.new_context()
+    page = await context.new_page()
+    async with recollect.open(url) as kept:
+        token, _ = await kept.issue_token(LOCAL.owner)
+        with serving(url, tokens={}) as first:
+            visitor = Visitor(first, kept, token, page)
+            await visitor.sign_in()
+            port = first.port
+        await expect(page.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
+        await kept.create(LOCAL, title="Made meanwhile")
+        with serving(url, tokens={}, port=port):
+            await expect(page.get_by_role("link", name="Made meanwhile")).to_be_visible(timeout=30_000)
+            await expect(page.get_by_text("The server is back.")).to_be_visible()
+    await context.close()
+
+
+async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
+    browser: Browser, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'recollect.db'}"
+    context = await browser.new_context()
+    page = await context.new_page()
+    async with recollect.open(url) as kept:
+        token, _ = await kept.issue_token(LOCAL.owner)
+        with serving(url, tokens={}, where={"grace": 600.0}) as server:
+            await Visitor(server, kept, token, page).sign_in()
+            server.signal()
+            # Sooner than the request that waits for news would have been answered anyway.
+            assert await asyncio.wait_for(server.ended(), WAIT_SECONDS - 10) == 0
+    await context.close()
