@@ -95,6 +95,19 @@ async def test_a_prompt_cancelled_in_the_moment_it_begins_ends_without_an_answer
         assert await sessions.leased(LOCAL, session_id) is None
 
 
+async def test_a_load_hears_that_it_is_cancelled_however_quickly_the_client_reads() -> None:
+    async with serving(Slow()) as (line, sessions):
+        session = await sessions.create(LOCAL, cwd="/p")
+        drafts = [Draft(role="user", parts=(Text(text="x" * 2_000),)) for _ in range(2_000)]
+        await sessions.append(LOCAL, session.id, drafts)
+        load = line.begin("session/load", sessionId=session.id, cwd="/p", mcpServers=[])
+        await line.until(lambda message: is_told(message, "user_message_chunk"))
+        line.say(method="$/cancel_request", params={"requestId": load})
+        answered = await line.until(lambda message: message.get("id") == load)
+        assert line.seen[answered]["error"]["code"] == -32800
+        assert answered < 2_000
+
+
 async def test_entries_of_very_different_sizes_are_replayed_in_pages_of_bounded_bytes() -> None:
     @answering
     async def engine(_: Turn) -> AsyncIterator[Event]:

@@ -59,6 +59,7 @@ BY_ID: dict[str, Call] = {
     "renew": lambda s, who, x: s.renew(who, x, 1),
     "release": lambda s, who, x: s.release(who, x, 1),
     "leased": lambda s, who, x: s.leased(who, x),
+    "attended": lambda s, who, x: s.attended(who, x),
     "put_live": lambda s, who, x: s.put_live(who, x, b"mine"),
     "live": lambda s, who, x: s.live(who, x),
     "facts": lambda s, who, x: s.facts(who, x),
@@ -112,6 +113,7 @@ OWN_ONLY = {
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
 SILENT: dict[str, Call] = {
+    "attend": lambda s, who, x: s.attend(who, "me", opened=[x]),
     "mark_source": lambda s, who, x: s.mark_source(who, x, gone=True),
     "remembered": lambda s, who, x: s.remembered(who, session_id=x),
 }
@@ -171,6 +173,7 @@ async def rich(sessions: Sessions, who: Principal, session_id: str) -> None:
     await sessions.keep_raw(who, session_id, "n", b"secret bytes")
     await sessions.put_live(who, session_id, b"secret text")
     await sessions.lease(who, session_id, "secret holder")
+    await sessions.attend(who, "secret holder", opened=[session_id])
 
 
 @pytest.mark.parametrize("calls", [BY_ID, INVALID], ids=["valid", "invalid"])

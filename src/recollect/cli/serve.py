@@ -19,7 +19,7 @@ from recollect.cli.output import Output
 from recollect.cli.values import duration
 from recollect.engine import Engine
 from recollect.rpc.transport import Transport
-from recollect.service import Policy, Sessions
+from recollect.service import Policy, Sessions, parse_resets
 from recollect.settings import Settings, read_settings, store_url
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ async def _serve(
         code = await ownership.invitation(sessions) or ""
         engine = wiring.engine(model)
         agent = _agent(sessions, engine, settings)
-        desk = Desk(sessions, engine, agent, proxied=bool(where.origins))
+        desk = Desk(sessions, engine, agent, proxied=bool(where.origins), dm_scopes=settings.dm_scopes)
+        resets = schedule.reset_chats(parse_resets(settings.reset), sessions)
+        stack.callback(asyncio.create_task(resets).cancel)
         for policy in _policies(archive_after, delete_after):
             stack.callback(asyncio.create_task(schedule.keep_to(policy, sessions)).cancel)
 

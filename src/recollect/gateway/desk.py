@@ -22,6 +22,7 @@ from recollect.gateway.limits import Buckets, Limits, Room, is_loopback, peer_na
 from recollect.gateway.methods import METHODS, call
 from recollect.gateway.metrics import OTHER, Metrics
 from recollect.gateway.replies import ending, rate_limited, unauthenticated, unavailable
+from recollect.keys import DmScopes
 from recollect.rpc.failures import Failure
 from recollect.rpc.transport import Transport
 from recollect.service import Sessions
@@ -55,6 +56,7 @@ class Desk:
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         *,
         proxied: bool = False,
+        dm_scopes: DmScopes = DmScopes(),  # noqa: B008 - a frozen value
     ) -> None:
         self.sessions, self.engine, self.agent, self.limits = sessions, engine, agent, limits
         self.room = Room(limits.connections, limits.peer_connections)
@@ -62,7 +64,7 @@ class Desk:
         self.sockets: set[Open] = set()
         self.feeds, self.turns, self.metrics = Feeds(), Turns(), Metrics()
         self.ending = False
-        self._proxied = proxied
+        self._proxied, self._dm_scopes = proxied, dm_scopes
         self._answering = 0
         self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, time.monotonic)
         self._known = Buckets(limits.rate, limits.burst, time.monotonic)
@@ -150,6 +152,7 @@ class Desk:
             engine=self.engine,
             turns=self.turns,
             subscriptions=subscriptions,
+            dm_scopes=self._dm_scopes,
         )
 
     async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:
