@@ -240,11 +240,11 @@ def test_without_a_model_it_says_what_to_set_and_stores_nothing(
 
 
 def test_a_refused_key_is_told_plainly(here: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a wrong key")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-wrong-key")
     done = here.invoke("prompt", "Hi.")
     assert (done.code, done.out) == (6, "")
     assert done.err.endswith("[model_refused]\n")
-    assert "a wrong key" not in done.err
+    assert "a-wrong-key" not in done.err
     (session,) = sessions_of(here)
     assert session.id in done.err
     assert (session.status, texts_of(here)) == ("failed", ["Hi."])
@@ -421,7 +421,7 @@ def test_on_a_terminal_it_asks_before_a_tool_acts(
     assert (done.code, notes.read_text()) == (0, text)
     assert "path: notes.txt" in done.out
     (session,) = sessions_of(shell)
-    assert session.meta.get("permissions", {}).get("edit_file") is remembered
+    assert session.meta.get("recollect/permissions", {}).get("edit_file") is remembered
 
 
 @pytest.mark.parametrize("form", ["command", "file"])
