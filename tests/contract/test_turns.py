@@ -471,12 +471,12 @@ async def test_a_session_of_another_agent_goes_on_in_one_continuation(
 async def test_tool_servers_and_roots_reach_the_engine_and_end_with_the_block(
     sessions: Sessions, ann: Principal
 ) -> None:
-    session = await sessions.create(ann, cwd="/work/a", additional_directories=["/work/b"])
+    session = await sessions.create(ann, cwd="/projects/a", additional_directories=["/projects/b"])
     engine = Scripted()
     async with sessions.opened(ann, session.id, engine, local=False):
         assert engine.open_now == 1
     (setup,) = engine.setups
-    assert (setup.session_id, setup.roots, setup.local) == (session.id, ("/work/a", "/work/b"), False)
+    assert (setup.session_id, setup.roots, setup.local) == (session.id, ("/projects/a", "/projects/b"), False)
     assert engine.open_now == 0
 
 
