@@ -142,8 +142,8 @@ MUTANTS = (
     _mutant(
         "fork-cut-off-by-one",
         "spans.py",
-        "return (*spans[:index], span._replace(last=place.seq))",
-        "return (*spans[:index], span._replace(last=place.seq - 1))",
+        "return (*level[:at], span._replace(last=place.seq))",
+        "return (*level[:at], span._replace(last=place.seq - 1))",
         f"{CONTRACT}forking.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
     ),
     _mutant(
@@ -228,16 +228,44 @@ MUTANTS = (
     _mutant(
         "fence-ignored",
         "service/core.py",
-        "if fence is not None and (held is None or not active or held.fence != fence):",
-        "if fence is not None and (held is None or not active):",
+        "if fence is not None and (held is None or held.fence != fence):",
+        "if fence is not None and held is None:",
         f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
     ),
     _mutant(
         "expiry-ignored",
         "service/core.py",
-        "active = held is not None and held.expires_at > now",
-        "active = held is not None",
+        "if lease is None or lease.expires_at <= now or is_gone(lease.holder):",
+        "if lease is None or is_gone(lease.holder):",
         f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+    ),
+    _mutant(
+        "dead-turn-left-open",
+        "service/desk.py",
+        "[*failed(unanswered(before), INTERRUPTED), prompt]",
+        "[prompt]",
+        f"{CONTRACT}turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
+    ),
+    _mutant(
+        "permitted-by-metadata",
+        "service/catalogue.py",
+        "if isinstance(name, str) and name.startswith(OWN):",
+        "if not name:",
+        f"{CONTRACT}turn_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
+    ),
+    _mutant(
+        "slept-past-lease-lost",
+        "service/turning.py",
+        "self._fence = await self._desk.regain(fence, LEASE_MS)",
+        "raise",
+        f"{CONTRACT}turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
+    ),
+    _mutant(
+        "plan-mode-asks",
+        "permissions.py",
+        'return "refuse"\n    if mode == "acceptEdits"',
+        'return "ask"\n    if mode == "acceptEdits"',
+        f"{CONTRACT}turn_permissions.py::test_only_the_modes_that_may_ask_do[memory-plan]",
     ),
     _mutant(
         "idempotency-payload-ignored",
@@ -300,7 +328,7 @@ MUTANTS = (
     _mutant(
         "user-s-title-replaced",
         "service/history.py",
-        "        if record.session.title is not None:\n            return\n",
+        "        if record.session.title is not None:\n            return record\n",
         "",
         f"{CONTRACT}catalogue.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
     ),
