@@ -43,7 +43,9 @@ def titled(here: Shell) -> str:
     return here.ok("new", "--title", "Quinces").out.strip()
 
 
-def chat(shell: Shell, *arguments: str, typed: Sequence[tuple[str, str]], **env: str) -> Done:
+def chat(
+    shell: Shell, *arguments: str, typed: Sequence[tuple[str, str]], columns: int = 120, **env: str
+) -> Done:
     """A conversation at a terminal. Each is typed when what is before it has appeared, and then, unless it is ^C, a
     prompt or a question: a line editor does not see what was typed before."""
     steps: list[tuple[str, str]] = []
@@ -53,7 +55,7 @@ def chat(shell: Shell, *arguments: str, typed: Sequence[tuple[str, str]], **env:
     variables = {
         name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "RECOLLECT_M"))
     }
-    done = shell.terminal("chat", *arguments, answers=steps, env={**variables, **env})
+    done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
     return Done(done.code, EDITING.sub("", done.out))
 
 
@@ -211,14 +213,16 @@ def test_without_a_model_it_says_so_and_one_can_be_set(
     here: Shell, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL")
-    assert here.run("chat", stdin=b"Hi.\n").err.endswith("[model_missing]\n")
     typed = [
-        ("/model NAME sets one", "/model claude-sonnet-5\r"),
+        ("/model NAME sets one", "Hi.\r"),
+        ("[model_missing]", "/model nonsense\r"),
+        ("[model_missing]", "/model claude-sonnet-5\r"),
         ("model: claude-sonnet-5", "/title Kept\r"),
         ("title: Kept", "Hi again.\r"),
         ("Noted.", END),
     ]
-    assert chat(here, typed=typed).code == 0
+    # Wide: the greeting names the folder, and what is waited for must not be broken over two lines.
+    assert chat(here, typed=typed, columns=500).code == 0
     assert [session.title for session in sessions_of(here)] == ["Kept"]
     assert asked(provider) == ["Hi again."]
 
