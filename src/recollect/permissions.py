@@ -22,6 +22,8 @@ Ruling = Literal["allow", "ask", "refuse"]
 Choice = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 CHOICES: tuple[Choice, ...] = ("allow_once", "allow_always", "reject_once", "reject_always")
 
+SERVED = "mcp__"
+"""How the names of tools begin that come from a tool server; anybody can give a server another one's name."""
 HARMLESS = frozenset(("read", "search", "think"))
 EDITING = frozenset(("edit", "delete", "move"))
 
@@ -48,12 +50,12 @@ def ruling(mode: Mode, kind: str | None) -> Ruling:
     return "refuse" if mode == "dontAsk" else "ask"
 
 
-def decided(mode: Mode, session: Session, call: ToolCall) -> Ruling:
+def decided(mode: Mode, session: Session, call: ToolCall, servers: str = "") -> Ruling:
     """What holds for this call: the mode's ruling, and what the session remembers where the mode leaves room.
 
-    A standing rejection holds in every mode but `bypassPermissions`; a standing permission in every mode but `plan`.
+    `servers` stands for the tool servers that the session is open with. A standing rejection holds in every mode but `bypassPermissions`; a standing permission in every mode but `plan`.
     """
-    known, rule = standing(session, call), ruling(mode, call.kind)
+    known, rule = standing(session, call, servers), ruling(mode, call.kind)
     if mode == "bypassPermissions" or known is None:
         return rule
     if not known:
@@ -61,25 +63,27 @@ def decided(mode: Mode, session: Session, call: ToolCall) -> Ruling:
     return rule if mode == "plan" else "allow"
 
 
-def standing_key(session: Session, call: ToolCall) -> str:
-    """What an "always" covers: of a command exactly this one in this folder, for any other tool the tool."""
+def standing_key(session: Session, call: ToolCall, servers: str) -> str:
+    """What an "always" covers: of a command exactly this one in this folder, of a server's tool the tool for as long as
+    the servers are the same, for any other tool the tool."""
     if call.kind != "execute":
-        return call.name
+        return f"{call.name}:{servers}" if call.name.startswith(SERVED) else call.name
     given = call.input.get("command", call.input) if isinstance(call.input, dict) else call.input
     return f"{call.name}:{hashlib.sha256(encode([given, session.cwd])).hexdigest()[:32]}"
 
 
-def standing(session: Session, call: ToolCall) -> bool | None:
+def standing(session: Session, call: ToolCall, servers: str) -> bool | None:
     """What the session remembers about this call: allowed, rejected, or nothing."""
     known = session.meta.get(REMEMBERED)
-    answer = known.get(standing_key(session, call)) if isinstance(known, dict) else None
+    answer = known.get(standing_key(session, call, servers)) if isinstance(known, dict) else None
     return answer if isinstance(answer, bool) else None
 
 
-def remembering(session: Session, call: ToolCall, choice: Choice) -> Json:
+def remembering(session: Session, call: ToolCall, choice: Choice, servers: str = "") -> Json:
     """The meta of the session once it remembers this answer, if it was one for always."""
     if not choice.endswith("_always"):
         return session.meta
     known = session.meta.get(REMEMBERED)
     kept = dict(known) if isinstance(known, dict) else {}
-    return {**session.meta, REMEMBERED: {**kept, standing_key(session, call): choice == "allow_always"}}
+    key = standing_key(session, call, servers)
+    return {**session.meta, REMEMBERED: {**kept, key: choice == "allow_always"}}

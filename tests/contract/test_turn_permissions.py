@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Choices, Event, Message, ToolEnded, Turn
+from recollect.engine import Choices, Event, HttpServer, Message, ToolEnded, Turn
 from recollect.errors import InvalidInput
 from recollect.model import Principal, Text, ToolCall
 from recollect.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
@@ -120,6 +120,19 @@ async def test_always_covers_a_command_but_not_another_command(sessions: Session
         asks = Permits(call("run_command", "execute", command=command))
         await ask_once(sessions, ann, session.id, Scripted(asks), ask=person)
     assert person.asked == ["run_command", "run_command"]
+
+
+async def test_always_covers_a_tool_of_a_server_while_the_server_is_the_same(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    person = Person("allow_always")
+    for url, key in (("http://one", "a"), ("http://one", "b"), ("http://two", "a")):
+        server = HttpServer(name="shop", url=url, headers={"Authorization": key})
+        engine = Scripted(Permits(call("mcp__shop__buy", "other")))
+        async with sessions.opened(ann, session.id, engine, mcp_servers=(server,)) as opened:
+            await opened.prompt((Text(text="Buy"),), ask=person)
+    assert person.asked == ["mcp__shop__buy", "mcp__shop__buy"]
 
 
 async def test_a_question_is_seen_from_outside_and_a_verdict_may_change_the_input(

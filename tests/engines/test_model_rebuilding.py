@@ -152,6 +152,21 @@ async def test_the_thoughts_of_a_model_go_back_to_its_own_provider_only(
     assert "of another" not in str(told)
 
 
+@both_wires
+async def test_a_thought_that_only_its_provider_can_read_goes_back_to_it_alone(
+    provider: Provider, name: str
+) -> None:
+    talk = Talk(name)
+    talk.add("user", Text(text="Hi"))
+    hidden = {"type": "redacted_thinking", "data": "c2VhbGVk"}
+    talk.add("assistant", Unknown(raw=hidden), Text(text="Hello."))
+    await talk.prompt("Go on")
+    told = provider.requests[0]["messages"]
+    assert ("c2VhbGVk" in str(told)) == (name == ANTHROPIC)
+    if name == ANTHROPIC:
+        assert told[1]["content"] == [hidden, {"type": "text", "text": "Hello."}]
+
+
 async def test_what_a_server_like_openai_calls_reasoning_goes_back_to_it(provider: Provider) -> None:
     provider.script([Thinking("Let me see."), ToolUse("echo", {}, "t")])
     await Talk(OPENAI, [echo()]).prompt("Go")

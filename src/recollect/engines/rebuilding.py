@@ -26,7 +26,7 @@ from pydantic_ai.messages import (
 from recollect.engines.pairing import Paired, paired
 from recollect.engines.replies import extras_of
 from recollect.engines.showing import Shown, clean, cleaned, shown, structured
-from recollect.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResult, plain_text
+from recollect.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResult, Unknown, plain_text
 
 BEGINNING = "(The beginning of this conversation is not shown.)"
 NOTHING = "(An empty message.)"
@@ -82,6 +82,15 @@ class _Talk:
                 # Another provider's thought would be taken for text; so would one that carries no mark of its own.
                 if by == self._provider and (signature or mark.get("id")):
                     self._said.append(_thought(part, {"provider_name": by, **mark}))
+            case Unknown(raw={"type": "redacted_thinking", "data": str(data)}) if (
+                self._provider == "anthropic"
+            ):
+                # As Claude's own transcripts keep a thought that only its provider can read.
+                self._said.append(
+                    ThinkingPart(
+                        content="", id="redacted_thinking", signature=clean(data), provider_name="anthropic"
+                    )
+                )
             case Text(text=text) if text.strip():
                 self._said.append(TextPart(content=clean(text), **mark))
             case _:

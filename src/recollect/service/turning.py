@@ -74,8 +74,10 @@ class RunningTurn:
         ask: Ask | None,
         emit: Emit,
         key: str | None,
+        servers: str,
     ) -> None:
         self._desk, self._conversation, self._choices, self._key = desk, conversation, choices, key
+        self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
@@ -269,7 +271,7 @@ class RunningTurn:
 
     def _known(self, call: ToolCall) -> Verdict | None:
         """What needs no question."""
-        ruling = decided(self._choices.mode, self._session, call)
+        ruling = decided(self._choices.mode, self._session, call, self._servers)
         if ruling == "ask":
             return None
         refused = REFUSED.get(self._choices.mode, REJECTED)
@@ -282,7 +284,7 @@ class RunningTurn:
             return answer
         if answer not in CHOICES:
             raise EngineError(f"an answer about a tool is one of {', '.join(CHOICES)}, not {answer!r}")
-        meta = remembering(self._session, call, answer)
+        meta = remembering(self._session, call, answer, self._servers)
         if meta is not self._session.meta:
             self._session = replace(self._session, meta=meta)
             await self._desk.remember({REMEMBERED: meta[REMEMBERED]})

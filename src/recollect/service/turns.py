@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from recollect.engine import Choices, Conversation, Engine, Host, McpServer, Notice, Setup, summariser_of
+from msgspec.structs import replace
+
+from recollect.engine import (
+    Choices,
+    Conversation,
+    Engine,
+    Host,
+    McpServer,
+    Notice,
+    Setup,
+    StdioServer,
+    summariser_of,
+)
 from recollect.errors import AlreadyExists, Busy, InvalidInput, RecollectError
 from recollect.holders import new_holder
-from recollect.model import Part, Principal, Session, Shrunk
+from recollect.model import Part, Principal, Session, Shrunk, encode
 from recollect.ports import Writer
 from recollect.service.catalogue import Catalogue, checked_title, titled
 from recollect.service.compaction import Compaction
@@ -65,7 +78,14 @@ class Turns(Catalogue, Compaction, Leasing, Watching):
             report=report,
         )
         async with engine.open(setup) as conversation:
-            opened = OpenSession(self, who, session.id, conversation, improve_titles=improve_titles)
+            opened = OpenSession(
+                self,
+                who,
+                session.id,
+                conversation,
+                servers=_digest(setup.mcp_servers),
+                improve_titles=improve_titles,
+            )
             try:
                 yield opened
             finally:
@@ -122,9 +142,10 @@ class OpenSession:
         session_id: str,
         conversation: Conversation,
         *,
+        servers: str,
         improve_titles: bool,
     ) -> None:
-        self.session_id = session_id
+        self.session_id, self._servers = session_id, servers
         self._sessions, self._who, self._conversation = sessions, who, conversation
         self._desk = Desk(sessions, who, session_id)
         self._improve_titles = improve_titles
@@ -185,7 +206,9 @@ class OpenSession:
         begun = await self._begin(parts, wait, key)
         if isinstance(begun, Outcome):
             return begun
-        asked.turn = RunningTurn(self._desk, begun, self._conversation, choices, window, ask, emit, key)
+        asked.turn = RunningTurn(
+            self._desk, begun, self._conversation, choices, window, ask, emit, key, self._servers
+        )
         outcome = await asked.turn.run()
         if self._improve_titles and not self._closed and _is_first(begun, outcome):
             self._titles.add(self._beside(self._improve_title(choices, emit)))
@@ -257,3 +280,9 @@ def _is_first(begun: Begun, outcome: Outcome) -> bool:
     """Whether this was a session's first exchange, and its title is only what the prompt gave it."""
     prompts = sum(entry.role == "user" for entry in begun.history)
     return prompts == 1 and outcome.stop_reason == "end_turn" and begun.session.title_by == "auto"
+
+
+def _digest(servers: Sequence[McpServer]) -> str:
+    """What tells these servers from others; headers do not count, since credentials change."""
+    plain = [each if isinstance(each, StdioServer) else replace(each, headers={}) for each in servers]
+    return hashlib.sha256(encode(plain)).hexdigest()[:32]
