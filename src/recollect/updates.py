@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -40,7 +41,14 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
 Update = Said | Stored | ToolProgress | Context | Notice | Titled | Compacted
 Emit = Callable[[Update], None]
 Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
-"""Asks a person, or whoever speaks for one, whether a tool may run."""
+"""Asks a person, or whoever speaks for one, whether a tool may run. It is cancelled when the answer comes from
+somewhere else first."""
+
+
+async def elsewhere(call: ToolCall) -> Choice | Verdict:  # noqa: ARG001 - nobody is asked
+    """An `Ask` for turns that nobody attends: the answer comes from another place (`Sessions.answer`), or never."""
+    answer: asyncio.Future[Choice | Verdict] = asyncio.get_running_loop().create_future()
+    return await answer
 
 
 class Outcome(Value, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.engine import Choices, Conversation, Delta, Engine, Event, Message, Setup, Turn
 from recollect.model import Entry, Part, Principal, Text, ToolCall, ToolResult
+from recollect.permissions import Verdict
 from recollect.service import OpenSession, Sessions
 from recollect.summariser import Summariser
 from recollect.updates import Outcome, Said, Stored, Update
@@ -116,3 +117,14 @@ def prompt(text: str) -> Sequence[Part]:
 async def in_background(opened: OpenSession, text: str = "Go", **fields: Any) -> asyncio.Task[Outcome]:
     """A prompt that runs beside the test."""
     return asyncio.create_task(opened.prompt(prompt(text), **fields))
+
+
+class Permits:
+    """An engine that asks about these calls, all at once, and notes the verdicts."""
+
+    def __init__(self, *calls: ToolCall) -> None:
+        self.calls, self.verdicts = calls, list[Verdict]()
+
+    async def __call__(self, turn: Turn) -> AsyncIterator[Event]:
+        self.verdicts += await asyncio.gather(*map(turn.permit, self.calls))
+        yield Message(parts=(Text(text="ok"),))

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recollect.engine import Choices, Event, HttpServer, Message, ToolEnded, Turn
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, SessionNotFound
 from recollect.model import Principal, Text, ToolCall
 from recollect.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
 from recollect.service import Sessions
-from tests.contract.engines import Scripted, ask_once, call, result
+from recollect.updates import Ask, elsewhere
+from tests.contract.engines import Permits, Scripted, ask_once, call, result
 
 ALLOWED: dict[Mode, set[str]] = {
     "default": {"read", "search", "think"},
@@ -23,17 +24,6 @@ ALLOWED: dict[Mode, set[str]] = {
 }
 """What each mode allows without asking."""
 ASKING = {"default", "acceptEdits"}
-
-
-class Permits:
-    """An engine that asks about these calls, all at once, and notes the verdicts."""
-
-    def __init__(self, *calls: ToolCall) -> None:
-        self.calls, self.verdicts = calls, list[Verdict]()
-
-    async def __call__(self, turn: Turn) -> AsyncIterator[Event]:
-        self.verdicts += await asyncio.gather(*map(turn.permit, self.calls))
-        yield Message(parts=(Text(text="ok"),))
 
 
 class Person:
@@ -150,6 +140,57 @@ async def test_a_question_is_seen_from_outside_and_a_verdict_may_change_the_inpu
     assert states == ["waiting"]
     assert asks.verdicts == [Verdict(allowed=True, input={"path": "b"})]
     assert (await other.get(ann, session.id)).status == "idle"
+
+
+@pytest.mark.parametrize("here", [elsewhere, None], ids=["nobody attends", "somebody is asked"])
+async def test_a_question_is_answered_from_another_process(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal, here: Ask | None
+) -> None:
+    session = await sessions.create(ann)
+    posed, withdrawn = asyncio.Event(), asyncio.Event()
+
+    async def person(asked: ToolCall) -> Choice | Verdict:
+        posed.set()
+        try:
+            return await elsewhere(asked)
+        finally:
+            withdrawn.set()
+
+    asks = Permits(call("run_command", "execute", id="c1", command="ls"))
+    assert await other.question(ann, session.id) is None
+    turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=here or person))
+    async for _ in other.watch(ann, session_id=session.id, after=0):
+        if (question := await other.question(ann, session.id)) is not None:
+            break
+    assert question is not None
+    assert (question.id, question.input) == ("c1", {"command": "ls"})
+    assert not await other.answer(ann, session.id, "another call", "allow_once")
+    with pytest.raises(SessionNotFound):
+        await other.answer(bob, session.id, "c1", "allow_once")
+    assert await other.answer(ann, session.id, "c1", "allow_always")
+    assert not await other.answer(ann, session.id, "c1", "reject_once")
+    await turn
+    assert asks.verdicts[0].allowed
+    assert withdrawn.is_set() == posed.is_set() == (here is None)
+    assert await other.question(ann, session.id) is None
+    assert not await other.answer(ann, session.id, "c1", "allow_once")
+    again = Permits(call("run_command", "execute", id="c2", command="ls"))
+    await ask_once(other, ann, session.id, Scripted(again))
+    assert again.verdicts[0].allowed
+
+
+async def test_a_question_ends_with_its_turn(sessions: Sessions, other: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    asks = Permits(call("run_command", "execute", id="c1"))
+    turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=elsewhere))
+    async for _ in other.watch(ann, session_id=session.id, after=0):
+        if await other.question(ann, session.id) is not None:
+            break
+    await other.call_off(ann, session.id)
+    await turn
+    assert await other.question(ann, session.id) is None
+    assert not await other.answer(ann, session.id, "c1", "allow_once")
+    assert asks.verdicts == []
 
 
 async def test_no_caller_can_permit_anything_through_metadata(

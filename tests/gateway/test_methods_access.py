@@ -75,7 +75,7 @@ def test_a_method_that_takes_a_session_says_so_in_its_rule() -> None:
 
 
 def test_every_method_that_writes_takes_an_idempotency_key() -> None:
-    writing = {name for name, method in METHODS.items() if method.scope in ("write", "run")}
+    writing = {name for name, method in METHODS.items() if method.scope in ("write", "run", "commands")}
     assert writing == {name for name, method in METHODS.items() if method.writes}
 
 
@@ -85,7 +85,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     session.create session.usage sessions.list sessions.history sessions.preview sessions.new sessions.reset
     sessions.delete sessions.set_topic sessions.patch sessions.compaction.list sessions.compaction.restore
     sessions.compaction.branch
-    session.append session.send session.cancel session.fork session.search session.import session.erase
+    session.append session.send session.cancel session.question session.answer session.fork session.search session.import session.erase
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
     rpc.discover
     """

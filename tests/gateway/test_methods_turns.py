@@ -10,10 +10,10 @@ import pytest
 from recollect.engine import Delta, Event, Message, Turn
 from recollect.errors import ModelRefused
 from recollect.gateway.context import Turns
-from recollect.model import Text, Usage
+from recollect.model import Principal, Text, Usage
 from recollect.service import Sessions, turning
 from recollect.updates import Said, Update
-from tests.contract.engines import Scripted, says
+from tests.contract.engines import Permits, Scripted, call, says
 from tests.gateway.asking import KEY, Asker
 
 
@@ -121,6 +121,27 @@ async def test_a_turn_is_cancelled_from_another_process(
     engine = Scripted(says("Gladly"))
     sent = await here.with_(engine=engine).ask("session.send", session_key=KEY, content="Again")
     assert sent["stop_reason"] == "end_turn"
+
+
+async def test_a_tool_waits_for_an_answer_over_the_gateway(sessions: Sessions, other: Sessions) -> None:
+    asks = Permits(call("run_command", "execute", id="c1", command="ls"), call("fetch", "fetch", id="c2"))
+    here, there = Asker(sessions, engine=Scripted(asks)), Asker(other)
+    made = await here.say("one")
+    turn = asyncio.create_task(here.ask("session.send", session_key=KEY, content="Go", ask=True))
+    named, choices = {"session_key": KEY}, {"run_command": "allow_once", "fetch": "reject_once"}
+    async for _ in other.watch(Principal("ann"), session_id=made["session_id"], after=0):
+        asked = (await there.ask("session.question", **named))["question"]
+        if asked is None:
+            continue
+        given = {"tool_call_id": asked["tool_call_id"], "choice": choices.pop(asked["name"])}
+        assert await there.ask("session.answer", **named, **given) == {**named, "answered": True}
+        assert await there.ask("session.answer", **named, **given) == {**named, "answered": False}
+        if not choices:
+            break
+    assert asked == {"tool_call_id": "c2", "name": "fetch", "kind": "fetch", "title": None, "input": {}}
+    await asyncio.wait_for(turn, 30)
+    assert [verdict.allowed for verdict in asks.verdicts] == [True, False]
+    assert await there.ask("session.question", **named) == {**named, "question": None}
 
 
 async def test_nobody_cancels_somebody_else_s_turn(sessions: Sessions) -> None:

@@ -41,6 +41,7 @@ async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]
         "session.import": {"data": {"messages": MESSAGES}},
         "session.send": {**named, "content": "Hi"},
         "session.cancel": named,
+        "session.answer": {**named, "tool_call_id": "c", "choice": "reject_once"},
         "sessions.new": named,
         "sessions.reset": named,
         "sessions.delete": named,

@@ -223,7 +223,7 @@ async def _remembered(context: Context, name: str, method: Method, params: Raw |
     except Failure:
         return None
     call: Call[Any] = Call(context, name, given)
-    return await context.sessions.answered(context.who, call.guard())
+    return await context.sessions.answered_before(context.who, call.guard())
 
 
 def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:

@@ -20,10 +20,12 @@ from recollect.model import (
     Session,
     Shrunk,
     Status,
+    ToolCall,
     decode_entry,
     decode_json,
     encode,
 )
+from recollect.permissions import Choice
 from recollect.ports import Memo, Reader, Record, Writer
 from recollect.service.catalogue import MEMOS_KEPT_MS
 from recollect.service.context import INTERRUPTED, failed, fitting, unanswered
@@ -160,6 +162,14 @@ class Desk:
     async def status(self, status: Status) -> None:
         """Say what the session is doing."""
         await self._sessions.set_status(self._who, self._id, status)
+
+    async def pose(self, call: ToolCall, fence: int) -> None:
+        """Let every process see that the turn waits for an answer about this call."""
+        await self._sessions.pose(self._who, self._id, call, fence=fence)
+
+    async def answered(self, call: ToolCall) -> Choice | None:
+        """What was answered about this call elsewhere, if anything was."""
+        return await self._sessions.answered(self._who, self._id, call.id)
 
     async def remember(self, changes: Json) -> None:
         """Keep something of our own in the session's metadata."""

@@ -57,12 +57,12 @@ class Guarding(Core):
             return before.answer
         except (_Refused, RecollectError) as failed:
             # Whoever asked the same at the same time may have been quicker, and that is why.
-            if (known := await self.answered(who, guard)) is not None:
+            if (known := await self.answered_before(who, guard)) is not None:
                 return known
             raise failed.error if isinstance(failed, _Refused) else failed from None
         return store.answer if store.is_written else answer(value)
 
-    async def answered(self, who: Principal, guard: Guard) -> Any:
+    async def answered_before(self, who: Principal, guard: Guard) -> Any:
         """The first answer to the same request; None if there was none."""
         now = self._now()
         return await self._store.read(lambda tx: _known(tx, checked_owner(who), guard, now))

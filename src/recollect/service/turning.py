@@ -48,6 +48,8 @@ RENEW_SECONDS = 5.0
 LIVE_SECONDS = 0.1
 SMALLER = 4
 """So often a turn begins, or goes on, with a context that was made smaller."""
+ANSWER_SECONDS = 0.2
+"""How often a turn that waits for an answer looks whether it was given elsewhere."""
 LOOK_SECONDS = 0.5
 """How often a turn looks whether another process wants it ended."""
 
@@ -264,10 +266,28 @@ class RunningTurn:
                 return verdict
             if self._ask is None:
                 return Verdict(allowed=False, reason=NOBODY)
-            await self._desk.status("waiting")
-            answer = await self._ask(call)
+            await self._fenced(lambda fence: self._desk.pose(call, fence))
+            answer = await self._answer_about(call, self._ask)
             await self._desk.status("running")
             return await self._settled(call, answer)
+
+    async def _answer_about(self, call: ToolCall, ask: Ask) -> Choice | Verdict:
+        """What is answered first, by whoever is asked here or by somebody elsewhere."""
+        here, there = asyncio.ensure_future(ask(call)), asyncio.ensure_future(self._told_elsewhere(call))
+        try:
+            await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
+            return here.result() if here.done() else there.result()
+        finally:
+            here.cancel()
+            there.cancel()
+            await ended(here, there)
+
+    async def _told_elsewhere(self, call: ToolCall) -> Choice:
+        while not await happens(self._over, ANSWER_SECONDS):
+            with suppress(RecollectError):  # the store may be away for a moment
+                if (answer := await self._desk.answered(call)) is not None:
+                    return answer
+        raise asyncio.CancelledError
 
     def _known(self, call: ToolCall) -> Verdict | None:
         """What needs no question."""

@@ -26,7 +26,8 @@ from recollect.errors import AlreadyExists, Busy, InvalidInput, RecollectError
 from recollect.holders import new_holder
 from recollect.model import Part, Principal, Session, Shrunk, encode
 from recollect.ports import Writer
-from recollect.service.catalogue import Catalogue, checked_title, titled
+from recollect.service.asking import Asking
+from recollect.service.catalogue import checked_title, titled
 from recollect.service.compaction import Compaction
 from recollect.service.core import required
 from recollect.service.desk import Begun, Desk
@@ -45,7 +46,7 @@ _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
 """The namespace in which the id of a continuation is made from the id of what it continues."""
 
 
-class Turns(Catalogue, Compaction, Leasing, Watching):
+class Turns(Asking, Compaction, Leasing, Watching):
     """Sessions that go on."""
 
     @asynccontextmanager
@@ -171,8 +172,8 @@ class OpenSession:
     ) -> Outcome:
         """Say something and have it answered; the outcome comes when the turn has ended.
 
-        `emit` is told everything as it happens, `ask` is asked about tools (without it, what would be asked is
-        refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn
+        `emit` is told everything as it happens, `ask` is asked about tools unless somebody elsewhere answers first
+        (without it, what would be asked is refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn
         of the session runs, anywhere; with `wait`, its end is waited for. If the caller is cancelled, so is the turn.
         """
         if self._closed:

@@ -55,6 +55,8 @@ METHODS: dict[str, Method] = {
     ),
     "session.import": Method(exporting.import_session, exporting.Import, exporting.Imported, "write", OWN),
     "session.send": Method(prompting.send, prompting.Send, prompting.Sent, "run", SESSION, waits=True),
+    "session.question": Method(prompting.question, Named, prompting.Question, "read", SESSION),
+    "session.answer": Method(prompting.answer, prompting.GiveAnswer, prompting.Answered, "commands", SESSION),
     "session.cancel": Method(prompting.cancel, NamedWriting, prompting.Cancelled, "run", SESSION),
     "session.subscribe": Method(watching.subscribe, watching.Subscribe, watching.Subscribed, "read", IF_NAMED),
     "session.unsubscribe": Method(watching.unsubscribe, watching.Unsubscribe, watching.Unsubscribed, "read", NOTHING),

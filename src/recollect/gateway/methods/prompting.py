@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -11,15 +12,18 @@ from recollect.errors import InvalidInput, ModelMissing
 from recollect.gateway.calling import Call
 from recollect.gateway.content import Content, parts_of
 from recollect.gateway.methods.changing import MODEL
-from recollect.gateway.shapes import Answer, Message, NamedWriting, Usage, key_of, message, usage
-from recollect.model import Session
-from recollect.updates import Outcome
+from recollect.gateway.shapes import Answer, Message, Named, NamedWriting, Usage, key_of, message, usage
+from recollect.model import Session, ToolCall
+from recollect.permissions import Choice
+from recollect.updates import Outcome, elsewhere
 
 
 class Send(NamedWriting, frozen=True, kw_only=True):
-    """A text, or a list of content blocks."""
+    """A text, or a list of content blocks. With `ask`, a tool that needs permission waits for `session.answer`; else it
+    is refused."""
 
     content: Content
+    ask: bool = False
 
 
 class Sent(Answer, frozen=True, kw_only=True):
@@ -28,6 +32,37 @@ class Sent(Answer, frozen=True, kw_only=True):
     message: Message | None
     stop_reason: StopReason
     usage: Usage | None
+
+
+class Asked(Answer, frozen=True, kw_only=True):
+    """A tool call that needs a permission."""
+
+    tool_call_id: str
+    name: str
+    kind: str | None
+    title: str | None
+    input: Any
+
+
+class Question(Answer, frozen=True, kw_only=True):
+    """What the running turn waits for; null if it waits for nobody."""
+
+    session_key: str
+    question: Asked | None
+
+
+class GiveAnswer(NamedWriting, frozen=True, kw_only=True):
+    """The call, and what is said about it; an answer for always is remembered in the session."""
+
+    tool_call_id: str
+    choice: Choice
+
+
+class Answered(Answer, frozen=True, kw_only=True):
+    """Whether the question stood."""
+
+    session_key: str
+    answered: bool
 
 
 class Cancelled(Answer, frozen=True, kw_only=True):
@@ -52,6 +87,7 @@ async def send(call: Call[Send]) -> Sent:
             outcome = await opened.prompt(
                 parts,
                 choices=chosen(session),
+                ask=elsewhere if call.params.ask else None,
                 emit=lambda update: call.context.emit(session.id, update),
                 idempotency_key=call.params.idempotency_key,
             )
@@ -60,6 +96,19 @@ async def send(call: Call[Send]) -> Sent:
         stop_reason=outcome.stop_reason,
         usage=None if outcome.usage is None else usage(outcome.usage),
     )
+
+
+async def question(call: Call[Named]) -> Question:
+    """The tool call that the session's running turn, in whichever process, waits for an answer about."""
+    asked = await call.sessions.question(call.who, call.session.id)
+    return Question(session_key=key_of(call.session), question=None if asked is None else _asked(asked))
+
+
+async def answer(call: Call[GiveAnswer]) -> Answered:
+    """Say whether a tool may run; whoever answers first decides. False if the question does not stand any more."""
+    given = call.params
+    done = await call.sessions.answer(call.who, call.session.id, given.tool_call_id, given.choice)
+    return Answered(session_key=key_of(call.session), answered=done)
 
 
 async def cancel(call: Call[NamedWriting]) -> Cancelled:
@@ -78,6 +127,10 @@ class Rootless:
     def open(self, setup: Setup) -> AbstractAsyncContextManager[Conversation]:
         """The conversation, without roots."""
         return self._engine.open(replace(setup, roots=()))
+
+
+def _asked(call: ToolCall) -> Asked:
+    return Asked(tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input)
 
 
 async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:
