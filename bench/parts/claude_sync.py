@@ -16,7 +16,8 @@ from bench.meter import Meter
 from bench.results import Part, Table, at_least, at_most, duration, times
 from bench.sizes import Sizes
 from recollect.model import LOCAL, search_text
-from recollect.sources import claude, claude_files
+from recollect.sources import claude
+from recollect.sources.claude_source import ClaudeSource
 from recollect.sources.ledger import Ledger
 from recollect.sources.syncing import Report, Sync
 from tests.claude.trees import grow
@@ -103,14 +104,14 @@ def _bare(files: list[Path], texts: list[list[str]], place: Path) -> float:
 
 
 async def _synced(config: Path, place: Path) -> tuple[float, Report]:
-    ledger = Ledger(place / "ledger.db")
+    ledger, source = Ledger(place / "ledger.db"), ClaudeSource(config)
     async with recollect.open(f"sqlite:///{place / 'store.db'}") as sessions:
         began = time.process_time()
-        first = await Sync(sessions, LOCAL, ledger).run(list(claude_files.find(config)))
+        first = await Sync(sessions, LOCAL, ledger).run([source], source.find())
         await sessions.search(LOCAL, "zzzznothing", limit=1)
         spent = time.process_time() - began
         assert (first.new, first.failed) == (first.found, ())
-        again = await Sync(sessions, LOCAL, ledger).run(list(claude_files.find(config)))
+        again = await Sync(sessions, LOCAL, ledger).run([source], source.find())
     ledger.close()
     shutil.rmtree(place)
     return spent, again

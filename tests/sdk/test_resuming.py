@@ -15,7 +15,7 @@ from recollect.claude.places import config_home
 from recollect.errors import Busy, SessionNotFound
 from recollect.ids import now_ms
 from recollect.model import Image, Text, ToolCall, ToolResult, plain_text
-from recollect.sources import claude_files
+from recollect.sources.claude_source import ClaudeSource
 from recollect.sources.ledger import Ledger
 from recollect.sources.syncing import Report, Sync
 from tests.claude.trees import Writer, session_id
@@ -45,7 +45,8 @@ async def synced(store: str) -> Report:
     async with recollect.open(store) as sessions:
         ledger = Ledger(Path(os.environ["RECOLLECT_DATA_DIR"]) / f"sources-{sessions.store_id}.db")
         try:
-            return await Sync(sessions, LOCAL, ledger).run(list(claude_files.find(config_home())))
+            source = ClaudeSource(config_home())
+            return await Sync(sessions, LOCAL, ledger).run([source], source.find())
         finally:
             ledger.close()
 
@@ -241,7 +242,7 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(transcript())
-    monkeypatch.setattr("recollect.sources.syncing.LARGEST_FILE", 10)
+    monkeypatch.setattr("recollect.sources.claude_source.LARGEST_FILE", 10)
     with pytest.raises(SessionNotFound) as caught:
         await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     assert caught.value.__notes__ == [f"not read: {UUID}.jsonl: larger than 10 bytes"]

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import random
-
 from recollect.model import (
     Entry,
     plain_text,
 )
-from recollect.sources import FORMATS
 from recollect.sources.claude import Child, child_id, parse, session_id
 from tests.claude.trees import Writer
 from tests.sources.transcripts import SESSION, writer
@@ -117,9 +114,3 @@ def test_a_session_of_images_alone_is_a_conversation() -> None:
     got = parse(made.data())
     assert len(got.entries) == 1
     assert got.info.first_prompt is None
-
-
-def test_the_format_is_in_the_table() -> None:
-    made = writer(random.randrange(9))
-    made.user("Hello")
-    assert len(FORMATS["claude"].parse(made.data(), None).entries) == 1

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.errors import AlreadyExists, InvalidInput
+from recollect.errors import AlreadyExists
 from recollect.model import LOCAL, Filter, Text, plain_text
 from recollect.service import Sessions
-from recollect.sources import claude_files
+from recollect.sources.claude_source import ClaudeSource
 from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Report, Sync, original, write_back
+from recollect.sources.restoring import original, write_back
+from recollect.sources.syncing import Report, Sync
 from tests.claude import trees
 
 MANY = 25
@@ -34,7 +35,8 @@ class House:
     async def sync(self) -> Report:
         ledger = Ledger(self.ledger_file)
         try:
-            return await Sync(self.sessions, LOCAL, ledger).run(list(claude_files.find(self.config)))
+            source = ClaudeSource(self.config)
+            return await Sync(self.sessions, LOCAL, ledger).run([source], source.find())
         finally:
             ledger.close()
 
@@ -172,10 +174,11 @@ async def test_a_vanished_file_leaves_our_copy_which_can_be_written_back(house: 
     session = await house.sessions.get(LOCAL, id_of(1))
     assert session.meta["source_gone"] is True
     assert await said(house, 1) == ["keep me"]
-    assert write_back(house.config, session, await original(house.sessions, LOCAL, id_of(1))) == path
+    assert ClaudeSource(house.config).home_of(session) == path
+    write_back(path, await original(house.sessions, LOCAL, id_of(1)))
     assert path.read_bytes() == before
     with pytest.raises(AlreadyExists):
-        write_back(house.config, session, b"other")
+        write_back(path, b"other")
     assert path.read_bytes() == before
     await house.sync()
     assert "source_gone" not in (await house.sessions.get(LOCAL, id_of(1))).meta
@@ -184,10 +187,9 @@ async def test_a_vanished_file_leaves_our_copy_which_can_be_written_back(house: 
 async def test_nothing_is_written_back_outside_of_the_agents_folder(house: House, tmp_path: Path) -> None:
     house.talk(1, "x")
     await house.sync()
-    session = await house.sessions.set_meta(LOCAL, id_of(1), {"path": str(tmp_path / "elsewhere.jsonl")})
-    with pytest.raises(InvalidInput):
-        write_back(house.config, session, b"x")
-    assert not (tmp_path / "elsewhere.jsonl").exists()
+    for path in (tmp_path / "elsewhere.jsonl", house.projects / ".." / "x.jsonl", house.projects / "x.txt"):
+        session = await house.sessions.set_meta(LOCAL, id_of(1), {"path": str(path)})
+        assert ClaudeSource(house.config).home_of(session) is None
 
 
 async def test_a_session_deleted_here_stays_away(house: House) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from recollect.claude.places import config_home
 from recollect.cli.changing import tell
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
 from recollect.errors import InvalidInput
 from recollect.model import LOCAL
 from recollect.service import Sessions
-from recollect.sources.syncing import original, write_back
+from recollect.sources import sources_here
+from recollect.sources.restoring import original, write_back
 
 
 @command(
@@ -36,7 +36,10 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
     data = await original(sessions, LOCAL, session_id)
     if found.source is None or not data:
         raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
-    path = write_back(config_home(), found, data)
+    path = next((path for source in sources_here() if (path := source.home_of(found)) is not None), None)
+    if path is None:
+        raise InvalidInput(f"the file of {session_id!r} was in no folder of {found.source} on this machine")
+    write_back(path, data)
     if out.json:
         out.document({"session": session_id, "path": str(path), "bytes": len(data)})
     else:

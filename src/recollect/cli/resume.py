@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 
 import click
 
@@ -12,6 +13,7 @@ from recollect.cli.output import Output
 from recollect.errors import InvalidInput
 from recollect.model import LOCAL, Session
 from recollect.service import Sessions
+from recollect.sources import sources_here
 
 
 @command(
@@ -24,7 +26,7 @@ from recollect.service import Sessions
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
     """The command that goes on with a session in the agent it comes from."""
     found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
-    words = words_of(found)
+    words = list(_words(found))
     folder = found.cwd
     if execute:
         if folder is not None:
@@ -37,11 +39,11 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
         out.line(line)
 
 
-def words_of(session: Session) -> list[str]:
+def _words(session: Session) -> Sequence[str]:
     """The agent's own command."""
-    source, _, rest = session.id.partition(":")
-    if session.source != "claude" or source != "claude" or ":" in rest:
-        raise InvalidInput(
-            f"session {session.id!r} is not one that another agent can go on with; fork it instead"
-        )
-    return ["claude", "--resume", rest]
+    for source in sources_here():
+        if source.name == session.source and (words := source.resume(session)) is not None:
+            return words
+    raise InvalidInput(
+        f"session {session.id!r} is not one that another agent can go on with; fork it instead"
+    )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from recollect.claude.places import config_home
 from recollect.cli.command import command
 from recollect.cli.output import Output
 from recollect.cli.progress import progress
 from recollect.model import LOCAL
 from recollect.service import Sessions
 from recollect.settings import read_settings
-from recollect.sources import claude_files
+from recollect.sources import sources_here
+from recollect.sources.following import changes_of
 from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Report, Sync, changes_of
+from recollect.sources.syncing import Report, Sync
 
 
 @command("recollect sync", "recollect sync --watch", "recollect sync --json")
@@ -24,7 +24,7 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
     try:
         if not watch:
             return _tell(out, await _once(sessions, ledger, hidden=out.json))
-        async for _ in changes_of(config_home() / "projects"):
+        async for _ in changes_of([folder for source in sources_here() for folder in source.folders()]):
             report = await _once(sessions, ledger, hidden=True)
             if report.parsed_files or report.kept or report.failed:
                 _tell(out, report)
@@ -34,9 +34,10 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
 
 
 async def _once(sessions: Sessions, ledger: Ledger, *, hidden: bool) -> Report:
-    found = list(claude_files.find(config_home()))
+    sources = sources_here()
+    found = [each for source in sources for each in source.find()]
     with progress("Reading transcripts", len(found), hidden=hidden) as advance:
-        return await Sync(sessions, LOCAL, ledger, advance).run(found)
+        return await Sync(sessions, LOCAL, ledger, advance).run(sources, found)
 
 
 def _tell(out: Output, report: Report) -> int:

@@ -16,10 +16,11 @@ from recollect.model import LOCAL, Session
 from recollect.sdk.options import Options
 from recollect.service import Sessions
 from recollect.settings import read_settings
-from recollect.sources import claude, claude_files
-from recollect.sources.claude_files import Found
-from recollect.sources.ledger import Ledger, Seen
-from recollect.sources.syncing import SOURCE, Sync
+from recollect.sources import claude
+from recollect.sources.claude_source import NAME, ClaudeSource
+from recollect.sources.ledger import Ledger
+from recollect.sources.port import Found
+from recollect.sources.syncing import Sync
 
 
 class Begun(NamedTuple):
@@ -49,7 +50,7 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
     deleted here, since somebody asks for it now.
     """
     known = await _known(sessions, given)
-    if known is None or known.source == SOURCE:
+    if known is None or known.source == NAME:
         uuid = given.removeprefix(claude.session_id(""))
         failures = await _take_in(sessions, uuid, options, anew=known is None)
         known = await _known(sessions, given)
@@ -88,9 +89,9 @@ async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: boo
     if file is None:
         return ()
     with _ledger_folder(options) as folder:
-        ledger = _OneFile(folder / f"sources-{sessions.store_id}.db", None if anew else file)
+        ledger = Ledger(folder / f"sources-{sessions.store_id}.db")
         try:
-            return (await Sync(sessions, LOCAL, ledger, revive=True).run([file])).failed
+            return (await Sync(sessions, LOCAL, ledger, revive=True).take(file, anew=anew)).failed
         finally:
             ledger.close()
 
@@ -99,8 +100,9 @@ def _transcript(uuid: str) -> Found | None:
     """The transcript of a session; of several the one changed last."""
     if not is_session_id(uuid):
         return None
-    found = (file for file in claude_files.find(config_home()) if file.session == uuid and file.agent is None)
-    return max(found, key=lambda file: file.mtime_ns, default=None)
+    found = ClaudeSource(config_home()).find()
+    own = (each for each in found if each.where.session == uuid and each.where.agent is None)
+    return max(own, key=lambda each: each.where.mtime_ns, default=None)
 
 
 @contextmanager
@@ -112,16 +114,3 @@ def _ledger_folder(options: Options) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
-
-
-class _OneFile(Ledger):
-    """The ledger as far as it is about one file, or about none: of the others nothing is said, so that none of them
-    counts as gone."""
-
-    def __init__(self, path: Path, file: Found | None) -> None:
-        super().__init__(path)
-        self._file = None if file is None else str(file.path)
-
-    def seen(self) -> dict[str, Seen]:
-        """The file, if it was read."""
-        return {path: seen for path, seen in super().seen().items() if path == self._file}

@@ -1,22 +1,15 @@
-"""The agents whose own files are read, by name. One module for each, pure: bytes in, entries out."""
+"""The agents whose own files are read, one module for each. See `port` for what a source is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NamedTuple
-
-from recollect.sources import claude, claude_files
+from recollect.claude.places import config_home
+from recollect.sources.claude_source import ClaudeSource
+from recollect.sources.port import Source
 
 
-class Format(NamedTuple):
-    """How to find an agent's transcripts under its folder, and how to read one."""
-
-    find: Callable[[Path], Iterator[claude_files.Found]]
-    parse: Callable[[bytes, claude.State | None], claude.Parsed]
+def sources_here() -> list[Source]:
+    """The sources of this machine, whether anything lies in them or not."""
+    return [ClaudeSource(config_home())]
 
 
-FORMATS = {
-    "claude": Format(find=claude_files.find, parse=claude.parse),
-}
-"""Source → format. A new one is a module and a line here."""
+__all__ = ["Source", "sources_here"]

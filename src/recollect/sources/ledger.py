@@ -1,4 +1,4 @@
-"""What was read of each source file, and how to go on with it: a small file of our own, on this machine.
+"""What was read of each session of a source, and how to go on with it: a small file of our own, on this machine.
 
 It is derived: losing it costs reading everything once more, and nothing is taken in twice.
 """
@@ -15,31 +15,26 @@ import apsw
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS file (
-    path     BLOB PRIMARY KEY,
-    device   INTEGER NOT NULL,
-    inode    INTEGER NOT NULL,
-    size     INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    noted_ns INTEGER NOT NULL,
-    session  TEXT NOT NULL,
-    state    BLOB NOT NULL
-);
+DROP TABLE IF EXISTS file;
+CREATE TABLE IF NOT EXISTS seen (
+    source  TEXT NOT NULL,
+    key     BLOB NOT NULL,
+    stamp   BLOB NOT NULL,
+    session TEXT NOT NULL,
+    state   BLOB NOT NULL,
+    PRIMARY KEY (source, key)
+) WITHOUT ROWID;
 """
-SEEN = "SELECT path, device, inode, size, mtime_ns, noted_ns, session FROM file"
-STATE = "SELECT state FROM file WHERE path = ?"
-PUT = "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-FORGET = "DELETE FROM file WHERE path = ?"
+SEEN = "SELECT key, stamp, session FROM seen WHERE source = ?"
+STATE = "SELECT state FROM seen WHERE source = ? AND key = ?"
+PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
+FORGET = "DELETE FROM seen WHERE source = ? AND key = ?"
 
 
 class Seen(NamedTuple):
-    """A file as it was when it was last read, and the session it belongs to."""
+    """The stamp that something had when it was last read, and the session that it is."""
 
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    noted_ns: int
+    stamp: bytes
     session: str
 
 
@@ -56,22 +51,22 @@ class Ledger:
                     path.with_name(path.name + suffix).unlink()
             self._db = _opened(path)
 
-    def seen(self) -> dict[str, Seen]:
-        """Every file that was read, by its path."""
-        return {os.fsdecode(path): Seen(*rest) for path, *rest in cast(Any, self._db.execute(SEEN))}
+    def seen(self, source: str) -> dict[str, Seen]:
+        """Everything of a source that was read, by its key."""
+        return {os.fsdecode(key): Seen(*rest) for key, *rest in cast(Any, self._db.execute(SEEN, (source,)))}
 
-    def state(self, path: str) -> bytes | None:
-        """How to go on with a file."""
-        rows = self._db.execute(STATE, (os.fsencode(path),)).fetchall()
+    def state(self, source: str, key: str) -> bytes | None:
+        """How to go on with something."""
+        rows = self._db.execute(STATE, (source, os.fsencode(key))).fetchall()
         return cast("bytes", rows[0][0]) if rows else None
 
-    def put(self, path: str, seen: Seen, state: bytes) -> None:
-        """A file was read up to here."""
-        self._db.execute(PUT, (os.fsencode(path), *seen, state))
+    def put(self, source: str, key: str, seen: Seen, state: bytes) -> None:
+        """Something was read up to here."""
+        self._db.execute(PUT, (source, os.fsencode(key), *seen, state))
 
-    def forget(self, path: str) -> None:
-        """A file is gone."""
-        self._db.execute(FORGET, (os.fsencode(path),))
+    def forget(self, source: str, key: str) -> None:
+        """Something is gone."""
+        self._db.execute(FORGET, (source, os.fsencode(key)))
 
     def close(self) -> None:
         """Let go of the file."""

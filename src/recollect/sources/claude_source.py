@@ -1,0 +1,175 @@
+"""Claude Code as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.claude.places import TRANSCRIPT
+from recollect.limits import RAW_BYTES
+from recollect.model import Json, Session, encode
+from recollect.ports import RawCopy
+from recollect.service import Imported
+from recollect.service.boundaries import Summarised
+from recollect.sources import claude, claude_files
+from recollect.sources.claude import Parsed, State
+from recollect.sources.claude_files import Found as Transcript
+from recollect.sources.claude_files import Piece
+from recollect.sources.port import Found, Known, Reading
+from recollect.titles import title_from
+
+NAME = "claude"
+LARGEST_FILE = 1 << 30
+MS = 1_000_000
+
+
+class _Read(NamedTuple):
+    """What was read of a file: from `start` on, and what it means."""
+
+    found: Transcript
+    piece: Piece
+    start: int
+    parsed: Parsed
+
+    @property
+    def consumed(self) -> bytes:
+        return self.piece.data[: self.parsed.state.offset - self.start]
+
+
+class ClaudeSource(msgspec.Struct, frozen=True):
+    """The transcripts under Claude Code's folder `home`."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "projects",)
+
+    def find(self) -> Iterator[Found]:
+        for file in claude_files.find(self.home):
+            stamp = (file.device, file.inode, file.size, file.mtime_ns, file.noted_ns)
+            yield Found(self, str(file.path), stamp, file)
+
+    def read(self, found: Found, known: Known | None) -> Reading:
+        read = _read(found.where, known)
+        parsed = read.parsed
+        return Reading(
+            imported=imported_from(read.found, parsed),
+            entries=parsed.entries,
+            total=parsed.total,
+            state=encode(parsed.state),
+            extends=parsed.change == "extends",
+            amended=parsed.amended,
+            compactions=list(_summarised(parsed)),
+            raw=list(_raw(read)),
+            size=len(read.piece.data),
+            damaged=_damaged(parsed),
+            unknown=parsed.info.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        source, _, uuid = session.id.partition(":")
+        return None if source != NAME or ":" in uuid else ("claude", "--resume", uuid)
+
+    def home_of(self, session: Session) -> Path | None:
+        path = Path(str(session.meta.get("path", "")))
+        inside = path.is_relative_to(self.home / "projects") and ".." not in path.parts
+        return path if inside and path.suffix == TRANSCRIPT else None
+
+
+def _read(file: Transcript, known: Known | None) -> _Read:
+    if file.size > LARGEST_FILE:
+        raise ValueError(f"larger than {LARGEST_FILE} bytes")
+    state = _state(file, known)
+    if state is not None:
+        piece = claude_files.read_on(file.path, state)
+        parsed = None if piece is None else claude.parse(piece.data, state)
+        if piece is not None and parsed is not None and parsed.change != "rebuild":
+            return _Read(file, piece, state.offset, parsed)
+    piece = claude_files.read_whole(file.path)
+    return _Read(file, piece, 0, claude.parse(piece.data))
+
+
+def _state(file: Transcript, known: Known | None) -> State | None:
+    """How to go on with the file, if it is the one that was read and has only grown."""
+    if known is None:
+        return None
+    device, inode, size, *_ = known.stamp
+    if (device, inode) != (file.device, file.inode) or file.size < size:
+        return None
+    return claude.load_state(known.state)
+
+
+def imported_from(found: Transcript, parsed: Parsed) -> Imported:
+    """The session that a transcript tells of."""
+    info = parsed.info
+    at = found.mtime_ns // MS
+    notes = claude_files.notes(found) if found.agent is None else claude_files.Notes()
+    updated = info.updated_at or at
+    archived = bool(notes.archived) and (notes.archived_at is None or updated <= notes.archived_at)
+    return Imported(
+        id=_session_id(found, parsed),
+        source=NAME,
+        created_at=min(info.created_at or at, updated),
+        updated_at=updated,
+        cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        title=notes.custom_title or info.title or title_from(info.first_prompt or ""),
+        tags=info.tags,
+        agent_id="claude-code",
+        parent=claude.session_id(_parent(found, parsed)) if found.agent is not None else None,
+        archived=archived,
+        meta=_meta(found, parsed),
+    )
+
+
+def _summarised(parsed: Parsed) -> Iterator[Summarised]:
+    for each in parsed.compactions:
+        if each.summary is not None:
+            yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary)
+
+
+def _session_id(found: Transcript, parsed: Parsed) -> str:
+    if found.agent is not None:
+        return claude.child_id(_parent(found, parsed), found.agent)
+    return claude.session_id(found.session or parsed.info.session_id or found.path.stem)
+
+
+def _parent(found: Transcript, parsed: Parsed) -> str:
+    return found.session or parsed.info.session_id or "unknown"
+
+
+def _meta(found: Transcript, parsed: Parsed) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    info = parsed.info
+    meta: Json = {
+        "path": str(found.path).encode("utf-8", "replace").decode(),
+        "git_branch": info.git_branch,
+        "models": list(info.models),
+        "usage": None if info.usage is None else msgspec.to_builtins(info.usage),
+        "cost": info.cost,
+        "version": info.version,
+        "entrypoint": info.entrypoint,
+        "continued_in": info.continued_in,
+        "unknown_records": info.unknown,
+        "damaged_records": _damaged(parsed),
+    }
+    if found.agent is not None:
+        said = claude_files.agent_notes(found)
+        meta |= {"agent": found.agent, "agent_type": said.agent_type, "tool_use_id": said.tool_use_id}
+        meta["description"] = said.description
+    return {name: value for name, value in meta.items() if value}
+
+
+def _damaged(parsed: Parsed) -> int:
+    damage = parsed.info.damage
+    return damage.unreadable + damage.spliced + damage.nul_runs + damage.bad_utf8 + damage.overlong
+
+
+def _raw(read: _Read) -> Iterator[RawCopy]:
+    """The exact bytes that were read, named by where they stand in the file."""
+    data = read.consumed
+    for start in range(0, len(data), RAW_BYTES):
+        yield RawCopy(f"{read.start + start:015d}", data[start : start + RAW_BYTES])
