@@ -242,7 +242,7 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(transcript())
-    monkeypatch.setattr("recollect.sources.claude_source.LARGEST_FILE", 10)
+    monkeypatch.setattr("recollect.sources.files.LARGEST", 10)
     with pytest.raises(SessionNotFound) as caught:
         await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     assert caught.value.__notes__ == [f"not read: {UUID}.jsonl: larger than 10 bytes"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from recollect.sources.claude import parse
-from recollect.sources.claude_files import Found, agent_notes, find, notes, read_on, read_whole
+from recollect.sources.claude_files import Found, agent_notes, find, notes
+from recollect.sources.files import read_on, read_whole
 from tests.claude.trees import Writer
 from tests.sources.transcripts import SESSION, writer
 
@@ -117,15 +118,13 @@ def test_only_what_was_added_is_read_on(home: Path) -> None:
     made = writer()
     made.user("one")
     path = saved(home, made)
-    first = parse(read_whole(path).data)
+    first = parse(read_whole(path))
     made.say("two")
     with path.open("ab") as file:
         file.write(made.data()[first.state.offset :])
-    piece = read_on(path, first.state)
-    assert piece is not None
-    assert piece.data == made.data()[first.state.offset :]
-    assert piece.size == path.stat().st_size
-    assert len(parse(piece.data, first.state).entries) == 1
+    more = read_on(path, first.state.offset, first.state.seal)
+    assert more == made.data()[first.state.offset :]
+    assert len(parse(more, first.state).entries) == 1
 
 
 @pytest.mark.parametrize("rewritten", [b"", b"x", b"y" * 10_000])
@@ -133,7 +132,7 @@ def test_a_file_that_was_rewritten_is_not_read_on(home: Path, rewritten: bytes) 
     path = saved(home)
     state = parse(path.read_bytes()).state
     path.write_bytes(rewritten)
-    assert read_on(path, state) is None
+    assert read_on(path, state.offset, state.seal) is None
 
 
 def test_a_link_in_the_place_of_a_transcript_is_not_opened(home: Path, tmp_path: Path) -> None:

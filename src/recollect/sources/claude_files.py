@@ -1,4 +1,4 @@
-"""Claude Code's transcript files: finding them for one `stat` each, and reading what is new in one.
+"""Claude Code's transcript files: finding them for one `stat` each, and what stands beside them.
 
 Links are never followed, and nothing but regular files is opened. Nothing is ever written.
 """
@@ -6,22 +6,20 @@ Links are never followed, and nothing but regular files is opened. Nothing is ev
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Generator, Iterator
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from recollect.claude.places import TRANSCRIPT, is_session_id, open_transcript
+from recollect.claude.places import TRANSCRIPT, is_session_id
 from recollect.claude.sidecars import ARCHIVED, TITLE, read_sidecar, session_folder
 from recollect.model import Value
-from recollect.sources.claude import State
+from recollect.sources.files import entries, seen
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"
 _SIDECARS = (ARCHIVED, TITLE)
-_PIECE = 8 << 20
 # Folders of workflows inside of folders of subagents; deeper ones are not of the program's making.
 _DEPTH = 8
 
@@ -62,43 +60,11 @@ class AgentNotes(Value, frozen=True, rename="camel"):
     parent_agent_id: str | None = None
 
 
-class Piece(Value, frozen=True):
-    """Bytes of a transcript and the file that they were read from, as it was before."""
-
-    data: bytes
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-
-
 def find(config_home: Path) -> Iterator[Found]:
     """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder."""
-    for folder in _entries(config_home / "projects"):
+    for folder in entries(config_home / "projects"):
         if folder.is_dir(follow_symlinks=False):
             yield from _in_project(folder)
-
-
-def read_whole(path: Path) -> Piece:
-    """All bytes of a transcript. OSError if it is gone, or is no regular file."""
-    descriptor = open_transcript(path, os.O_RDONLY)
-    try:
-        return _piece(descriptor, 0)
-    finally:
-        os.close(descriptor)
-
-
-def read_on(path: Path, known: State) -> Piece | None:
-    """The bytes behind those that `known` was made from; None if the file does not begin with those any more.
-
-    Told by its length and by the last bytes read before.
-    """
-    descriptor = open_transcript(path, os.O_RDONLY)
-    try:
-        before = os.pread(descriptor, len(known.seal), known.offset - len(known.seal))
-        return _piece(descriptor, known.offset) if before == known.seal else None
-    finally:
-        os.close(descriptor)
 
 
 def notes(found: Found) -> Notes:
@@ -125,12 +91,12 @@ def agent_notes(found: Found) -> AgentNotes:
 
 
 def _in_project(folder: os.DirEntry[str]) -> Iterator[Found]:
-    entries = list(_entries(Path(folder.path)))
+    there = list(entries(Path(folder.path)))
     noted: dict[str, int] = {}
-    for entry in entries:
+    for entry in there:
         if is_session_id(entry.name) and entry.is_dir(follow_symlinks=False):
             noted[entry.name] = yield from _in_session(entry, folder.name)
-    for entry in entries:
+    for entry in there:
         stem = entry.name.removesuffix(TRANSCRIPT)
         if stem == entry.name:
             continue
@@ -144,7 +110,7 @@ def _in_project(folder: os.DirEntry[str]) -> Iterator[Found]:
 def _in_session(folder: os.DirEntry[str], project: str) -> Generator[Found, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
     noted = 0
-    for entry in _entries(Path(folder.path)):
+    for entry in entries(Path(folder.path)):
         if entry.name == SUBAGENTS and entry.is_dir(follow_symlinks=False):
             yield from _agents(entry, project, folder.name, _DEPTH)
         elif entry.name in _SIDECARS and entry.is_file(follow_symlinks=False):
@@ -160,7 +126,7 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def _agents(folder: os.DirEntry[str], project: str, session: str, depth: int) -> Iterator[Found]:
-    for entry in _entries(Path(folder.path)):
+    for entry in entries(Path(folder.path)):
         if entry.name.startswith(AGENT) and entry.name.endswith(TRANSCRIPT):
             agent = entry.name.removeprefix(AGENT).removesuffix(TRANSCRIPT)
             yield from _found(entry, project, session, agent, 0)
@@ -172,49 +138,18 @@ def _found(
     entry: os.DirEntry[str], project: str, session: str | None, agent: str | None, noted: int
 ) -> Iterator[Found]:
     """The file, if it is a regular one with something in it and still there."""
-    try:
-        seen = entry.stat(follow_symlinks=False)
-    except OSError:
-        return
-    if stat.S_ISREG(seen.st_mode) and seen.st_size:
+    if (file := seen(entry)) is not None:
         yield Found(
-            path=Path(entry.path),
+            path=file.path,
             project=project,
             session=session,
             agent=agent,
-            device=seen.st_dev,
-            inode=seen.st_ino,
-            size=seen.st_size,
-            mtime_ns=seen.st_mtime_ns,
+            device=file.device,
+            inode=file.inode,
+            size=file.size,
+            mtime_ns=file.mtime_ns,
             noted_ns=noted,
         )
-
-
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder; nothing if it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            yield from entries
-    except OSError:
-        return
-
-
-def _piece(descriptor: int, offset: int) -> Piece:
-    seen = os.fstat(descriptor)
-    return Piece(
-        data=b"".join(_pieces(descriptor, offset, seen.st_size)),
-        device=seen.st_dev,
-        inode=seen.st_ino,
-        size=seen.st_size,
-        mtime_ns=seen.st_mtime_ns,
-    )
-
-
-def _pieces(descriptor: int, offset: int, end: int) -> Iterator[bytes]:
-    """The file up to the end that it had when it was looked at: what is written meanwhile is for the next time."""
-    while offset < end and (piece := os.pread(descriptor, min(_PIECE, end - offset), offset)):
-        yield piece
-        offset += len(piece)
 
 
 def _moment(at: object) -> int | None:

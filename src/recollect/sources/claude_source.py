@@ -14,15 +14,13 @@ from recollect.model import Json, Session, encode
 from recollect.ports import RawCopy
 from recollect.service import Imported
 from recollect.service.boundaries import Summarised
-from recollect.sources import claude, claude_files
+from recollect.sources import claude, claude_files, files
 from recollect.sources.claude import Parsed, State
 from recollect.sources.claude_files import Found as Transcript
-from recollect.sources.claude_files import Piece
 from recollect.sources.port import Found, Known, Reading
 from recollect.titles import title_from
 
 NAME = "claude"
-LARGEST_FILE = 1 << 30
 MS = 1_000_000
 
 
@@ -30,13 +28,13 @@ class _Read(NamedTuple):
     """What was read of a file: from `start` on, and what it means."""
 
     found: Transcript
-    piece: Piece
+    data: bytes
     start: int
     parsed: Parsed
 
     @property
     def consumed(self) -> bytes:
-        return self.piece.data[: self.parsed.state.offset - self.start]
+        return self.data[: self.parsed.state.offset - self.start]
 
 
 class ClaudeSource(msgspec.Struct, frozen=True):
@@ -65,7 +63,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
             amended=parsed.amended,
             compactions=list(_summarised(parsed)),
             raw=list(_raw(read)),
-            size=len(read.piece.data),
+            size=len(read.data),
             damaged=_damaged(parsed),
             unknown=parsed.info.unknown,
         )
@@ -81,16 +79,14 @@ class ClaudeSource(msgspec.Struct, frozen=True):
 
 
 def _read(file: Transcript, known: Known | None) -> _Read:
-    if file.size > LARGEST_FILE:
-        raise ValueError(f"larger than {LARGEST_FILE} bytes")
     state = _state(file, known)
     if state is not None:
-        piece = claude_files.read_on(file.path, state)
-        parsed = None if piece is None else claude.parse(piece.data, state)
-        if piece is not None and parsed is not None and parsed.change != "rebuild":
-            return _Read(file, piece, state.offset, parsed)
-    piece = claude_files.read_whole(file.path)
-    return _Read(file, piece, 0, claude.parse(piece.data))
+        data = files.read_on(file.path, state.offset, state.seal)
+        parsed = None if data is None else claude.parse(data, state)
+        if data is not None and parsed is not None and parsed.change != "rebuild":
+            return _Read(file, data, state.offset, parsed)
+    data = files.read_whole(file.path)
+    return _Read(file, data, 0, claude.parse(data))
 
 
 def _state(file: Transcript, known: Known | None) -> State | None:

@@ -1,0 +1,62 @@
+"""Reading another program's SQLite database while that program may be using it, and leaving nothing behind.
+
+A database with a write-ahead log is read together with it, as SQLite does it: shared locks only, nothing written. One
+without a log that is in use is read as a plain file: opening it in the usual way would leave a log and its index beside
+it. Should a writer come meanwhile, what was read so is not used, and it is read again with its log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote
+
+import apsw
+
+T = TypeVar("T")
+BUSY_MS = 2_000
+TRIES = 3
+LOG = "-wal"
+
+
+def read_database(path: Path, work: Callable[[apsw.Connection], T]) -> T:
+    """What `work` finds in the database. `OSError` if it is not there or cannot be read; `ValueError` if it is damaged."""
+    for _ in range(TRIES):
+        before = _state(path)
+        found = _read(path, work, still=not before.log)
+        if before.log or _state(path) == before:
+            return found
+    raise OSError(f"{path.name} is being written all the time")
+
+
+class _State(NamedTuple):
+    """What tells whether anybody wrote."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    log: bool
+
+
+def _state(path: Path) -> _State:
+    seen = os.lstat(path)
+    return _State(seen.st_ino, seen.st_size, seen.st_mtime_ns, path.with_name(path.name + LOG).exists())
+
+
+def _read(path: Path, work: Callable[[apsw.Connection], T], *, still: bool) -> T:
+    address = f"file:{quote(os.fsencode(path))}?mode=ro{'&immutable=1' if still else ''}"
+    try:
+        database = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            database.set_busy_timeout(BUSY_MS)
+            database.execute("PRAGMA query_only = ON")
+            database.execute("BEGIN").fetchall()
+            return work(database)
+        finally:
+            database.close()
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
+        raise ValueError(f"{path.name} cannot be understood: {error}") from error
+    except apsw.Error as error:
+        raise OSError(f"{path.name} cannot be read: {error}") from error

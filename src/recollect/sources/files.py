@@ -1,0 +1,88 @@
+"""Files of other programs: found for one `stat` each, read and never written. Links are not followed, and nothing but
+regular files is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.claude.places import open_transcript
+
+LARGEST = 1 << 30
+"""A larger file is not read."""
+_PIECE = 8 << 20
+
+
+class Seen(NamedTuple):
+    """A regular file as it was when it was looked at."""
+
+    path: Path
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @property
+    def stamp(self) -> tuple[int, int, int, int]:
+        """What changes when the file does."""
+        return self.device, self.inode, self.size, self.mtime_ns
+
+
+def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            yield from found
+    except OSError:
+        return
+
+
+def folders(folder: Path) -> Iterator[Path]:
+    """The folders in a folder, in the order of their names."""
+    names = sorted(entry.name for entry in entries(folder) if entry.is_dir(follow_symlinks=False))
+    return (folder / name for name in names)
+
+
+def seen(entry: os.DirEntry[str]) -> Seen | None:
+    """The file, if it is a regular one with something in it and still there."""
+    try:
+        told = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    if not stat.S_ISREG(told.st_mode) or not told.st_size:
+        return None
+    return Seen(Path(entry.path), told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
+
+
+def read_whole(path: Path) -> bytes:
+    """All bytes of a file. `OSError` if it is gone, or is no regular file; `ValueError` if it is too large."""
+    return _read(path, 0, b"") or b""
+
+
+def read_on(path: Path, offset: int, seal: bytes) -> bytes | None:
+    """The bytes behind `offset`; None if the bytes before it are not `seal` (any more), so that the file is another."""
+    return _read(path, offset, seal)
+
+
+def _read(path: Path, offset: int, seal: bytes) -> bytes | None:
+    descriptor = open_transcript(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > LARGEST:
+            raise ValueError(f"larger than {LARGEST} bytes")
+        if os.pread(descriptor, len(seal), offset - len(seal)) != seal:
+            return None
+        return b"".join(_pieces(descriptor, offset, size))
+    finally:
+        os.close(descriptor)
+
+
+def _pieces(descriptor: int, offset: int, end: int) -> Iterator[bytes]:
+    """The file up to the end that it had when it was looked at: what is written meanwhile is for the next time."""
+    while offset < end and (piece := os.pread(descriptor, min(_PIECE, end - offset), offset)):
+        yield piece
+        offset += len(piece)
