@@ -1,0 +1,104 @@
+"""Pi as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from recollect.limits import RAW_BYTES
+from recollect.model import Json, Session, Usage
+from recollect.ports import RawCopy
+from recollect.service import Imported
+from recollect.sources import files, pi
+from recollect.sources.claude_usage import total
+from recollect.sources.pi import Parsed
+from recollect.sources.port import Found, Known, Reading
+from recollect.titles import title_from
+
+NAME = "pi"
+SUFFIX = ".jsonl"
+MS = 1_000_000
+
+
+class PiSource(msgspec.Struct, frozen=True):
+    """The transcripts in Pi's folder of sessions."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home,)
+
+    def find(self) -> Iterator[Found]:
+        for folder in files.folders(self.home):
+            for entry in files.entries(folder):
+                if entry.name.endswith(SUFFIX) and (file := files.seen(entry)) is not None:
+                    yield Found(self, str(file.path), file.stamp, file)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
+        data = files.read_whole(found.where.path)
+        parsed = pi.parse(data)
+        return Reading(
+            imported=imported_from(found.where, parsed),
+            entries=parsed.entries,
+            total=len(parsed.entries),
+            compactions=parsed.compactions,
+            raw=list(raw_copies(data)),
+            size=len(data),
+            damaged=parsed.damage.unreadable + parsed.damage.spliced + parsed.damage.nul_runs,
+            unknown=parsed.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        path = session.meta.get("path")
+        return ("pi", "--session", path) if isinstance(path, str) else None
+
+    def home_of(self, session: Session) -> Path | None:
+        path = Path(str(session.meta.get("path", "")))
+        inside = path.is_relative_to(self.home) and ".." not in path.parts
+        return path if inside and path.suffix == SUFFIX else None
+
+
+def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
+    """The session that a transcript tells of."""
+    info, at = parsed.info, file.mtime_ns // MS
+    updated = info.updated_at or at
+    return Imported(
+        id=f"{NAME}:{info.session_id or file.path.stem}",
+        source=NAME,
+        created_at=min(info.created_at or at, updated),
+        updated_at=updated,
+        cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        title=info.name or title_from(info.first_prompt or ""),
+        agent_id=NAME,
+        meta={"path": str(file.path).encode("utf-8", "replace").decode(), **meta_of(parsed)},
+    )
+
+
+def meta_of(parsed: Parsed) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    spent = total(entry.usage for entry in parsed.entries)
+    meta: Json = {
+        "models": list(parsed.info.models),
+        "usage": None if spent is None else msgspec.to_builtins(spent),
+        "cost": _cost(entry.usage for entry in parsed.entries),
+        "version": str(parsed.info.version),
+        "forked_from": parsed.info.forked_from,
+        "labels": parsed.info.labels,
+        "records_aside": parsed.info.aside,
+        "unknown_records": parsed.unknown,
+    }
+    return {name: value for name, value in meta.items() if value}
+
+
+def _cost(usages: Iterator[Usage | None]) -> float | None:
+    known = [usage.cost for usage in usages if usage is not None and usage.cost is not None]
+    return sum(known) if known else None
+
+
+def raw_copies(data: bytes) -> Iterator[RawCopy]:
+    """The exact bytes of a file, named by where they stand in it."""
+    for start in range(0, len(data), RAW_BYTES):
+        yield RawCopy(f"{start:015d}", data[start : start + RAW_BYTES])
