@@ -55,6 +55,7 @@ COMMANDS: dict[str, Listed] = {
     "serve": Listed("recollect.cli.serve", "Serve sessions over HTTP and WebSocket."),
     "page": Listed("recollect.cli.page", "An address that opens the page of a running server."),
     "acp": Listed("recollect.cli.acp", "Be an agent for editors (Agent Client Protocol)."),
+    "mcp": Listed("recollect.cli.mcp", "Let agents look up earlier sessions (Model Context Protocol)."),
     "completion": Listed("recollect.cli.completion", "The completion script of a shell."),
 }
 
