@@ -26,6 +26,7 @@ COMMANDS: dict[str, Listed] = {
     "show": Listed("recollect.cli.show", "One session and what was said in it."),
     "search": Listed("recollect.cli.search", "Find sessions by what was said in them."),
     "sync": Listed("recollect.cli.sync", "Take in the sessions that other agents keep."),
+    "sources": Listed("recollect.cli.sources", "The agents whose sessions are taken in, and what they have."),
     "resume": Listed("recollect.cli.resume", "The command that goes on with a session in its own agent."),
     "prompt": Listed("recollect.cli.prompt", "Have one prompt answered."),
     "chat": Listed("recollect.cli.chat", "Talk in a session, new or old."),

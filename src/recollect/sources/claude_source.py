@@ -49,7 +49,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
     def find(self) -> Iterator[Found]:
         for file in claude_files.find(self.home):
             stamp = (file.device, file.inode, file.size, file.mtime_ns, file.noted_ns)
-            yield Found(self, str(file.path), stamp, file)
+            yield Found(self, str(file.path), stamp, file.mtime_ns // MS, file)
 
     def read(self, found: Found, known: Known | None) -> Reading:
         read = _read(found.where, known)

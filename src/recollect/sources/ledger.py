@@ -16,26 +16,31 @@ SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 DROP TABLE IF EXISTS file;
-CREATE TABLE IF NOT EXISTS seen (
+CREATE TABLE IF NOT EXISTS read (
     source  TEXT NOT NULL,
     key     BLOB NOT NULL,
     stamp   BLOB NOT NULL,
     session TEXT NOT NULL,
+    damaged INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
     state   BLOB NOT NULL,
     PRIMARY KEY (source, key)
 ) WITHOUT ROWID;
 """
-SEEN = "SELECT key, stamp, session FROM seen WHERE source = ?"
-STATE = "SELECT state FROM seen WHERE source = ? AND key = ?"
-PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
-FORGET = "DELETE FROM seen WHERE source = ? AND key = ?"
+SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
+STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
+PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
+FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
 
 
 class Seen(NamedTuple):
-    """The stamp that something had when it was last read, and the session that it is."""
+    """The stamp that something had when it was last read, the session that it is, and how many of its records were
+    damaged or of a kind that is not known."""
 
     stamp: bytes
     session: str
+    damaged: int = 0
+    unknown: int = 0
 
 
 class Ledger:

@@ -21,12 +21,13 @@ Stamp = tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. `where` is
-    the source's own."""
+    """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
+    changed last at `at`, in ms. `where` is the source's own."""
 
     source: Source
     key: str
     stamp: Stamp
+    at: int
     where: Any
 
 

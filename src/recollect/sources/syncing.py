@@ -73,7 +73,7 @@ class Sync:
         async with asyncio.TaskGroup() as tasks:
             for each in found:
                 seen = known[each.source.name].get(each.key)
-                if seen is not None and seen.stamp == _packed(each.stamp):
+                if not is_new(each, seen):
                     self._counts["unchanged"] += 1
                     self._advance(1)
                     continue
@@ -111,7 +111,8 @@ class Sync:
                 revive=self._revive,
             )
             self._tell(taken, reading, is_new=is_new)
-        seen = Seen(_packed(found.stamp), reading.imported.id)
+        strange = sum(reading.unknown.values())
+        seen = Seen(_packed(found.stamp), reading.imported.id, reading.damaged, strange)
         self._ledger.put(found.source.name, found.key, seen, reading.state)
 
     def _tell(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
@@ -133,6 +134,11 @@ class Sync:
                 if await self._sessions.mark_source(self._who, known.session, gone=True):
                     self._counts["kept"] += 1
                 self._ledger.forget(source, key)
+
+
+def is_new(found: Found, seen: Seen | None) -> bool:
+    """Whether there is something to read that was not read yet."""
+    return seen is None or seen.stamp != _packed(found.stamp)
 
 
 def _packed(stamp: Stamp) -> bytes:

@@ -1,0 +1,82 @@
+"""`recollect sources`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.cli import wording
+from recollect.cli.command import command
+from recollect.cli.output import Output
+from recollect.model import Value
+from recollect.service import Sessions
+from recollect.settings import read_settings
+from recollect.sources import AGENTS, Source, sources_here
+from recollect.sources.ledger import Ledger
+from recollect.sources.syncing import is_new
+
+
+class Described(Value, frozen=True):
+    """What lies in a source: how many sessions, how many of these wait to be read (again), when one was changed last,
+    and how many of the records read so far were damaged or of a new kind."""
+
+    source: str
+    title: str
+    folders: tuple[str, ...]
+    there: bool
+    sessions: int = 0
+    waiting: int = 0
+    changed_at: int | None = None
+    damaged_records: int = 0
+    unknown_records: int = 0
+
+
+@command("recollect sources", "recollect sources --json")
+async def run(sessions: Sessions, out: Output) -> None:
+    """The agents whose own sessions `recollect sync` takes in: what was found where, how much, how fresh."""
+    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
+    try:
+        found = [_described(source, ledger) for source in sources_here()]
+    finally:
+        ledger.close()
+    if out.json:
+        out.document({"sources": found})
+        return
+    if out.terminal:
+        out.table(("AGENT", "SESSIONS", "NOT READ", "CHANGED", "FOLDER", ""), map(_row, found))
+        return
+    for each in found:
+        when = None if each.changed_at is None else wording.utc(each.changed_at)
+        out.row(each.source, each.sessions, each.waiting, when, each.folders[0], _remarks(each))
+
+
+def _described(source: Source, ledger: Ledger) -> Described:
+    folders = source.folders()
+    seen = ledger.seen(source.name)
+    found = list(source.find())
+    known = [seen[each.key] for each in found if each.key in seen]
+    return Described(
+        source=source.name,
+        title=AGENTS[source.name].title,
+        folders=tuple(map(str, folders)),
+        there=any(folder.exists() for folder in folders),
+        sessions=len(found),
+        waiting=sum(is_new(each, seen.get(each.key)) for each in found),
+        changed_at=max((each.at for each in found), default=None),
+        damaged_records=sum(each.damaged for each in known),
+        unknown_records=sum(each.unknown for each in known),
+    )
+
+
+def _row(each: Described) -> Sequence[str]:
+    changed = "" if each.changed_at is None else wording.local(each.changed_at)
+    folder = wording.short_folder(each.folders[0]) or ""
+    return each.title, str(each.sessions), str(each.waiting), changed, folder, _remarks(each)
+
+
+def _remarks(each: Described) -> str:
+    told = (
+        (not each.there, "not there"),
+        (each.damaged_records, wording.counted(each.damaged_records, "damaged record")),
+        (each.unknown_records, f"{wording.counted(each.unknown_records, 'record')} of a new kind"),
+    )
+    return ", ".join(text for holds, text in told if holds)
