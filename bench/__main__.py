@@ -20,6 +20,8 @@ PART_NAMES = (
     "claude-sync",
     "turns",
     "acp",
+    "load",
+    "page",
 )
 PAGE = Path("docs/benchmarks.md")
 

@@ -1,6 +1,7 @@
 """Agents whose replay is measured, each a process: `python -m bench.agents sdk|splice FILE`.
 
-`FILE` has the texts of the messages (sdk) or the very lines of the replay (splice).
+`FILE` has the lines of a replay: the one sends the same updates as models of the protocol's Python package, the other
+these very bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def sdk(file: Path) -> None:
     import acp
     from acp import schema
 
-    texts: list[str] = json.loads(file.read_bytes())
+    chunks: dict[str, Any] = {
+        "user_message_chunk": schema.UserMessageChunk,
+        "agent_message_chunk": schema.AgentMessageChunk,
+    }
+    updates = [json.loads(line)["params"]["update"] for line in file.read_bytes().splitlines()]
 
     class Teller:
         client: Any
@@ -41,9 +46,15 @@ def sdk(file: Path) -> None:
             return schema.InitializeResponse(protocol_version=1)
 
         async def load_session(self, session_id: str, **_: Any) -> schema.LoadSessionResponse:
-            for number, text in enumerate(texts):
-                chunk = acp.update_agent_message_text if number % 2 else acp.update_user_message_text
-                await self.client.session_update(session_id, chunk(text))
+            for update in updates:
+                kind = update["sessionUpdate"]
+                chunk = chunks[kind](
+                    session_update=kind,
+                    message_id=update["messageId"],
+                    content=acp.text_block(update["content"]["text"]),
+                    field_meta=update["_meta"],
+                )
+                await self.client.session_update(session_id, chunk)
             return schema.LoadSessionResponse()
 
     agent: Any = Teller()

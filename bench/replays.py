@@ -14,114 +14,68 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
-
-import msgspec
 
 import recollect
+from bench.clients import Agent, Json, ours
 from recollect.model import LOCAL, Draft, Text
 
-Json = dict[str, Any]
-INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
+TEXT = "message %8d of a long conversation about one thing"
 
 
-class Agent:
-    """An agent process, spoken to line by line. Each line that comes is decoded, as any client must."""
-
-    def __init__(self, *command: str) -> None:
-        self.began = time.perf_counter()
-        self._process = subprocess.Popen(
-            (sys.executable, *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in: IO[bytes] = self._process.stdin
-        self._out: IO[bytes] = self._process.stdout
-        self.call("initialize", INITIALIZE)
-        self.ready = time.perf_counter() - self.began
-
-    def call(self, method: str, params: Json, keep: list[bytes] | None = None) -> int:
-        """Make a request; the number of messages that come before its answer."""
-        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self._in.write(json.dumps(request).encode() + b"\n")
-        self._in.flush()
-        decode = msgspec.json.decode
-        for seen, line in enumerate(self._out):
-            message = decode(line)
-            if "id" in message:
-                assert "error" not in message, message
-                return seen
-            if keep is not None:
-                keep.append(line)
-        raise AssertionError("the agent has left")
-
-    def peak_bytes(self) -> int:
-        """The most memory that it ever had."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-    def end(self) -> None:
-        """Close its input, and see it leave."""
-        self._in.close()
-        self._process.wait()
-        self._out.close()
-
-
-def ours(url: str) -> tuple[str, ...]:
-    """The command of Recollect's agent."""
-    return ("-m", "recollect", "acp", "--store", url)
-
-
-async def told(url: str, count: int) -> tuple[str, list[str]]:
-    """A session of so many messages, and their texts."""
-    texts = [f"message {number:>8} of a long conversation about one thing" for number in range(count)]
+async def told(url: str, count: int) -> str:
+    """A session of so many messages."""
     async with recollect.open(url) as sessions:
         session = await sessions.create(LOCAL, cwd="/somewhere", title="Long")
         for start in range(0, count, 10_000):
             drafts = [
-                Draft(role="assistant" if number % 2 else "user", parts=(Text(text=texts[number]),))
+                Draft(role="assistant" if number % 2 else "user", parts=(Text(text=TEXT % number),))
                 for number in range(start, min(start + 10_000, count))
             ]
             await sessions.append(LOCAL, session.id, drafts)
-    return session.id, texts
+    return session.id
 
 
-def load(agent: Agent, session_id: str) -> float:
+def load(agent: Agent, session_id: str, keep: list[bytes] | None = None) -> float:
     """Updates per second of one replay."""
     began = time.perf_counter()
-    seen = agent.call("session/load", {"sessionId": session_id, "cwd": "/somewhere", "mcpServers": []})
+    seen = agent.call("session/load", {"sessionId": session_id, "cwd": "/somewhere", "mcpServers": []}, keep)
     return seen / (time.perf_counter() - began)
 
 
 def replayed(folder: Path, sizes: Json) -> Json:
-    """Updates per second of all three, in turns; the most memory of ours, for a short and a long session."""
+    """Updates per second of all three, in turns; the most memory of ours, for a short and a long session.
+
+    Each agent replays once before it is measured: ours answers `initialize` before it has imported anything, and how
+    long it takes to be ready is another figure.
+    """
     url, short_url = f"sqlite:///{folder / 'long.db'}", f"sqlite:///{folder / 'short.db'}"
-    session_id, texts = asyncio.run(told(url, sizes["messages"]))
-    short_id, _ = asyncio.run(told(short_url, sizes["few"]))
-    (folder / "texts.json").write_text(json.dumps(texts[: sizes["sdk_messages"]]))
-    first, kept = Agent(*ours(url)), list[bytes]()
-    params = {"sessionId": session_id, "cwd": "/somewhere", "mcpServers": []}
-    assert first.call("session/load", params, kept) >= sizes["messages"]
-    long_peak = first.peak_bytes()
-    first.end()
-    short = Agent(*ours(short_url))
-    load(short, short_id)
-    short_peak = short.peak_bytes()
-    short.end()
+    session_id = asyncio.run(told(url, sizes["messages"]))
+    agents, kept = {"ours": Agent(*ours(url))}, list[bytes]()
+    load(agents["ours"], session_id, kept)
+    assert len(kept) == sizes["messages"]
+    long_peak, short_peak = agents["ours"].peak_bytes(), _short_peak(short_url, sizes["few"])
     (folder / "lines").write_bytes(b"".join(kept))
-    commands = {
-        "ours": ours(url),
-        "sdk": ("-m", "bench.agents", "sdk", str(folder / "texts.json")),
-        "splice": ("-m", "bench.agents", "splice", str(folder / "lines")),
-    }
-    speeds: dict[str, list[float]] = {name: [] for name in commands}
+    (folder / "some").write_bytes(b"".join(kept[: sizes["sdk_messages"]]))
+    for name, file in (("sdk", "some"), ("splice", "lines")):
+        agents[name] = Agent("-m", "bench.agents", name, str(folder / file))
+        load(agents[name], session_id)
+    speeds: dict[str, list[float]] = {name: [] for name in agents}
     for _ in range(sizes["rounds"]):
-        for name, command in commands.items():
-            agent = Agent(*command)
+        for name, agent in agents.items():
             speeds[name].append(load(agent, session_id))
-            agent.end()
+    for agent in agents.values():
+        agent.end()
     medians = {name: statistics.median(figures) for name, figures in speeds.items()}
     return {**medians, "short_peak": short_peak, "long_peak": long_peak}
+
+
+def _short_peak(url: str, count: int) -> int:
+    session_id = asyncio.run(told(url, count))
+    agent = Agent(*ours(url))
+    load(agent, session_id)
+    peak = agent.peak_bytes()
+    agent.end()
+    return peak
 
 
 def started(folder: Path, starts: int) -> Json:

@@ -44,6 +44,17 @@ class Sizes:
     replay_sdk_messages: int
     replay_rounds: int
     replay_starts: int
+    load_rounds: int
+    load_slice: int
+    load_idle: int
+    load_silent: int
+    load_calls: int
+    load_sessions: int
+    load_history: int
+    page_sessions: int
+    page_bytes: int
+    page_rounds: int
+    page_calls: int
 
 
 FULL = Sizes(
@@ -81,6 +92,17 @@ FULL = Sizes(
     replay_sdk_messages=20_000,
     replay_rounds=5,
     replay_starts=15,
+    load_rounds=9,
+    load_slice=1_600,
+    load_idle=1_000,
+    load_silent=100,
+    load_calls=200,
+    load_sessions=1_000,
+    load_history=10_000,
+    page_sessions=100_000,
+    page_bytes=100_000_000,
+    page_rounds=5,
+    page_calls=200,
 )
 
 QUICK = Sizes(
@@ -118,4 +140,15 @@ QUICK = Sizes(
     replay_sdk_messages=1_000,
     replay_rounds=2,
     replay_starts=3,
+    load_rounds=3,
+    load_slice=240,
+    load_idle=200,
+    load_silent=20,
+    load_calls=40,
+    load_sessions=200,
+    load_history=500,
+    page_sessions=6_000,
+    page_bytes=10_000_000,
+    page_rounds=3,
+    page_calls=20,
 )

@@ -75,13 +75,13 @@ MUTANTS = (
         (
             Change(
                 "stores/sqlite/index.py",
-                """own = f'own:("o{owner}"' + (f' AND "k{kind}")' if kind else ")")""",
-                """own = f'own:("o" *' + (f' AND "k{kind}")' if kind else ")")""",
+                """query = _query((f"o{owner}", kind and f"k{kind}"), terms)""",
+                """query = _query((f"o{owner}", kind and f"k{kind}"), terms).replace(f'"o{owner}"', '"o" *')""",
             ),
             Change(
                 "stores/sqlite/reading.py",
-                "WHERE e.number = j.value AND e.owner = :owner",
-                "WHERE e.number = j.value AND e.owner <> -:owner",
+                "AND e.owner = :owner\nUNION ALL",
+                "AND e.owner <> -:owner\nUNION ALL",
             ),
         ),
         f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[sqlite]",

@@ -8,12 +8,14 @@ from pathlib import Path
 from bench.meter import Meter
 from bench.parts import (
     appending,
+    browsing,
     claude_files,
     claude_forks,
     claude_sync,
     histories,
     importing,
     listing,
+    loading,
     on_postgres,
     replaying,
     searching,
@@ -34,4 +36,6 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "claude-sync": claude_sync.run,
     "turns": turning.run,
     "acp": replaying.run,
+    "load": loading.run,
+    "page": browsing.run,
 }

@@ -14,6 +14,7 @@ from bench.contenders import PEERS, RAW, RECOLLECT, Entrant
 from bench.contenders.port import Lists
 from bench.lockstep import ContenderFailed, Job, Lane, interleave
 from bench.meter import Meter
+from bench.parts import listing_acp
 from bench.results import Bar, Chart, Part, Table, at_most, duration, not_measured, times
 from bench.sampling import Cost, Sample, measure, median
 from bench.sizes import Sizes
@@ -127,6 +128,7 @@ class _Figures:
     broken: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     combination: tuple[int, int, Sample] | None = None
+    over_acp: listing_acp.Pages = field(default_factory=dict)
 
 
 def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
@@ -141,8 +143,12 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     return Part(
         title="List",
         method=_method(sizes),
-        bars=[_flat(figures), _bounded(figures, max(sizes.list_sizes))],
-        tables=[*_our_tables(figures, sizes), _others_table(figures, sizes)],
+        bars=[_flat(figures), _bounded(figures, max(sizes.list_sizes)), listing_acp.bar(figures.over_acp)],
+        tables=[
+            *_our_tables(figures, sizes),
+            _others_table(figures, sizes),
+            listing_acp.table(figures.over_acp),
+        ],
         charts=[_chart(figures)],
     )
 
@@ -150,7 +156,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
 def _measure_ours(figures: _Figures, sizes: Sizes, folder: Path, meter: Meter) -> None:
     names = list(catalogue.filters(1))
     fills = sum(len(range(0, size, BATCH)) for size in sizes.list_sizes)
-    meter.more(fills + len(names) * (len(sizes.list_sizes) + sizes.list_rounds + 1) + 1)
+    meter.more(fills + len(names) * (len(sizes.list_sizes) + sizes.list_rounds + 1) + 2)
     with tempfile.TemporaryDirectory(dir=folder) as below, ExitStack() as stack:
         lanes: dict[int, Lane] = {}
         for size in sizes.list_sizes:
@@ -163,6 +169,9 @@ def _measure_ours(figures: _Figures, sizes: Sizes, folder: Path, meter: Meter) -
         for name in names:
             figures.ours[name] = _measure_filter(name, lanes, sizes, meter, figures)
         figures.combination = lanes[max(lanes)].run(walk_in_vain)
+        meter.step()
+        stores = {size: Path(below) / str(size) / "recollect.db" for size in sizes.list_sizes}
+        figures.over_acp = listing_acp.measure(stores, sizes)
         meter.step()
 
 

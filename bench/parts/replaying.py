@@ -41,7 +41,8 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
             f"`session/load` of a conversation of {sizes.replay_messages:,} short messages"
             f" ({sizes.replay_sdk_messages:,} for the agent made with the Python SDK), each agent a process of its own, all"
             " read by the same client, which decodes every line; the median of"
-            f" {sizes.replay_rounds} replays, in turns. Prepared bytes: the very lines of our replay, from memory."
+            f" {sizes.replay_rounds} replays, in turns, after one that does not count. The agent made with the Python SDK"
+            " sends the same updates, ids and times included; prepared bytes are the very lines of our replay, from memory."
         ),
         bars=[
             at_least(TEN, by_sdk, 10, f"{times(by_sdk)} times"),

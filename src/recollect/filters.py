@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from recollect import words
+from recollect.days import day_number, day_text
 from recollect.errors import InvalidCwd, InvalidInput
 from recollect.limits import CWD_CHARS, checked_length, checked_number, is_storable
 from recollect.model import STATUSES, Filter, Session, Status
@@ -28,7 +29,7 @@ def normal_filter(given: Filter) -> Filter:
         raise InvalidInput(f"archived is exclude, include or only, not {given.archived!r}")
     if given.status is not None and given.status not in STATUSES:
         raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {given.status!r}")
-    for text in (given.agent_id, given.channel, given.source, *given.tags):
+    for text in (given.agent_id, given.channel, given.source, given.project, *given.tags):
         if text is not None and not is_storable(text):
             raise InvalidInput("a filter's texts cannot contain NUL or lone surrogates")
     for at in (given.created_after, given.created_before, given.updated_after, given.updated_before):
@@ -37,6 +38,7 @@ def normal_filter(given: Filter) -> Filter:
     cwd = None if given.cwd is None else normal_cwd(given.cwd)
     return Filter(
         cwd=cwd,
+        project=given.project,
         agent_id=given.agent_id,
         channel=given.channel,
         source=given.source,
@@ -50,6 +52,7 @@ def normal_filter(given: Filter) -> Filter:
         created_before=given.created_before,
         updated_after=given.updated_after,
         updated_before=given.updated_before,
+        day=None if given.day is None else day_text(day_number(given.day)),
     )
 
 
@@ -76,9 +79,10 @@ def statuses(given: Filter) -> tuple[Status, ...]:
 
 
 def passes(session: Session, given: Filter) -> bool:
-    """Whether the session is one that the (normal) filter asks for."""
+    """Whether the session is one that the (normal) filter asks for, whatever the day: only its entries tell that."""
     equal = (
         (given.cwd, session.cwd),
+        (given.project, session.project),
         (given.agent_id, session.agent_id),
         (given.channel, session.channel),
         (given.source, session.source),

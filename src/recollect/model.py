@@ -29,9 +29,13 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Principal(Value, frozen=True):
-    """Who is calling. Every call of the service takes one; nothing of another owner is ever seen."""
+    """Who is calling. Every call of the service takes one; nothing of another owner is ever seen.
+
+    `local`: whoever calls has rights on this machine, so that folders that they name may be opened here.
+    """
 
     owner: str
+    local: bool = True
 
 
 LOCAL = Principal(owner="local")
@@ -171,14 +175,21 @@ class Identity(Value, frozen=True):
 
 
 class Session(Value, frozen=True):
-    """A session's metadata: all that a list shows, without reading one entry."""
+    """A session's metadata: all that a list shows, without reading one entry.
+
+    `project` is the repository (or folder) that it belongs to, by a short name: `github.com/ada/engine`. `earlier_cwds`
+    are folders that it has been in beside the present one.
+    """
 
     id: str
     revision: int
     created_at: int
     updated_at: int
     cwd: str | None = None
+    earlier_cwds: tuple[str, ...] = ()
     additional_directories: tuple[str, ...] = ()
+    project: str | None = None
+    branch: str | None = None
     title: str | None = None
     title_by: TitleBy | None = None
     earlier_titles: tuple[str, ...] = ()
@@ -205,12 +216,14 @@ class Session(Value, frozen=True):
 
 class Filter(Value, frozen=True):
     """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`.
-    The status `running` also finds those whose turn waits for an answer (`waiting`).
+    The status `running` also finds those whose turn waits for an answer (`waiting`). `day` (`2026-11-15`, in UTC) finds
+    those in which something was said on that day.
 
     `native` sessions were not read from another agent: they have no `source`.
     """
 
     cwd: str | None = None
+    project: str | None = None
     agent_id: str | None = None
     channel: str | None = None
     source: str | None = None
@@ -224,6 +237,7 @@ class Filter(Value, frozen=True):
     created_before: int | None = None
     updated_after: int | None = None
     updated_before: int | None = None
+    day: str | None = None
 
 
 class Page(Value, frozen=True):
@@ -237,7 +251,8 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A stretch of one view of a session, as stored; `entries` decodes it.
 
     `marks` are the positions in `raw` of compaction summaries standing in the conversation view. `previous` and
-    `next` are entry ids to pass as `before` and `after`; None means that the view ends there.
+    `next` are entry ids to pass as `before` and `after`; None means that the view ends there. `start` is the position
+    in the view of the first of them; those before the position `past` have left the context.
     """
 
     raw: tuple[bytes, ...]
@@ -246,6 +261,8 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     marks: tuple[int, ...] = ()
     previous: str | None = None
     next: str | None = None
+    start: int = 0
+    past: int = 0
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -257,10 +274,11 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Appended(Value, frozen=True):
-    """The ids of the entries that were appended, and the session's revision after that."""
+    """The ids of the entries that were appended, and the session's revision and number of messages after that."""
 
     entries: tuple[str, ...]
     revision: int
+    message_count: int
 
 
 class Compaction(Value, frozen=True):
@@ -324,6 +342,72 @@ class SearchPage(Value, frozen=True):
     cursor: str | None = None
 
 
+Counts = tuple[tuple[str, int], ...]
+"""Names and how many sessions have each."""
+
+
+class Facets(Value, frozen=True):
+    """How many sessions there are: in all (`total`), put away, pinned, and of each agent, project, tag and source, the
+    most frequent first, at most 50 of each. All but `archived` leave out those that were put away.
+
+    An agent is what `agent_of` says.
+    """
+
+    total: int = 0
+    archived: int = 0
+    pinned: int = 0
+    agents: Counts = ()
+    projects: Counts = ()
+    tags: Counts = ()
+    sources: Counts = ()
+
+
+class DayCount(Value, frozen=True):
+    """What was said on a day, and in how many sessions. What it cost is None where no message tells."""
+
+    day: str
+    sessions: int
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class Share(Value, frozen=True):
+    """What one agent, or one model, has of a day; `name` is None for what is of none that is known."""
+
+    day: str
+    name: str | None
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class ProjectCount(Value, frozen=True):
+    """What was said in the sessions of a project, and how many of them there were."""
+
+    project: str
+    sessions: int
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class Overview(Value, frozen=True):
+    """What was going on between two days, both included.
+
+    `days` and the shares come in order of the day, and days without a message are left out. `projects` come busiest
+    first, `longest` are the sessions with the most messages in that time; of both at most ten. A message counts in the
+    session in which it was said, not in its forks. `store` says what kind of store it is, in which version, and how large.
+    """
+
+    days: tuple[DayCount, ...] = ()
+    by_agent: tuple[Share, ...] = ()
+    by_model: tuple[Share, ...] = ()
+    projects: tuple[ProjectCount, ...] = ()
+    longest: tuple[Session, ...] = ()
+    store: Json = {}
+
+
 class Change(Value, frozen=True):
     """The newest change of one session. `revision` is None for a session that was deleted."""
 
@@ -368,6 +452,11 @@ class Fact(Value, frozen=True):
     confidence: float | None = None
     subject: str | None = None
     invalidated_by: str | None = None
+
+
+def agent_of(session: Session) -> str | None:
+    """The agent that a session is shown under: the one whose files it was read from, or the one it is with."""
+    return session.source or session.agent_id
 
 
 # Bytes
@@ -417,7 +506,7 @@ def search_text(entry: Entry) -> str:
     return "\n".join(piece for part in entry.parts for piece in _part_text(part) if piece)
 
 
-def plain_text(entry: Entry) -> str:
+def plain_text(entry: Entry | Draft) -> str:
     """Only what was said, without thoughts and tools."""
     return "\n".join(part.text for part in entry.parts if isinstance(part, Text))
 

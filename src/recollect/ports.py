@@ -17,7 +17,20 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from recollect.model import Account, Change, Checkpoint, Entry, Fact, Filter, Json, Lease, Session, Token
+from recollect.days import Tally
+from recollect.model import (
+    Account,
+    Change,
+    Checkpoint,
+    Entry,
+    Facets,
+    Fact,
+    Filter,
+    Json,
+    Lease,
+    Session,
+    Token,
+)
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.words import Term
 
@@ -104,6 +117,13 @@ class Match(NamedTuple):
     place: Place | None
 
 
+class Spot(NamedTuple):
+    """An entry of a stretch: its place in the log, and its id."""
+
+    seq: int
+    id: str
+
+
 class Memo(NamedTuple):
     """What an idempotency key was used for."""
 
@@ -117,6 +137,20 @@ class RawCopy(NamedTuple):
 
     name: str
     data: bytes
+
+
+class Activity(NamedTuple):
+    """What was said in some days. An agent or model that is not known is the empty text.
+
+    `days`: day, sessions; `shares`: day, agent, model; both by rising day, agent and model. `projects`: project,
+    sessions; the one with the most messages first, then by name. `longest`: the sessions with the most messages, of
+    equal ones the older first.
+    """
+
+    days: list[tuple[int, int, Tally]]
+    shares: list[tuple[int, str, str, Tally]]
+    projects: list[tuple[str, int, Tally]]
+    longest: list[Record]
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +185,7 @@ class Reader(Protocol):
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
 
-        Stops after `limit` records, or having examined about `examine` rows, or at the end.
+        Of a day pass those that `spoken` would tell. Stops after `limit` records, or having examined about `examine` rows, or at the end.
         """
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
@@ -193,6 +227,22 @@ class Reader(Protocol):
         before the transaction began is found; what was deleted or erased is not.
         """
 
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        """The entries of a stretch that have all terms and, if one is given, this role: its first, or its last if `backwards`.
+
+        In that order. As with `matches`, all that was committed is found, and nothing that was erased. What it costs
+        follows from the stretch and its log, not from what else there is.
+        """
+
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
         """The newest change of each session of the owner, deleted ones included, by rising number."""
 
@@ -213,6 +263,27 @@ class Reader(Protocol):
 
     async def stats(self, owner: str) -> Json:
         """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
+
+    async def facets(self, owner: str) -> Facets:
+        """How many sessions the owner has of each kind, as `facets` adds them up; of equal numbers by name."""
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        """Those of the owner's sessions in whose own log something was said on that day."""
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        """What was said from one day to another, both included, in the owner's sessions, each by its own log.
+
+        As `days.tallies` adds it up. `most` is how many projects and sessions to tell.
+        """
+
+    async def projects(self, owner: str) -> list[str]:
+        """The projects of the owner's sessions, by name."""
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        """Folders of the owner's sessions that have one but no project, each once, by name."""
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        """The name that the owner's repository with this root commit was given."""
 
     async def token(self, digest: bytes) -> Token | None:
         """The token whose secret has this digest, be it revoked or not."""
@@ -304,6 +375,9 @@ class Writer(Reader, Protocol):
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         """Drop the raw copies kept beside a session."""
 
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        """Remember under which name the repository with this root commit goes."""
+
     async def put_token(self, token: Token, digest: bytes) -> None:
         """Add a token. Of its secret only the digest is ever kept."""
 
@@ -359,6 +433,6 @@ Connect = Callable[[str, Now | None], AbstractAsyncContextManager[Store]]
 """Open the store at a URL; a given clock replaces the store's own (which tests need)."""
 
 __all__ = [
-    "CURRENT", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "RawCopy", "Reader",
-    "Record", "Row", "Scan", "Store", "Totals", "Writer",
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "RawCopy", "Reader",
+    "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer",
 ]  # fmt: skip

@@ -22,6 +22,11 @@ COMPACT_AT = "RECOLLECT_COMPACT_AT"
 COMPACT_KEEP_TOKENS = "RECOLLECT_COMPACT_KEEP_TOKENS"
 DM_SCOPE = "RECOLLECT_DM_SCOPE"
 RESET = "RECOLLECT_RESET"
+PAGE = "RECOLLECT_PAGE"
+SOURCES = "RECOLLECT_SOURCES"
+TOKEN = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_FILE = "RECOLLECT_TOKEN_FILE"  # noqa: S105 - likewise
+CA_FILE = "RECOLLECT_CA_FILE"
 
 _NO = ("0", "false", "no", "off")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -39,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compact_keep_tokens: int = 20_000
     dm_scope: str = ""
     reset: str = ""
+    page: str = "http://127.0.0.1:8787"
+    sources: str = ""
 
     @property
     def data_dir(self) -> Path:
@@ -70,6 +77,8 @@ def read_settings(
         compact_keep_tokens=_number(environ, COMPACT_KEEP_TOKENS, 20_000),
         dm_scope=environ.get(DM_SCOPE, ""),
         reset=environ.get(RESET, ""),
+        page=environ.get(PAGE) or Settings().page,
+        sources=environ.get(SOURCES, ""),
     )
 
 
@@ -102,6 +111,11 @@ def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str
     if not named:
         return read_settings(environ).store
     return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
+
+
+def is_server(url: str) -> bool:
+    """Whether this is the address of a server, not of a store."""
+    return url.startswith(("http://", "https://"))
 
 
 def _user_data_dir() -> Path:

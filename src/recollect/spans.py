@@ -218,6 +218,31 @@ def _apart(piece: Stretch, other: Stretch) -> Iterator[Stretch]:
         yield piece._replace(first=other.last + 1)
 
 
+def left_behind(conversation: Sequence[Stretch], context: Sequence[Stretch]) -> int:
+    """How many entries stand in the conversation before the first that is still in the context."""
+    passed = 0
+    for stretch in conversation:
+        pieces = without(stretch, context)
+        if pieces != [stretch]:
+            return passed + (pieces[0].size if pieces and pieces[0].first == stretch.first else 0)
+        passed += stretch.size
+    return 0  # nothing of it is in the context: then nothing was left behind by it either
+
+
+def shared(one: Sequence[Stretch], other: Sequence[Stretch]) -> int:
+    """How many entries both views begin with."""
+    mine, theirs, count = list(reversed(one)), list(reversed(other)), 0
+    while mine and theirs:
+        a, b = mine.pop(), theirs.pop()
+        if (a.log, a.first) != (b.log, b.first):
+            break
+        both = min(a.size, b.size)
+        count += both
+        mine += [a._replace(first=a.first + both)] if a.size > both else []
+        theirs += [b._replace(first=b.first + both)] if b.size > both else []
+    return count
+
+
 def size(stretches: Iterable[Stretch]) -> int:
     """How many entries the view has."""
     return sum(stretch.size for stretch in stretches)

@@ -39,6 +39,16 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Update = Said | Stored | ToolProgress | Context | Notice | Titled | Compacted
+NAMES: dict[type[Update], str] = {
+    Said: "said",
+    Stored: "stored",
+    ToolProgress: "tool_progress",
+    Context: "context",
+    Notice: "notice",
+    Titled: "titled",
+    Compacted: "compacted",
+}
+"""What each update is called in a stream of JSON."""
 Emit = Callable[[Update], None]
 Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
 """Asks a person, or whoever speaks for one, whether a tool may run. It is cancelled when the answer comes from

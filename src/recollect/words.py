@@ -51,6 +51,7 @@ class Query:
     title: tuple[Term, ...] = ()
     tag: tuple[str, ...] = ()
     cwd: str | None = None
+    project: str | None = None
     agent: str | None = None
     role: str | None = None
     before: int | None = None
@@ -187,8 +188,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_query(text: str) -> Query:
     """The query that a text means; every text means one. Beyond `QUERY_CHARS` and `QUERY_TERMS` it is ignored.
 
-    `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `agent:…`, `role:…`, `before:…`, `after:…` with a
-    date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
+    `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `project:…`, `agent:…`, `role:…`, `before:…`,
+    `after:…` with a date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
     understood is a word like any other.
     """
     found: defaultdict[str, list[Any]] = defaultdict(list)
@@ -201,7 +202,7 @@ def parse_query(text: str) -> Query:
             operator, meaning = "", _term(item[0])
         if meaning is not None:
             found[operator].append(meaning)
-    once = {name: found[name][-1] for name in ("cwd", "agent", "role", "before", "after") if found[name]}
+    once = {name: found[name][-1] for name in ("cwd", "project", "agent", "role", "before", "after") if found[name]}
     terms, title, tag = (tuple(found[name][:QUERY_TERMS]) for name in ("", "title", "tag"))
     return Query(terms, title, tag, **once)
 
@@ -249,6 +250,7 @@ _OPERATORS: dict[str, Callable[[str], Term | str | int | None]] = {
     "title": _term,
     "tag": _value,
     "cwd": _path,
+    "project": _value,
     "agent": _value,
     "role": _role,
     "before": _moment,

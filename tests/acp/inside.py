@@ -11,8 +11,10 @@ from typing import Any
 
 import recollect
 import recollect.acp
+from recollect.acp.door import Offer
 from recollect.engine import Engine
 from recollect.model import LOCAL
+from recollect.rpc.transport import FrameTooLong
 from recollect.service import Sessions
 from tests.acp.checking import checked
 
@@ -29,13 +31,20 @@ class Line:
         self.taking.set()
         self.seen: list[Json] = []
         self.sizes: list[int] = []
-        self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._said: asyncio.Queue[bytes | FrameTooLong | None] = asyncio.Queue()
         self._arrived = asyncio.Event()
         self._numbers = itertools.count(1)
         self._methods: dict[Any, str] = {}
 
     async def receive(self) -> bytes | None:
-        return await self._said.get()
+        said = await self._said.get()
+        if isinstance(said, FrameTooLong):
+            raise said
+        return said
+
+    def say_too_much(self, head: str) -> None:
+        """Send a message that is too long to be taken, and begins like this."""
+        self._said.put_nowait(FrameTooLong(head.encode()))
 
     async def send(self, data: bytes) -> None:
         if not self.taking.is_set():
@@ -75,14 +84,24 @@ class Line:
     async def call(self, method: str, **params: Any) -> Json:
         return await self.answer(self.begin(method, **params))
 
+    async def refusal(self, method: str, **params: Any) -> Json:
+        """The error that a request is answered with."""
+        number = self.begin(method, **params)
+        error: Json = self.seen[await self.until(lambda message: message.get("id") == number)]["error"]
+        return error
+
 
 @asynccontextmanager
-async def serving(engine: Engine) -> AsyncIterator[tuple[Line, Sessions]]:
+async def serving(
+    engine: Engine,
+    offer: Offer = Offer(),  # noqa: B008
+    capabilities: Json | None = None,
+) -> AsyncIterator[tuple[Line, Sessions]]:
     """The agent of an engine over an empty store in memory, greeted."""
     line = Line()
     async with recollect.open("memory:") as sessions:
-        agent = asyncio.ensure_future(recollect.acp.serve(line, sessions, LOCAL, engine))
-        await line.call("initialize", protocolVersion=1)
+        agent = asyncio.ensure_future(recollect.acp.serve(line, sessions, LOCAL, engine, offer=offer))
+        await line.call("initialize", protocolVersion=1, clientCapabilities=capabilities or {})
         try:
             yield line, sessions
         finally:

@@ -11,15 +11,19 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import recollect.acp
 from recollect.engine import (
     Context,
+    Conversation,
     Delta,
     Event,
+    Host,
     Message,
     Notice,
+    Setup,
     Stopped,
     ToolEnded,
     ToolProgress,
@@ -33,8 +37,8 @@ from recollect.model import Part, Plan, Text, Thought, ToolCall, ToolResult, Usa
 class Player:
     """Plays one script: each step is a text, or an object whose first member names a method below."""
 
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
+    def __init__(self, turn: Turn, host: Host | None) -> None:
+        self.turn, self.host = turn, host
         self.parts: list[Part] = []
         self.call: ToolCall | None = None
 
@@ -113,6 +117,19 @@ class Player:
         child = await asyncio.create_subprocess_exec("sh", "-c", f"cat; echo {text}")
         await child.wait()
 
+    async def do_read(self, path: str) -> Event:
+        assert self.host is not None
+        return await self.do_text(await self.host.read_text(path))
+
+    async def do_write(self, path: str, text: str) -> None:
+        assert self.host is not None
+        await self.host.write_text(path, text)
+
+    async def do_run(self, command: str) -> Event:
+        assert self.host is not None
+        done = await self.host.run(command, "/p", seconds=60, output_bytes=1_000, show=lambda _: None)
+        return await self.do_text(done.output)
+
     async def do_choices(self, _: bool) -> None:
         told = {"mode": self.turn.choices.mode, "trace": self.turn.choices.trace}
         self.parts.append(Text(text=json.dumps(told)))
@@ -124,11 +141,10 @@ class Player:
         return ToolEnded(result=result)
 
 
-@answering
-async def engine(turn: Turn) -> AsyncIterator[Event]:
+async def played(turn: Turn, host: Host | None) -> AsyncIterator[Event]:
     said = plain_text(turn.history[-1])
     script = json.loads(said) if said.startswith("[") else [f"You said: {said}"]
-    player = Player(turn)
+    player = Player(turn, host)
     for step in script:
         async for event in player.play(step):
             yield event
@@ -137,6 +153,17 @@ async def engine(turn: Turn) -> AsyncIterator[Event]:
     if player.parts:
         yield player.message()
 
+
+class Scripted:
+    """See `engine.Engine`."""
+
+    @asynccontextmanager
+    async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+        async with answering(lambda turn: played(turn, setup.host)).open(setup) as conversation:
+            yield conversation
+
+
+engine = Scripted()
 
 if __name__ == "__main__":
     recollect.acp.run(engine, sys.argv[1])

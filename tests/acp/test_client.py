@@ -28,45 +28,39 @@ from recollect.acp.client_abilities import (
 from recollect.engine import HttpServer, SseServer
 from recollect.errors import EngineError, InvalidInput, SessionNotFound
 from recollect.model import LOCAL, Json
-from tests.acp.wire import environment, url_of
+from tests.acp.scripted import engine
+from tests.acp.wire import beside, environment, modelled, url_of
 from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 
 ROOT = Path(__file__).parent.parent.parent
-MODEL = "anthropic:claude-sonnet-4-5"
+MODEL = "anthropic:claude-sonnet-5"
 NOTHING = Abilities()
-
-
-@asynccontextmanager
-async def starting(
-    folder: Path, *arguments: str, provider: Provider | None = None, abilities: Abilities = NOTHING
-) -> AsyncIterator[Client]:
-    env = environment(folder, provider.environ() if provider else None)
-    async with Client.start(
-        sys.executable, ["-m", *arguments], env=env, cwd=str(ROOT), abilities=abilities
-    ) as client:
-        yield client
 
 
 @asynccontextmanager
 async def recollect_agent(
     folder: Path, abilities: Abilities = NOTHING
 ) -> AsyncIterator[tuple[Client, Provider]]:
-    """`recollect acp` with a model on the loopback interface."""
+    """The agent of `recollect acp` with a model on the loopback interface."""
     with serving() as provider:
-        arguments = ("recollect", "acp", "--store", url_of(folder), "--model", MODEL)
-        async with starting(folder, *arguments, provider=provider, abilities=abilities) as client:
+        async with (
+            modelled(folder, provider, MODEL) as streams,
+            Client.over(*streams, abilities=abilities) as client,
+        ):
             yield client, provider
 
 
 @asynccontextmanager
 async def scripted_agent(folder: Path, abilities: Abilities = NOTHING) -> AsyncIterator[Client]:
-    async with starting(folder, "tests.acp.scripted", url_of(folder), abilities=abilities) as client:
+    async with beside(folder, engine) as streams, Client.over(*streams, abilities=abilities) as client:
         yield client
 
 
 @asynccontextmanager
 async def sdk_agent(folder: Path, abilities: Abilities = NOTHING) -> AsyncIterator[Client]:
-    async with starting(folder, "tests.acp.sdk_agent", abilities=abilities) as client:
+    """A program of its own, started by the client."""
+    command = (sys.executable, ["-m", "tests.acp.sdk_agent"])
+    async with Client.start(*command, env=environment(folder), cwd=str(ROOT), abilities=abilities) as client:
         yield client
 
 

@@ -15,7 +15,7 @@ from recollect.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedS
 from recollect.acp.client_abilities import Abilities, Question
 from recollect.acp.client_updates import UNHEARD
 from recollect.engine import HttpServer, McpServer, StdioServer
-from recollect.errors import EngineError, InvalidInput
+from recollect.errors import EngineError, InvalidInput, SessionNotFound
 
 Json = dict[str, Any]
 EVERYTHING: Json = {
@@ -423,3 +423,43 @@ async def test_an_agent_that_hangs_up_in_a_turn_ends_it() -> None:
             await client.list_page()
         with pytest.raises(AgentLeft):
             await client.cancel("s")
+
+
+async def test_what_a_listener_raises_reaches_whoever_gave_it() -> None:
+    async def replayed(agent: OddAgent, _: Json) -> Json:
+        for text in ("one", "two"):
+            await agent.update("s", **chunk(text))
+        return {}
+
+    heard: list[str] = []
+
+    def hear(update: Update) -> None:
+        heard.append(update.text)
+        raise ValueError("not this")
+
+    all_of_it: list[str] = []
+    abilities = Abilities(update=lambda update: all_of_it.append(update.text))
+    async with odd({"session/load": replayed}, abilities) as (client, _):
+        with pytest.raises(ValueError, match="not this"):
+            await client.load_session("s", "/p", hear=hear)
+        await client.load_session("s", "/p")
+    assert heard == ["one"]
+    assert all_of_it == ["one", "two"] * 2
+
+
+@pytest.mark.parametrize(
+    ("data", "raised"),
+    [
+        ({}, SessionNotFound),
+        ({"data": {"sessionId": "s"}}, SessionNotFound),
+        ({"data": {"code": "session_not_found"}}, SessionNotFound),
+        ({"data": {"code": "entry_not_found"}}, AgentRefused),
+    ],
+)
+async def test_only_a_session_that_is_not_there_is_a_missing_session(
+    data: Json, raised: type[Exception]
+) -> None:
+    error = {"error": {"code": -32002, "message": "not found", **data}}
+    async with odd({"session/fork": error}) as (client, _):
+        with pytest.raises(raised):
+            await client.fork_session("s", "/p")

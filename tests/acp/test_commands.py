@@ -9,12 +9,12 @@ import pytest
 import recollect
 from recollect.model import LOCAL, Draft, Text
 from recollect.service import Imported
-from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, is_update, scripted, texts, url_of
+from tests.acp.wire import EVERYTHING, Json, Refusal, Talk, is_update, scripted, texts, url_of
 
 WORDS = "The service stores each event before the next one is asked for, and shows the rest. "
 
 
-def offered(agent: Agent, session_id: str) -> list[Json]:
+def offered(agent: Talk, session_id: str) -> list[Json]:
     """The lists of commands that were told for a session."""
     told = filter(is_update(session_id, "available_commands_update"), agent.seen)
     return [message["params"]["update"] for message in told]

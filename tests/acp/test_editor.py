@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,11 +10,19 @@ from typing import Any
 
 import pytest
 
-import recollect
-import recollect.acp
-from recollect import wiring
-from recollect.model import LOCAL
-from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, Talk, is_update, kinds, running, texts, url_of
+from tests.acp.wire import (
+    EVERYTHING,
+    Agent,
+    Json,
+    Refusal,
+    Talk,
+    is_update,
+    kinds,
+    modelled,
+    running,
+    texts,
+    url_of,
+)
 from tests.engines.provider import Provider, ToolUse, serving
 
 MODEL = "anthropic:claude-sonnet-5"
@@ -40,28 +45,11 @@ async def program(folder: Path, provider: Provider, **env: str) -> AsyncIterator
 
 @asynccontextmanager
 async def editor(folder: Path, provider: Provider, capabilities: Json | None = None) -> AsyncIterator[Talk]:
-    """The agent of the program, with all its parts, in this process: what it needs for models takes long to import."""
-    ours, theirs = socket.socketpair()
-    with pytest.MonkeyPatch.context() as patch, ours, theirs:
-        for name, value in provider.environ().items():
-            patch.setenv(name, value)
-        async with recollect.open(url_of(folder)) as sessions:
-            # Each direction has a description of its own: waiting for one does not end waiting for the other.
-            source, target = os.dup(theirs.fileno()), os.dup(theirs.fileno())
-            pipes = recollect.acp.Pipes(source, target)
-            agent = asyncio.ensure_future(recollect.acp.serve(pipes, sessions, LOCAL, wiring.engine(MODEL)))
-            from_agent, to_agent = await asyncio.open_connection(sock=ours)
-            try:
-                talk = Talk(to_agent, from_agent)
-                await talk.initialize(capabilities)
-                yield talk
-            finally:
-                to_agent.write_eof()
-                await asyncio.wait_for(agent, 60)
-                to_agent.close()
-                pipes.close()
-                os.close(source)
-                os.close(target)
+    """The agent of the program, with all its parts, in this process."""
+    async with modelled(folder, provider, MODEL) as (reader, writer):
+        talk = Talk(writer, reader)
+        await talk.initialize(capabilities)
+        yield talk
 
 
 def answered(answer: Json, _: Json) -> Json:
@@ -72,15 +60,6 @@ def answered(answer: Json, _: Json) -> Json:
 def asked_for(agent: Talk) -> list[str]:
     """What the agent has asked the editor for, in order."""
     return [message["method"] for message in agent.seen if "id" in message]
-
-
-async def test_a_model_answers(tmp_path: Path, provider: Provider) -> None:
-    provider.script(["Hello ", "from the model."])
-    async with program(tmp_path, provider) as agent:
-        session = await agent.new(tmp_path)
-        assert (await agent.prompt(session, "Hi"))["stopReason"] == "end_turn"
-        assert texts(agent.updates(session)) == "Hello from the model."
-        assert "usage_update" in kinds(agent.updates(session))
 
 
 @pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork"])
@@ -107,18 +86,24 @@ async def test_the_trace_goes_along_to_the_model(tmp_path: Path, provider: Provi
     assert provider.headers[0]["traceparent"] == trace
 
 
-async def test_models_of_the_setting_are_offered_and_the_chosen_one_is_used(
+async def test_the_model_answers_and_another_of_the_setting_once_it_is_chosen(
     tmp_path: Path, provider: Provider
 ) -> None:
     other = "anthropic:claude-opus-4-5"
+    provider.script(["Hello ", "from the model."])
     async with program(tmp_path, provider, RECOLLECT_MODELS=other) as agent:
         made = await agent.call("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         (models,) = [option for option in made["configOptions"] if option["id"] == "model"]
         assert [each["value"] for each in models["options"]] == ["default", other]
-        chosen = {"sessionId": made["sessionId"], "configId": "model", "value": other}
+        session = made["sessionId"]
+        assert (await agent.prompt(session, "Hi"))["stopReason"] == "end_turn"
+        assert texts(agent.updates(session)) == "Hello from the model."
+        assert "usage_update" in kinds(agent.updates(session))
+        chosen = {"sessionId": session, "configId": "model", "value": other}
         await agent.call("session/set_config_option", chosen)
-        await agent.prompt(made["sessionId"], "Hi")
-    assert provider.requests[0]["model"] == "claude-opus-4-5"
+        await agent.prompt(session, "And you?")
+    assert f"anthropic:{provider.requests[0]['model']}" == MODEL
+    assert f"anthropic:{provider.requests[-1]['model']}" == other
 
 
 async def test_without_a_model_the_answer_says_what_to_do(tmp_path: Path) -> None:

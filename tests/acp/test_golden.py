@@ -10,12 +10,13 @@ import contextlib
 import json
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import recollect
 from recollect.model import LOCAL, Draft, Text
-from tests.acp.wire import EVERYTHING, Agent, Json, Refusal, is_update, scripted, url_of
+from tests.acp.wire import EVERYTHING, Json, Refusal, Talk, is_update, scripted, url_of
 
 GOLDEN = Path(__file__).parent / "golden"
 CALL = {
@@ -36,8 +37,20 @@ SCRIPT: list[Any] = [
     {"plan": [{"content": "rest", "priority": "low", "status": "pending"}]},
     {"context": [120, 1000]},
     {"notice": "Trying again"},
+    {"read": "/p/a.txt"},
+    {"write": "/p/a.txt", "text": "new"},
+    {"run": "make"},
     "Done.",
 ]
+ANSWERS: dict[str, Json] = {
+    "fs/read_text_file": {"content": "old"},
+    "fs/write_text_file": {},
+    "terminal/create": {"terminalId": "a terminal"},
+    "terminal/wait_for_exit": {"exitCode": 0},
+    "terminal/output": {"output": "made", "truncated": False, "exitStatus": {"exitCode": 0}},
+    "terminal/kill": {},
+    "terminal/release": {},
+}
 
 
 async def conversation(folder: Path) -> dict[str, Json]:
@@ -48,8 +61,11 @@ async def conversation(folder: Path) -> dict[str, Json]:
         return {kind_of(message, agent): message for message in lines}
 
 
-async def talk(agent: Agent, folder: Path) -> None:
+async def talk(agent: Talk, folder: Path) -> None:
+    for method, answer in ANSWERS.items():
+        agent.on[method] = partial(answered, answer)
     session = await agent.new(folder, additionalDirectories=["/q"])
+    await cancelled(agent, session)
     await agent.prompt(session, SCRIPT)
     await agent.until(is_update(session, "plan"))
     where = {"sessionId": session, "cwd": str(folder), "mcpServers": []}
@@ -75,17 +91,35 @@ async def talk(agent: Agent, folder: Path) -> None:
     await agent.call("_recollect/session/search", {"query": "done"})
     await agent.call("_recollect/session/batch_get", {"sessionIds": [session, "nowhere"]})
     await agent.call("session/delete", {"sessionId": session})
-    with contextlib.suppress(Refusal):
-        await agent.call("session/load", where)
+    for method in ("session/load", "authenticate", "no/such"):
+        with contextlib.suppress(Refusal):
+            await agent.call(method, where)
+    await agent.write(b"no message\n")
+    await agent.step()
 
 
-def kind_of(message: Json, agent: Agent) -> str:
+async def cancelled(agent: Talk, session: str) -> None:
+    """A turn that is cancelled while a command runs in the client's terminal."""
+    waiting = agent.on.pop("terminal/wait_for_exit")
+    prompt = await agent.begin_prompt(session, [{"run": "sleep"}])
+    await agent.until(lambda message: message.get("method") == "terminal/wait_for_exit")
+    await agent.send(method="session/cancel", params={"sessionId": session})
+    await agent.answer(prompt)
+    agent.on["terminal/wait_for_exit"] = waiting
+
+
+def answered(answer: Json, _: Json) -> Json:
+    """The same answer to every question."""
+    return answer
+
+
+def kind_of(message: Json, agent: Talk) -> str:
     """What kind of message it is."""
     if message.get("method") == "session/update":
         return f"update {message['params']['update']['sessionUpdate']}"
     if "method" in message:
         return str(message["method"])
-    return f"{'error' if 'error' in message else 'result'} {agent.methods[message['id']]}"
+    return f"{'error' if 'error' in message else 'result'} {agent.methods.get(message['id'], 'of nothing')}"
 
 
 def named(messages: dict[str, Json], folder: Path) -> dict[str, str]:
@@ -100,7 +134,7 @@ def named(messages: dict[str, Json], folder: Path) -> dict[str, str]:
         text = json.dumps({**message, "id": 0} if "id" in message else message, indent=1, ensure_ascii=False)
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", name, text)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME", text)
-        found[kind] = text.replace(str(folder), "/folder") + "\n"
+        found[kind] = text.replace(str(folder), "/folder").replace(f'"{folder.name}"', '"folder"') + "\n"
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.acp.wire import Agent, Json, Refusal, running, scripted, texts, url_of
+from tests.acp.wire import Json, Refusal, Talk, scripted, separate, texts, unmet
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 FRAMES: list[tuple[bytes, int | None, Any]] = [
@@ -57,7 +57,7 @@ FRAMES: list[tuple[bytes, int | None, Any]] = [
         7,
     ),
     (b'{"jsonrpc":"2.0","id":7,"method":"session/status","params":{"sessionId":"a\\u0000b"}}', -32002, 7),
-    (b'{"jsonrpc":"2.0","id":7,"method":"session/status","params":{"sessionId":"\\ud800"}}', -32002, 7),
+    (b'{"jsonrpc":"2.0","id":7,"method":"session/status","params":{"sessionId":"\\ud800"}}', -32602, 7),
     (b'{"jsonrpc":"2.0","id":7,"method":"session/status","params":{"sessionId":"\xff"}}', -32602, 7),
     (b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"1"}}', -32602, 7),
     (b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":70000}}', -32602, 7),
@@ -131,11 +131,11 @@ async def test_half_of_a_line_waits_for_the_other_half(tmp_path: Path) -> None:
 
 
 async def test_a_line_without_end_at_the_end_of_input_is_a_line(tmp_path: Path) -> None:
-    async with running(tmp_path, "-m", "tests.acp.scripted", url_of(tmp_path)) as agent:
+    async with unmet(tmp_path) as agent:
         agent.methods[7] = "initialize"
         await agent.write(b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}\n')
         await agent.write(b'{"jsonrpc":"2.0","id":8,"method":"no/such"}')
-        agent._in.close()
+        agent._in.write_eof()
         assert [(await agent.read())["id"] for _ in range(2)] == [7, 8]
 
 
@@ -160,7 +160,7 @@ async def test_random_bytes_do_no_harm(tmp_path: Path) -> None:
 
 
 async def test_a_line_of_64_megabytes_is_refused_without_being_kept(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as agent:
+    async with separate(tmp_path) as agent:
         process = psutil.Process(agent.process.pid)
         before = process.memory_info().rss
         piece = b"x" * 1024 * 1024
@@ -174,7 +174,7 @@ async def test_a_line_of_64_megabytes_is_refused_without_being_kept(tmp_path: Pa
 
 
 async def test_nothing_is_served_before_initialize(tmp_path: Path) -> None:
-    async with running(tmp_path, "-m", "tests.acp.scripted", url_of(tmp_path)) as agent:
+    async with unmet(tmp_path) as agent:
         with pytest.raises(Refusal) as refused:
             await agent.call("session/list")
         assert refused.value.code == -32600
@@ -184,14 +184,14 @@ async def test_nothing_is_served_before_initialize(tmp_path: Path) -> None:
 
 
 async def test_whatever_version_is_asked_for_version_one_is_offered(tmp_path: Path) -> None:
-    async with running(tmp_path, "-m", "tests.acp.scripted", url_of(tmp_path)) as agent:
+    async with unmet(tmp_path) as agent:
         for version in (2, 0, 1, 65_535):
             assert (await agent.call("initialize", {"protocolVersion": version}))["protocolVersion"] == 1
 
 
 async def test_a_capability_of_the_wrong_type_counts_as_none(tmp_path: Path) -> None:
     strange: list[Any] = [None, 5, [], {"fs": 5}, {"session": {"notices": False}}, {"terminal": "yes"}]
-    async with running(tmp_path, "-m", "tests.acp.scripted", url_of(tmp_path)) as agent:
+    async with unmet(tmp_path) as agent:
         for capabilities in strange:
             params: Json = {
                 "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": 5, "_meta": 5,
@@ -201,7 +201,7 @@ async def test_a_capability_of_the_wrong_type_counts_as_none(tmp_path: Path) -> 
 
 async def test_a_client_that_does_not_read_costs_nothing(tmp_path: Path) -> None:
     call = {"id": "t1", "name": "run", "kind": "execute"}
-    async with scripted(tmp_path) as agent:
+    async with separate(tmp_path) as agent:
         process = psutil.Process(agent.process.pid)
         session = await agent.new(tmp_path)
         await agent.prompt(session, "first")
@@ -222,7 +222,7 @@ async def test_a_client_that_does_not_read_costs_nothing(tmp_path: Path) -> None
         assert len(ends) < 1_000
 
 
-async def row(agent: Agent, session_id: str) -> Json:
+async def row(agent: Talk, session_id: str) -> Json:
     found: Json = (await agent.call("_recollect/session/batch_get", {"sessionIds": [session_id]}))[
         "sessions"
     ][0]

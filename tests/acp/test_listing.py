@@ -12,7 +12,7 @@ import pytest
 import recollect
 from recollect.model import LOCAL, Draft, Filter, Text, ToolResult
 from recollect.service import Imported
-from tests.acp.wire import Agent, Json, Refusal, is_update, running, scripted, url_of
+from tests.acp.wire import Json, Refusal, Talk, is_update, running, scripted, url_of
 
 NOON = 1_767_225_600_000
 SESSIONS = int(os.environ.get("RECOLLECT_TEST_SESSIONS", "3000"))
@@ -40,7 +40,7 @@ IMPOSSIBLE: list[Any] = [
 ]
 
 
-async def listed(agent: Agent, **params: Any) -> list[Json]:
+async def listed(agent: Talk, **params: Any) -> list[Json]:
     """All pages of a list."""
     rows: list[Json] = []
     cursor: str | None = None

@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from recollect.engine import Choices, Conversation, Delta, Event, Message, Setup, Turn, answering
+import pytest
+
+from recollect.engine import Choices, Conversation, Delta, Event, Message, Notice, Setup, Turn, answering
+from recollect.errors import ModelUnreachable
 from recollect.model import LOCAL, Draft, Entry, Text, ToolCall
-from tests.acp.inside import PATIENCE, is_told, opened, quiet, serving
+from tests.acp.inside import PATIENCE, Json, is_told, opened, quiet, serving
 
 CALL = ToolCall(id="t1", name="run", kind="execute", input={"command": "ls"})
 PROMPT = [{"type": "text", "text": "Go"}]
@@ -125,3 +128,89 @@ async def test_entries_of_very_different_sizes_are_replayed_in_pages_of_bounded_
         ]
         assert [len(update["content"]["text"]) for update in told] == sizes
         assert max(line.sizes) < 1_200_000
+
+
+class Late(Slow):
+    """An engine that cannot be opened the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known.set()
+        self.tried = 0
+
+    @asynccontextmanager
+    async def open(self, _: Setup) -> AsyncIterator[Conversation]:
+        self.tried += 1
+        if self.tried == 1:
+            raise ModelUnreachable("not up yet")
+        yield self
+
+    async def run(self, _: Turn) -> AsyncIterator[Event]:
+        yield Message(parts=(Text(text="Up."),))
+
+
+async def test_an_engine_that_could_not_be_opened_is_opened_by_the_next_prompt() -> None:
+    engine = Late()
+    async with serving(engine) as (line, _):
+        session_id = await opened(line)
+        await quiet()
+        assert engine.tried == 1
+        answer = await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
+        assert answer["stopReason"] == "end_turn"
+        await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
+        assert engine.tried == 2
+
+
+class Clinging(Slow):
+    """An engine that takes its time to end: it waits for all that are open to be asked to."""
+
+    def __init__(self, sessions: int) -> None:
+        super().__init__()
+        self._all, self._ending = sessions, 0
+        self.told = asyncio.Event()
+
+    @asynccontextmanager
+    async def open(self, _: Setup) -> AsyncIterator[Conversation]:
+        try:
+            yield self
+        finally:
+            self._ending += 1
+            if self._ending == self._all:
+                self.told.set()
+            await self.told.wait()
+
+
+async def test_when_a_client_leaves_all_its_sessions_are_closed_at_once() -> None:
+    engine = Clinging(3)
+    async with serving(engine) as (line, _):
+        for _ in range(3):
+            await line.call("session/new", cwd="/p", mcpServers=[])
+        await quiet()
+    assert engine.told.is_set()
+
+
+@pytest.mark.parametrize(("able", "kind"), [({"notices": {}}, "notice"), ({}, "agent_thought_chunk")])
+async def test_what_fails_while_a_session_is_opened_is_told_once_to_every_client(
+    able: Json, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(Slow):
+        @asynccontextmanager
+        async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+            setup.report(Notice(text="MCP server 'x' did not start", severity="warning"))
+            yield self
+
+        async def run(self, _: Turn) -> AsyncIterator[Event]:
+            yield Message(parts=(Text(text="Without it, then."),))
+
+    engine = Failing()
+    engine.known.set()
+    async with serving(engine, capabilities={"session": able}) as (line, _):
+        session_id = await opened(line)
+        await quiet()
+        assert any(is_told(message, "notice") for message in line.seen) is (kind == "notice")
+        for _ in range(2):
+            await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
+        told = [message["params"]["update"] for message in line.seen if is_told(message, kind)]
+        assert len(told) == 1
+        assert "MCP server 'x' did not start" in str(told)
+    assert "MCP server 'x' did not start" in caplog.text

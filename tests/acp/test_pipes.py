@@ -31,6 +31,27 @@ async def piped(lines: Lines | None = None) -> AsyncIterator[tuple[Pipes, int, i
                 continue
 
 
+def test_of_a_line_that_is_too_long_the_beginning_is_kept() -> None:
+    lines = Lines(longest=10)
+    for chunk in (b'{"id":7,"m', b"ethod", b"x" * 5_000 + b"\nnext\n"):
+        lines.feed(chunk)
+    with pytest.raises(FrameTooLong) as dropped:
+        lines.take()
+    assert dropped.value.head == b'{"id":7,"method'
+    lines.put_back(dropped.value)
+    with pytest.raises(FrameTooLong):
+        lines.take()
+    assert lines.take() == b"next"
+
+
+async def arriving(source: int) -> None:
+    """Return when there is something to take."""
+    there, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(source, there.set)
+    await there.wait()
+    loop.remove_reader(source)
+
+
 def take(source: int, size: int) -> bytes:
     data = b""
     while len(data) < size:
@@ -63,7 +84,7 @@ async def test_a_sender_waits_for_its_reader_and_what_it_sends_arrives_whole() -
     data = os.urandom(8 * 1024 * 1024)
     async with piped() as (transport, _, from_agent):
         sending = asyncio.ensure_future(transport.send(data))
-        await asyncio.sleep(0)
+        await arriving(from_agent)
         assert not sending.done()
         assert await asyncio.to_thread(take, from_agent, len(data)) == data
         await sending
@@ -73,7 +94,7 @@ async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
     first, second = b"a" * 4 * 1024 * 1024 + b"\n", b"second\n"
     async with piped() as (transport, _, from_agent):
         sending = asyncio.ensure_future(transport.send(first))
-        await asyncio.sleep(0)
+        await arriving(from_agent)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
@@ -85,7 +106,7 @@ async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
 async def test_a_reader_that_has_left_is_noticed() -> None:
     async with piped() as (transport, _, from_agent):
         sending = asyncio.ensure_future(transport.send(b"x" * 4 * 1024 * 1024))
-        await asyncio.sleep(0)
+        await arriving(from_agent)
         os.close(from_agent)
         with pytest.raises(Gone):
             await sending

@@ -11,7 +11,7 @@ import pytest
 
 import recollect
 from recollect.model import LOCAL
-from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, scripted, texts, url_of
+from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, separate, texts, url_of
 
 CALL = {"id": "t1", "name": "run", "kind": "execute", "input": {"command": "ls"}}
 
@@ -21,7 +21,7 @@ def is_question(message: Json) -> bool:
 
 
 async def test_each_lists_the_others_sessions_at_once(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as one, scripted(tmp_path) as two:
+    async with separate(tmp_path) as one, separate(tmp_path) as two:
         first, second = await one.new(tmp_path), await two.new(tmp_path)
         for agent in (one, two):
             rows = (await agent.call("session/list"))["sessions"]
@@ -29,7 +29,7 @@ async def test_each_lists_the_others_sessions_at_once(tmp_path: Path) -> None:
 
 
 async def test_a_running_session_is_open_and_busy_for_the_other(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as one, scripted(tmp_path) as two:
+    async with separate(tmp_path) as one, separate(tmp_path) as two:
         session = await one.new(tmp_path)
         prompt = await one.begin_prompt(session, ["x", {"hang": True}])
         await one.until(is_update(session, "agent_message_chunk"))
@@ -53,9 +53,9 @@ async def status_is(agent: Agent, session_id: str, status: str) -> None:
 
 @pytest.mark.parametrize("end", ["close", "leave", "die"])
 async def test_a_session_is_open_as_long_as_any_process_has_it_open(tmp_path: Path, end: str) -> None:
-    async with scripted(tmp_path) as two:
+    async with separate(tmp_path) as two:
         with suppress(AssertionError):  # one that was killed does not end well
-            async with scripted(tmp_path) as one:
+            async with separate(tmp_path) as one:
                 session, kept = await one.new(tmp_path), await one.new(tmp_path)
                 await status_is(two, session, "open")
                 if end == "close":
@@ -69,7 +69,7 @@ async def test_a_session_is_open_as_long_as_any_process_has_it_open(tmp_path: Pa
 
 
 async def test_a_load_during_a_turn_replays_what_is_stored_and_then_follows(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as one, scripted(tmp_path) as two:
+    async with separate(tmp_path) as one, separate(tmp_path) as two:
         del one.on["session/request_permission"]
         session = await one.new(tmp_path)
         script = ["I will ", "look.", {"call": CALL}, {"permit": True}, {"result": "a.txt"}, "One ", "file."]
@@ -88,7 +88,7 @@ async def test_a_load_during_a_turn_replays_what_is_stored_and_then_follows(tmp_
 
 
 async def test_words_of_another_process_arrive_before_they_are_stored(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as one, scripted(tmp_path) as two:
+    async with separate(tmp_path) as one, separate(tmp_path) as two:
         session = await one.new(tmp_path)
         await two.load(session, tmp_path)
         prompt = await one.begin_prompt(session, [{"thought": "hm"}, "Being said", {"hang": True}])
@@ -103,7 +103,7 @@ async def test_words_of_another_process_arrive_before_they_are_stored(tmp_path: 
 
 
 async def test_a_rename_elsewhere_reaches_the_client_and_clearing_it_sends_null(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as agent, recollect.open(url_of(tmp_path)) as sessions:
+    async with separate(tmp_path) as agent, recollect.open(url_of(tmp_path)) as sessions:
         session, closed = await agent.new(tmp_path), await agent.new(tmp_path)
         await agent.call("session/close", {"sessionId": closed})
         await sessions.rename(LOCAL, closed, "Not open here")
@@ -118,25 +118,59 @@ async def test_a_rename_elsewhere_reaches_the_client_and_clearing_it_sends_null(
         assert agent.updates(closed) == []
 
 
+async def test_what_is_chosen_elsewhere_reaches_the_client_and_holds_for_its_turns(tmp_path: Path) -> None:
+    async with separate(tmp_path) as one, separate(tmp_path) as two:
+        session = await one.new(tmp_path)
+        await two.load(session, tmp_path)
+        for option, value in (("thinking", "high"), ("mode", "plan")):
+            asked = {"sessionId": session, "configId": option, "value": value}
+            await two.call("session/set_config_option", asked)
+        chosen = {"model": "default", "mode": "plan", "thinking": "high"}
+        await one.until(lambda _: told_options(one.updates(session)) == chosen)
+        told = one.updates(session)
+        assert [update["currentModeId"] for update in told if "currentModeId" in update] == ["plan"]
+        assert kinds(two.updates(session)) == ["current_mode_update"], (
+            "whoever has chosen is told nothing anew"
+        )
+        await one.prompt(session, [{"choices": True}])
+        assert '"mode": "plan"' in texts(one.updates(session))
+        # One chooses without having heard of what the other has chosen meanwhile: both hold.
+        asked = {"sessionId": session, "configId": "thinking", "value": "low"}
+        async with recollect.open(url_of(tmp_path)) as sessions:
+            await sessions.keep_own(LOCAL, session, {"recollect/choices": {"mode": "dontAsk"}})
+            answer = await one.call("session/set_config_option", asked)
+        assert current(answer["configOptions"]) == {"model": "default", "mode": "dontAsk", "thinking": "low"}
+
+
+def told_options(found: list[Json]) -> Json | None:
+    """The options as they were told last."""
+    told = [update["configOptions"] for update in found if "configOptions" in update]
+    return current(told[-1]) if told else None
+
+
+def current(options: list[Json]) -> Json:
+    return {option["id"]: option["currentValue"] for option in options}
+
+
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM", "SIGINT"])
 async def test_whichever_way_it_ends_what_was_said_is_stored_and_the_session_is_free(
     tmp_path: Path, how: str
 ) -> None:
-    async with scripted(tmp_path) as agent:
+    async with separate(tmp_path) as agent:
         session = await agent.new(tmp_path)
         await agent.begin_prompt(session, ["Half of it", {"hang": True}])
         await agent.until(is_update(session, "agent_message_chunk"))
         if how != "end of input":
             agent.process.send_signal(getattr(signal, how))
         assert await agent.leave() == 0
-    async with scripted(tmp_path) as agent:
+    async with separate(tmp_path) as agent:
         assert await agent.call("session/status", {"sessionId": session}) == {"status": "saved"}
         assert texts(await agent.load(session, tmp_path)) == "Half of it"
         assert (await agent.prompt(session, "Go on"))["stopReason"] == "end_turn"
 
 
 async def test_a_load_during_the_clients_own_turn_tells_everything_and_goes_on(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as agent:
+    async with separate(tmp_path) as agent:
         del agent.on["session/request_permission"]
         session = await agent.new(tmp_path)
         prompt = await agent.begin_prompt(session, ["Before.", {"call": CALL}, {"permit": True}, "After."])

@@ -54,7 +54,7 @@ async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSid
         assert await process.wait() == 0
 
 
-async def test_a_prompt_reaches_the_model_in_the_mode_that_was_set_and_is_loaded_again(
+async def test_a_prompt_reaches_the_model_is_loaded_again_in_the_mode_that_was_set_and_the_next_one_is_cancelled(
     tmp_path: Path,
 ) -> None:
     editor, cwd = Listener(), str(tmp_path)
@@ -66,25 +66,20 @@ async def test_a_prompt_reaches_the_model_in_the_mode_that_was_set_and_is_loaded
         assert answer.stop_reason == "end_turn"
         assert editor.said(session) == "Hello."
     editor = Listener()
-    async with command(tmp_path, editor) as (agent, _):
+    async with command(tmp_path, editor) as (agent, provider):
         loaded = await agent.load_session(session_id=session, cwd=cwd, mcp_servers=[])
         assert loaded is not None
         assert loaded.modes is not None
         assert loaded.modes.current_mode_id == "plan"
         await asyncio.wait_for(editor.spoken.wait(), 60)
         assert editor.said(session) == "Hello."
-
-
-async def test_a_prompt_is_cancelled_while_the_model_speaks(tmp_path: Path) -> None:
-    editor = Listener()
-    async with command(tmp_path, editor) as (agent, provider):
+        editor.spoken.clear()
         provider.script(["Half", PAUSE, "whole"])
-        session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
         prompt = asyncio.ensure_future(agent.prompt(session_id=session, prompt=text("Go")))  # type: ignore[arg-type]
         await asyncio.wait_for(editor.spoken.wait(), 60)
         await agent.cancel(session_id=session)
         assert (await prompt).stop_reason == "cancelled"
-        assert editor.said(session) == "Half"
+        assert editor.said(session) == "Hello.Half"
         provider.go.set()
 
 

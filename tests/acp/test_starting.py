@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.acp.wire import Refusal, environment, running, scripted, url_of
+from recollect.acp.stdio import Wires
+from recollect.rpc.transport import FrameTooLong, Lines
+from tests.acp.wire import Refusal, environment, running, separate, url_of
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 HEAVY = (
@@ -18,22 +21,35 @@ HEAVY = (
 )  # fmt: skip
 
 
-def test_initialize_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "setting", "image", "audio"),
+    [
+        ((), None, True, False),
+        (("--model", "google:gemini-2.5-pro"), "openai:gpt-3.5-turbo", True, True),
+        ((), "openai:gpt-3.5-turbo", False, False),
+    ],
+)
+def test_initialize_tells_what_the_model_reads_before_anything_heavy_is_imported(
+    tmp_path: Path, arguments: tuple[str, ...], setting: str | None, image: bool, audio: bool
+) -> None:
     code = f"""
 import sys
 for name in {HEAVY!r}:
     sys.modules[name] = None
 from recollect.__main__ import main
-main(["acp"])
+main(["acp", *{arguments!r}])
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
         input=INITIALIZE,
         capture_output=True,
-        env=environment(tmp_path),
+        env=environment(tmp_path, {} if setting is None else {"RECOLLECT_MODEL": setting}),
         check=False,
     )
-    assert json.loads(done.stdout)["result"]["protocolVersion"] == 1
+    result = json.loads(done.stdout)["result"]
+    assert result["protocolVersion"] == 1
+    told = result["agentCapabilities"]["promptCapabilities"]
+    assert told == {"image": image, "audio": audio, "embeddedContext": True}
     assert b"import of asyncio halted" in done.stderr
 
 
@@ -63,8 +79,74 @@ async def test_a_store_that_cannot_be_opened_is_told_at_each_request(tmp_path: P
             assert refused.value.error["data"]["code"] == "store_unavailable"
 
 
+@pytest.mark.parametrize(
+    ("store", "env"),
+    [("nonsense://x", {}), ("memory:", {"RECOLLECT_COMPACT_AT": "abc"})],
+)
+async def test_a_wrong_setting_is_told_at_each_request_and_is_no_fault_of_the_clients(
+    tmp_path: Path, store: str, env: dict[str, str]
+) -> None:
+    arguments = ("-m", "recollect", "acp", "--store", store)
+    async with running(tmp_path, *arguments, env=env, noisy=True) as agent:
+        await agent.initialize()
+        for _ in range(2):
+            with pytest.raises(Refusal) as refused:
+                await agent.call("session/list")
+            assert refused.value.error["data"]["code"] == "store_unavailable"
+            assert refused.value.code == -32041
+
+
+@pytest.mark.parametrize(
+    ("redirected", "said"),
+    [
+        ("<&-", "Bad file descriptor"),
+        (">&-", "Bad file descriptor"),
+        (">/dev/full", "No space left on device"),
+    ],
+)
+def test_a_client_that_cannot_be_spoken_to_gives_one_line_and_no_trace(
+    tmp_path: Path, redirected: str, said: str
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m recollect acp {redirected}', sys.executable],
+        input=INITIALIZE,
+        capture_output=True,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == [f"recollect: the client cannot be spoken to: {said}"]
+
+
+def test_a_client_that_leaves_before_it_is_greeted_is_nothing_to_speak_of(tmp_path: Path) -> None:
+    pipe, command = subprocess.PIPE, [sys.executable, "-m", "recollect", "acp"]
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(tmp_path)
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(INITIALIZE)
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_a_first_line_that_is_too_long_is_left_to_be_answered() -> None:
+    source, target = os.pipe()
+    wires = Wires.__new__(Wires)  # the descriptors of this process stay as they are
+    wires.source, wires.lines = source, Lines(longest=10)
+    os.write(target, b'{"id":1,"method":"x"}\n')
+    assert wires.first() is None
+    with pytest.raises(FrameTooLong):
+        wires.lines.take()
+    os.close(source)
+    os.close(target)
+
+
 async def test_what_a_library_or_a_child_prints_does_not_reach_the_client(tmp_path: Path) -> None:
-    async with scripted(tmp_path, noisy=True) as agent:
+    async with separate(tmp_path, noisy=True) as agent:
         session = await agent.new(tmp_path)
         assert (await agent.prompt(session, [{"print": "to stdout"}, "x"]))["stopReason"] == "end_turn"
 

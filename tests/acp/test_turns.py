@@ -23,6 +23,8 @@ NO_PROMPTS: list[Any] = [
     [{"type": "audio", "data": "", "mimeType": "audio/wav"}],
     [{"type": "nonsense"}],
     [{"type": "text"}],
+    [{"type": "resource", "resource": {"uri": "file:///a"}}],
+    [{"type": "resource_link", "uri": "file:///a", "name": "a", "size": -1}],
     "hello",
     [5],
 ]
@@ -232,6 +234,7 @@ async def test_the_trace_of_a_request_reaches_the_engine_and_meta_overrides_noth
     async with scripted(tmp_path) as agent:
         session, other = await agent.new(tmp_path), await agent.new(tmp_path)
         meta = {"traceparent": "00-1-2-01", "sessionId": other, "session_id": other, "mode": "plan"}
+        meta["baggage"] = "x" * 200_000  # no provider takes that
         await agent.prompt(session, [{"choices": True}], _meta=meta)
         assert json.loads(texts(agent.updates(session))) == {
             "mode": "default", "trace": {"traceparent": "00-1-2-01"},

@@ -1,4 +1,4 @@
-"""A client that speaks to an agent line by line and hides nothing: a real process over real pipes."""
+"""A client that speaks to an agent line by line and hides nothing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import asyncio
 import itertools
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import recollect
+import recollect.acp
+from recollect import wiring
+from recollect.acp import Pipes
+from recollect.engine import Engine
+from recollect.model import LOCAL
 from tests.acp.checking import checked
+from tests.acp.scripted import engine
+from tests.engines.provider import Provider
 
 Json = dict[str, Any]
 LIMIT_SECONDS = 60
@@ -233,10 +244,62 @@ def url_of(folder: Path) -> str:
 
 
 @asynccontextmanager
-async def scripted(
+async def separate(
     folder: Path, capabilities: Json | None = None, *, noisy: bool = False
 ) -> AsyncIterator[Agent]:
-    """The agent of `scripted.py` over the store of the folder, greeted."""
+    """The agent of `scripted.py` over the store of the folder, greeted: a process of its own."""
     async with running(folder, "-m", "tests.acp.scripted", url_of(folder), noisy=noisy) as agent:
+        await agent.initialize(capabilities)
+        yield agent
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def beside(folder: Path, engine: Engine) -> AsyncIterator[Streams]:
+    """The client's end of an agent in this process: most of what an agent does needs no other. It must end well when
+    the client has nothing more to say."""
+    mine, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=mine, limit=LINE_BYTES)
+    pipes = Pipes(theirs.fileno(), theirs.fileno())
+    async with recollect.open(url_of(folder)) as sessions:
+        agent = asyncio.ensure_future(recollect.acp.serve(pipes, sessions, LOCAL, engine))
+        try:
+            yield reader, writer
+            if not writer.is_closing():
+                writer.write_eof()
+            rest = asyncio.ensure_future(reader.read())
+            await asyncio.wait_for(agent, LIMIT_SECONDS)
+        finally:
+            agent.cancel()
+            await asyncio.wait([agent])
+            pipes.close()
+            theirs.close()
+            writer.close()
+    await rest
+
+
+@asynccontextmanager
+async def modelled(folder: Path, provider: Provider, model: str) -> AsyncIterator[Streams]:
+    """The same with a model of this provider: what models need takes long to import, and is imported once here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in provider.environ().items():
+            patch.setenv(name, value)
+        async with beside(folder, wiring.engine(model)) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def unmet(folder: Path) -> AsyncIterator[Talk]:
+    """The agent of `scripted.py` in this process, not greeted yet."""
+    async with beside(folder, engine) as (reader, writer):
+        yield Talk(writer, reader)
+
+
+@asynccontextmanager
+async def scripted(folder: Path, capabilities: Json | None = None) -> AsyncIterator[Talk]:
+    """The same, greeted."""
+    async with unmet(folder) as agent:
         await agent.initialize(capabilities)
         yield agent

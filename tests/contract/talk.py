@@ -110,6 +110,7 @@ async def everything(sessions: Sessions, *owners: Principal) -> list[Any]:
         ids = await listed(sessions, who, Filter(archived="include"), limit=500)
         seen.append(await sessions.newest_change(who))
         seen.append(await sessions.stats(who))
+        seen.append(await sessions.facets(who))
         seen.append(await sessions.changes(who, limit=1_000))
         seen.append([await exported(sessions, who, session_id) for session_id in ids])
         seen.append([await sessions.leased(who, session_id) for session_id in ids])

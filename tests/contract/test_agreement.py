@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from msgspec.structs import replace
 
 from recollect.model import ROLES, STATUSES, Draft, Entry, Fact, Filter, Principal, Text, ToolResult, Usage
 from recollect.service import Imported, Policy, Sessions
@@ -28,6 +29,8 @@ ODD = ["", "\0", "a\0alpha", "\ud800 beta", "x" * 70, "/clear", "<env>alpha</env
 IDS = ["s1", "s2", "s3"]
 TAGS = ["t1", "t2", "ä b"]
 FOLDERS = ["/a", "/b", "/a/b"]
+PROJECTS = ["p", "host/ann/p", "host/bob/q"]
+DAYS = ["2025-06-15", "2025-06-16"]
 
 LAST_PICK = 15
 a_pick = st.integers(0, LAST_PICK)
@@ -46,7 +49,8 @@ a_name = st.one_of(st.none(), st.sampled_from(["x", "y"]))
 a_key = st.one_of(st.none(), st.none(), st.sampled_from(["k1", "k2"]))
 a_limit = st.sampled_from([1, 2, 3, 50])
 a_time = st.integers(0, 60).map(lambda seconds: 1_750_000_000_000 + seconds * 1_000)
-maybe_time = st.one_of(st.none(), st.none(), a_time)
+maybe_time = st.one_of(st.none(), st.none(), a_time, a_time.map(lambda at: at + 86_400_000))
+a_project = st.one_of(st.none(), st.sampled_from(PROJECTS))
 a_word = st.sampled_from(
     [
         "alpha",
@@ -69,6 +73,8 @@ an_operator = st.sampled_from(
         "tag:t1",
         'tag:"ä b"',
         "cwd:/a",
+        "project:p",
+        "project:q",
         "agent:x",
         "role:user",
         "role:tool",
@@ -92,6 +98,8 @@ def named(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[
 
 a_condition = st.one_of(
     named("cwd", st.sampled_from(FOLDERS)),
+    named("project", st.sampled_from(PROJECTS)),
+    named("day", st.sampled_from(DAYS)),
     named("agent_id", st.sampled_from(["x", "y"])),
     named("channel", st.just("irc")),
     named("source", st.just("claude")),
@@ -151,7 +159,7 @@ class Agreement(RuleBasedStateMachine):
         self.worlds.clock.advance(ms)
 
     @rule(title=a_title, tags=some_tags, cwd=st.one_of(st.none(), st.sampled_from(FOLDERS)), agent=a_name,
-          channel=st.sampled_from([None, "irc"]), session_id=st.one_of(st.none(), st.sampled_from(IDS)), key=a_key)  # fmt: skip
+          channel=st.sampled_from([None, "irc"]), project=a_project, session_id=st.one_of(st.none(), st.sampled_from(IDS)), key=a_key)  # fmt: skip
     def create(self, **given: Any) -> None:
         agent, key = given.pop("agent"), given.pop("key")
         self.worlds.agree(
@@ -161,7 +169,7 @@ class Agreement(RuleBasedStateMachine):
         )
 
     @rule(pick=a_pick, texts=some_texts, role=st.sampled_from(ROLES), tokens=st.sampled_from([None, 0, 5]), key=a_key,
-          cost=st.sampled_from([None, 0.1, 0.000001]), at=maybe_time, fenced=st.booleans())  # fmt: skip
+          cost=st.sampled_from([None, 0.1, 0.000001]), at=maybe_time, fenced=st.booleans(), model=a_name)  # fmt: skip
     def append(self, pick: int, texts: list[str], key: str | None, fenced: bool, **given: Any) -> None:
         session_id, cost = self.session(pick), given.pop("cost")
         usage = None if cost is None else Usage(cost=cost)
@@ -196,6 +204,13 @@ class Agreement(RuleBasedStateMachine):
             lambda s: s.move(self.who, session_id, "/b"),
         ]
         self.worlds.agree(calls[which])
+
+    @rule(pick=a_pick, project=a_project, folder=st.sampled_from(FOLDERS))
+    def place(self, pick: int, project: str | None, folder: str) -> None:
+        session_id = self.session(pick)
+        self.worlds.agree(lambda s: s.assign(self.who, session_id, project))
+        self.worlds.agree(lambda s: s.placeless(self.who))
+        self.worlds.agree(lambda s: s.place_folder(self.who, folder, "p"))
 
     @rule(old=st.sampled_from(FOLDERS), new=st.sampled_from(FOLDERS))
     def move_folder(self, old: str, new: str) -> None:
@@ -338,6 +353,7 @@ class Agreement(RuleBasedStateMachine):
         self.worlds.agree(lambda s: s.get(self.who, session_id))
         self.worlds.agree(lambda s: s.resolve(self.who, session_id[:2]))
         self.worlds.agree(lambda s: s.stats(self.who))
+        self.worlds.agree(lambda s: _counted(s, self.who))
         self.worlds.agree(lambda s: _changes(s, self.who))
 
     @rule(policy=st.builds(Policy, keep_newest=st.integers(0, 4), delete=st.booleans(), agent_id=a_name,
@@ -354,6 +370,7 @@ class Agreement(RuleBasedStateMachine):
             self.worlds.agree(lambda s: _found(s, self.who, Filter(archived="include"), 2))
             self.worlds.agree(lambda s: _changes(s, self.who))
             self.worlds.agree(lambda s: hits(s, self.who, "role:user", limit=3))
+            self.worlds.agree(lambda s: _counted(s, self.who))
 
 
 def _picked(found: list[str], pick: int, missing: str) -> str:
@@ -398,6 +415,12 @@ async def _found(sessions: Sessions, who: Principal, given: Filter, limit: int) 
     pages = [page async for page in walk(sessions, who, given, limit=limit)]
     assert max(map(len, pages)) <= limit
     return [session for page in pages for session in page]
+
+
+async def _counted(sessions: Sessions, who: Principal) -> list[Any]:
+    """All counters, but for what a store says about itself."""
+    overview = await sessions.overview(who, since_day="2025-06-01", until_day="2025-07-01")
+    return [await sessions.facets(who), replace(overview, store={})]
 
 
 async def _changes(sessions: Sessions, who: Principal) -> list[Any]:

@@ -108,6 +108,20 @@ WRONG: dict[str, tuple[Call, str]] = {
     "an empty key": (lambda s, who: s.create(who, key=""), "invalid_input"),
     "a key with NUL": (lambda s, who: s.create(who, key="\0"), "invalid_input"),
     "an agent with NUL": (lambda s, who: s.create(who, agent_id="\0"), "invalid_input"),
+    "a project with NUL": (lambda s, who: s.create(who, project="\0"), "invalid_input"),
+    "an endless branch": (lambda s, who: s.create(who, branch="x" * (NAME_CHARS + 1)), "too_large"),
+    "an empty project": (lambda s, who: s.assign(who, "mine", ""), "invalid_input"),
+    "a filter with NUL in its project": (lambda s, who: s.find(who, Filter(project="\0")), "invalid_input"),
+    "a day that is none": (lambda s, who: s.find(who, Filter(day="2025-02-30")), "invalid_input"),
+    "a day that is no text": (lambda s, who: s.count(who, Filter(day=7)), "invalid_input"),  # type: ignore[arg-type]
+    "an overview backwards": (
+        lambda s, who: s.overview(who, since_day="2025-06-02", until_day="2025-06-01"),
+        "invalid_input",
+    ),
+    "an overview without end": (
+        lambda s, who: s.overview(who, since_day="0001-01-01", until_day="9999-12-31"),
+        "invalid_input",
+    ),
     "a channel with a surrogate": (lambda s, who: s.create(who, channel="\ud800"), "invalid_input"),
     "an identity with NUL": (lambda s, who: s.create(who, identity=Identity(role="\0")), "invalid_input"),
     "an endless title": (lambda s, who: s.create(who, title="x" * (TITLE_CHARS + 1)), "too_large"),

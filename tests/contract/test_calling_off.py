@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recollect.engine import Delta, Event, Turn
+from recollect.errors import Busy, SessionNotFound
 from recollect.model import Principal
 from recollect.service import Sessions, turning
 from recollect.updates import Said
@@ -54,3 +55,40 @@ async def test_what_was_asked_of_one_turn_is_not_asked_of_the_next(
         await other.call_off(ann, session.id)
         await asyncio.wait_for(running, 30)
     assert (await ask_once(sessions, ann, session.id, engine)).stop_reason == "end_turn"
+
+
+async def test_a_turn_ends_when_its_session_is_deleted_elsewhere(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    async with sessions.opened(ann, session.id, Scripted(endless)) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        await other.delete(ann, session.id)
+        with pytest.raises(SessionNotFound):
+            await asyncio.wait_for(running, 30)
+        assert not opened.running
+
+
+async def test_a_turn_is_ended_and_its_end_waited_for(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    await other.end_turn(ann, session.id)  # none runs
+    async with sessions.opened(ann, session.id, Scripted(endless)) as opened:
+        running = await in_background(opened, emit=watcher)
+        await watcher.until(Said)
+        await other.end_turn(ann, session.id, seconds=30)
+        assert await other.leased(ann, session.id) is None
+        assert await told(other, ann, session.id) == ["Go", "I was about to"]
+        assert (await asyncio.wait_for(running, 30)).stop_reason == "cancelled"
+
+
+async def test_who_holds_a_session_and_hears_of_nothing_is_named(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    await sessions.lease(ann, session.id, "somebody")
+    with pytest.raises(Busy) as busy:
+        await other.end_turn(ann, session.id, seconds=0)
+    assert busy.value.holder == "somebody"

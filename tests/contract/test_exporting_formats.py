@@ -43,13 +43,15 @@ async def test_a_raw_file_is_imported_to_an_equal_session(
         assert file.split(b"\n")[:-1] == await exported(reader, ann, session.id)
 
 
-async def test_a_document_that_was_set_out_for_people_is_imported_to_an_equal_session(
+async def test_a_document_that_another_program_wrote_again_is_imported_to_an_equal_session(
     sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal, clock: Clock
 ) -> None:
     session = await rich_session(sessions, ann, clock)
     document = json.loads(await filed(reader, ann, session.id, raw=True))
     lines = await exported(reader, ann, session.id)
     for text in (
+        json.dumps(document),
+        json.dumps(document, separators=(",", ":")),
         json.dumps(document, indent=2),
         json.dumps({**document, "odd": "\ue000"}, indent=2).replace("\\ue000", "\\uE000"),
     ):

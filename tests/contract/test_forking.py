@@ -299,3 +299,49 @@ async def test_checkpoints_stay_reachable_when_the_fork_s_source_is_gone(
     await sessions.restore(ann, fork.id, checkpoint.id)
     assert said(await reader.history(ann, fork.id)) == ["a", "b", "c"]
     assert await healthy(reader)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+async def test_going_back_before_an_entry_leaves_it_out(
+    sessions: Sessions, reader: Sessions, ann: Principal, cut: int
+) -> None:
+    source, ids = await started(sessions, ann, *"abcd")
+    fork = await sessions.fork(ann, source.id, at=ids[cut], before=True)
+    assert await told(reader, ann, fork.id) == list("abcd")[:cut]
+    done = await sessions.rewind(ann, source.id, ids[cut], before=True)
+    assert (await told(reader, ann, source.id), done.message_count) == (list("abcd")[:cut], cut)
+    (checkpoint,) = await reader.checkpoints(ann, source.id)
+    assert said(await reader.history(ann, source.id, checkpoint=checkpoint.id)) == list("abcd")
+    assert await healthy(reader)
+
+
+async def test_before_what_was_said_after_a_compaction_stands_its_summary(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    source, ids = await started(sessions, ann, *"abc")
+    await sessions.compact(ann, source.id, say("short", "system"), keep=1)
+    (after,) = await talk(sessions, ann, source.id, "d")
+    fork = await sessions.fork(ann, source.id, at=after, before=True)
+    assert await told(reader, ann, fork.id) == ["short", "c"]
+    earlier = await sessions.fork(ann, source.id, at=ids[2], before=True)
+    assert await told(reader, ann, earlier.id) == ["a", "b"]
+
+
+async def test_a_checkpoint_is_read_in_pages_and_its_messages_one_by_one(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(sessions, ann, *"abcd")
+    await sessions.rewind(ann, session.id, ids[0])
+    await talk(sessions, ann, session.id, "other")
+    (checkpoint,) = await reader.checkpoints(ann, session.id)
+    page = await reader.history(
+        ann, session.id, view="conversation", checkpoint=checkpoint.id, last=True, limit=2
+    )
+    assert (said(page), page.total, page.previous) == (["c", "d"], 4, ids[2])
+    page = await reader.history(ann, session.id, checkpoint=checkpoint.id, before=ids[2], limit=5)
+    assert (said(page), page.previous) == (["a", "b"], None)
+    assert said([await reader.entry(ann, session.id, ids[3])]) == ["d"]
+    with pytest.raises(EntryNotFound):
+        await reader.history(ann, session.id, around=ids[3])
+    with pytest.raises(CheckpointNotFound):
+        await reader.history(ann, session.id, checkpoint="c")

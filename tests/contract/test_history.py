@@ -276,8 +276,7 @@ async def test_a_page_is_bounded_in_bytes_too_and_has_at_least_one_entry(
     assert ends(part) == (["b" * 10], ids[1], ids[1])
     whole = await reader.history(ann, fork.id, max_bytes=100_000)
     assert (len(whole.raw), whole.next) == (6, None)
-    with pytest.raises(InvalidInput):
-        await reader.history(ann, fork.id, max_bytes=1_000, around=ids[2])
+    assert [await page(around=ids[at]) for at in range(6)] == ["ab", "ab", "abc", "cd", "def", "ef"]
 
 
 async def test_both_views_page_across_a_compaction(
@@ -368,6 +367,24 @@ async def test_reading_is_noted_at_most_once_an_hour_and_is_no_change(
     found = await sessions.get(ann, session.id)
     assert (found.read_at, found.revision, found.updated_at) == (later, session.revision, session.updated_at)
     assert await reader.newest_change(ann) == before
+
+
+async def test_what_somebody_has_seen_is_noted_at_once_if_it_was_new(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    first = clock.advance()
+    await reader.history(ann, session.id, seen=True)
+    clock.advance()
+    await reader.history(ann, session.id, seen=True)
+    assert (await sessions.get(ann, session.id)).read_at == first
+    clock.advance()
+    await talk(sessions, ann, session.id, "b")
+    await reader.history(ann, session.id)
+    assert (await sessions.get(ann, session.id)).read_at == first
+    later = clock.advance()
+    await reader.history(ann, session.id, seen=True)
+    assert (await sessions.get(ann, session.id)).read_at == later
 
 
 async def test_an_erased_entry_leaves_only_its_place(

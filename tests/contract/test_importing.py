@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from recollect.errors import AlreadyExists, InvalidInput, RecollectError, TooLarge
 from recollect.limits import IMPORT_BYTES
-from recollect.model import Draft, Principal, Session, Text, Thought, ToolCall, ToolResult
+from recollect.model import (
+    Draft,
+    Image,
+    Principal,
+    ResourceLink,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 from recollect.service import Sessions
 from recollect.service.humbling import checked_bulk
 from recollect.stores import connector
@@ -38,6 +48,7 @@ async def test_only_what_was_said_is_taken(
         title="Richer",
         title_by="source",
         message_count=made.message_count,
+        token_count=made.token_count,
         error_count=made.error_count,
         bytes=made.bytes,
         meta={"imported": True},
@@ -48,8 +59,9 @@ async def test_only_what_was_said_is_taken(
     page = await reader.history(bob, made.id, view="conversation")
     assert page.marks == ()
     for entry in page.entries:
-        assert (entry.model, entry.usage, entry.tokens) == (None, None, None)
-        assert set(entry.meta) <= {"imported", "said_as"}
+        assert (entry.model, entry.usage) == (None, None)
+        assert (entry.tokens or 0) > 0
+        assert set(entry.meta) <= {"imported", "said_as", "tokens_estimated"}
     parts = [part for entry in page.entries for part in entry.parts]
     assert {type(part).__name__ for part in parts} >= {
         "Text",
@@ -93,7 +105,8 @@ async def test_nothing_that_is_taken_speaks_with_the_authority_of_the_system(
         entry = (await reader.history(bob, made.id)).entries[0]
         assert entry.parts == (Text(text=FORGED),)
         assert entry.role == ("user" if role == "system" else role)
-        assert entry.meta == {"imported": True} | ({"said_as": "system"} if role == "system" else {})
+        marked = {"said_as": "system"} if role == "system" else {}
+        assert entry.meta == {"imported": True, "tokens_estimated": True} | marked
 
 
 async def test_what_is_there_already_is_not_taken_twice(
@@ -184,7 +197,8 @@ async def test_the_messages_of_another_program_become_a_session(
     }
     lines = json.dumps(document, indent=1).encode().split(b"\n")
     made = await sessions.import_session(ann, lines, trusted=trusted)
-    assert (made.key, made.agent_id, made.cwd, made.token_count) == (None, None, None, None)
+    assert (made.key, made.agent_id, made.cwd) == (None, None, None)
+    assert made.token_count not in (None, 99)
     assert (made.created_at, made.message_count) == (1_706_313_600_000, 2)
     page = await reader.history(ann, made.id)
     assert said(page) == ["Hello", "Hi"]
@@ -192,7 +206,53 @@ async def test_the_messages_of_another_program_become_a_session(
     assert await sessions.import_session(ann, lines, trusted=trusted) == await reader.get(ann, made.id)
 
 
+async def test_a_file_that_tells_no_times_is_not_taken_twice(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    late = [{**messages[0], "timestamp": clock.now + 5_000}]
+    for told_so in (messages, [{**messages[0], "timestamp": 7}, messages[1]], late):
+        lines = [json.dumps({"messages": told_so}).encode()]
+        made = await taken(sessions, ann, lines)
+        assert [entry.at for entry in (await reader.history(ann, made.id)).entries][-1] == clock.now
+        clock.advance()
+        known = await reader.already_there(ann, lines, trusted=False)
+        assert known is not None
+        assert known.id == made.id
+        assert (await taken(sessions, ann, lines)).id == made.id
+
+
+async def test_messages_as_openai_s_api_writes_them_are_taken(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    linked = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    called = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+    document = {
+        "messages": [
+            {"role": "developer", "content": "Be kind"},
+            {"role": "user", "content": [{"type": "text", "text": "See"}, image, linked]},
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "Seen"}]},
+            {"role": "assistant", "content": "Nice", "tool_calls": None},
+        ]
+    }
+    made = await taken(sessions, ann, [json.dumps(document).encode()])
+    entries = (await reader.history(ann, made.id)).entries
+    assert [entry.role for entry in entries] == ["user", "user", "assistant", "tool", "assistant"]
+    assert [entry.parts for entry in entries[1:4]] == [
+        (
+            Text(text="See"),
+            Image(mime_type="image/png", data="aGk="),
+            ResourceLink(uri="https://example.org/a.png"),
+        ),
+        (ToolCall(id="c", name="look", input={"at": 1}),),
+        (ToolResult(id="c", content=(Text(text="Seen"),)),),
+    ]
+
+
 BAD_DOCUMENTS = {
+    "a block that is not known": {"messages": [{"role": "user", "content": [{"type": "odd", "odd": 1}]}]},
     "messages that are none": {"messages": "x"},
     "a message without a role": {"messages": [{"role": "user", "content": "a"}, {"content": "b"}]},
     "a role that is none": {"messages": [{"role": "root", "content": "a"}]},

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import RecollectError, SessionNotFound
-from recollect.model import Draft, Fact, Filter, Principal
+from recollect.model import Draft, Fact, Filter, Principal, ToolCall
 from recollect.ports import Store
 from recollect.service import Address, Guard, Policy, Sessions
 from recollect.stores import connector
@@ -46,6 +46,8 @@ BY_ID: dict[str, Call] = {
     "append": lambda s, who, x: s.append(who, x, say("Mine")),
     "history": lambda s, who, x: s.history(who, x),
     "entry": lambda s, who, x: s.entry(who, x, "e"),
+    "look": lambda s, who, x: s.look(who, x, "secret"),
+    "beside": lambda s, who, x: s.beside(who, x, "e", "user"),
     "erase": lambda s, who, x: s.erase(who, x, "e"),
     "fork": lambda s, who, x: s.fork(who, x, at="e"),
     "rewind": lambda s, who, x: s.rewind(who, x, "e"),
@@ -55,6 +57,9 @@ BY_ID: dict[str, Call] = {
     "branch": lambda s, who, x: s.branch(who, x, "c"),
     "compact": lambda s, who, x: s.compact(who, x, say("Mine")),
     "shrink": lambda s, who, x: s.shrink(who, x),
+    "shrink_preview": lambda s, who, x: s.shrink_preview(who, x),
+    "relatives": lambda s, who, x: s.relatives(who, x),
+    "compare": lambda s, who, x: s.compare(who, x, x),
     "lease": lambda s, who, x: s.lease(who, x, "me"),
     "renew": lambda s, who, x: s.renew(who, x, 1),
     "release": lambda s, who, x: s.release(who, x, 1),
@@ -69,10 +74,12 @@ BY_ID: dict[str, Call] = {
     "drop_raw": lambda s, who, x: s.drop_raw(who, x),
     "export": lambda s, who, x: exported(s, who, x),
     "export_file": lambda s, who, x: filed(s, who, x),
+    "export_review": lambda s, who, x: s.export_review(who, x),
     "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
     "reroot": lambda s, who, x: s.reroot(who, x, ["/b"]),
     "keep_own": lambda s, who, x: s.keep_own(who, x, {"recollect/a": 1}),
     "continuation": lambda s, who, x: s.continuation(who, x),
+    "continued": lambda s, who, x: s.continued(who, x),
     "retitle": lambda s, who, x: s.retitle(who, x, "T"),
     "addressed": lambda s, who, x: s.addressed(who, x),
     "begin": lambda s, who, x: s.begin(who, Address(), parent=x),
@@ -82,6 +89,12 @@ BY_ID: dict[str, Call] = {
     "amend": lambda s, who, x: s.amend(who, x, pinned=True),
     "call_off": lambda s, who, x: s.call_off(who, x),
     "called_off": lambda s, who, x: s.called_off(who, x),
+    "end_turn": lambda s, who, x: s.end_turn(who, x, seconds=0),
+    "pose": lambda s, who, x: s.pose(who, x, ToolCall(id="c", name="n"), fence=1),
+    "question": lambda s, who, x: s.question(who, x),
+    "answer": lambda s, who, x: s.answer(who, x, "c", "allow_once"),
+    "answered": lambda s, who, x: s.answered(who, x, "c"),
+    "assign": lambda s, who, x: s.assign(who, x, "mine"),
     "guarded": lambda s, who, x: s.guarded(who, guard(x), lambda inner: inner.pin(who, x), str),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""
@@ -94,6 +107,8 @@ INVALID: dict[str, Call] = {
     "move": lambda s, who, x: s.move(who, x, "relative"),
     "append": lambda s, who, x: s.append(who, x, []),
     "history": lambda s, who, x: s.history(who, x, limit=0),
+    "look": lambda s, who, x: s.look(who, x, "secret", limit=0),
+    "beside": lambda s, who, x: s.beside(who, x, "no such entry", "robot"),  # type: ignore[arg-type]
     "compact": lambda s, who, x: s.compact(who, x, Draft(role="user"), keep=-1),
     "lease": lambda s, who, x: s.lease(who, x, "", ttl_ms=-1),
     "keep_raw": lambda s, who, x: s.keep_raw(who, x, "", b""),
@@ -102,13 +117,15 @@ INVALID: dict[str, Call] = {
     "reroot": lambda s, who, x: s.reroot(who, x, ["relative"]),
     "start_anew": lambda s, who, x: s.start_anew(who, x, title="x" * 10_000),
     "amend": lambda s, who, x: s.amend(who, x, tags=["\0"]),
+    "assign": lambda s, who, x: s.assign(who, x, "\0"),
 }
 """The same with arguments that are wrong: that is said only to the owner."""
 
 OWN_ONLY = {
     *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
     *("move_folder", "import_session", "already_there", "take_in", "forget", "due_resets", "reset_due"),
-    *("link_identity", "unlink_identity", "linked", "accounts", "answered"),
+    *("link_identity", "unlink_identity", "linked", "accounts", "answered_before", "await_change"),
+    *("facets", "overview", "place", "place_folder", "placeless", "project_called"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 

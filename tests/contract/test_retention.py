@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.errors import InvalidInput, SessionNotFound
-from recollect.model import Filter, Principal
+from recollect.model import Filter, Lease, Principal
 from recollect.service import Policy, Sessions
 from tests.contract.talk import everything, listed, say, started
 from tests.homes import Clock
@@ -37,6 +37,24 @@ async def test_a_dry_run_tells_and_does_nothing(
     found = await doomed(sessions, ann, Policy(older_than_ms=3 * DAY))
     assert found == {ids[0]: "age", ids[1]: "age"}
     assert await everything(reader, ann) == before
+
+
+class Deleting(Sessions):
+    """Somebody deletes a session between being listed and being looked at."""
+
+    async def leased(self, who: Principal, session_id: str) -> Lease | None:
+        await self.delete(who, session_id)
+        return await super().leased(who, session_id)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_a_session_that_is_deleted_meanwhile_is_passed_over(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, dry_run: bool
+) -> None:
+    await aged(sessions, ann, clock, 3)
+    deleting = Deleting(sessions._store, now=clock)
+    assert await doomed(deleting, ann, Policy(older_than_ms=2 * DAY), dry_run=dry_run) == {}
+    assert len(await listed(reader, ann)) == 2
 
 
 async def test_what_is_too_old_is_archived(

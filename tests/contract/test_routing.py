@@ -166,17 +166,17 @@ async def test_a_guarded_call_is_done_once_and_answered_alike(
             ann, guard, lambda inner: inner.fork(ann, source.id), lambda made: {"id": made.id}
         )
 
-    assert await sessions.answered(ann, guard) is None
+    assert await sessions.answered_before(ann, guard) is None
     first = await once(sessions)
     state = await everything(sessions, ann)
     clock.advance()
-    assert await once(other) == await once(sessions) == await other.answered(ann, guard) == first
+    assert await once(other) == await once(sessions) == await other.answered_before(ann, guard) == first
     with pytest.raises(IdempotencyConflict):
         await once(other, Guard(method="m", asked="something else", key="k"))
     with pytest.raises(InvalidInput):
         await once(other, Guard(method="m", asked=1, key=""))
     assert await everything(sessions, ann) == state
-    assert await sessions.answered(Principal(owner="bob"), guard) is None
+    assert await sessions.answered_before(Principal(owner="bob"), guard) is None
 
 
 async def test_a_guarded_call_whose_answer_cannot_be_made_changes_nothing(
@@ -192,7 +192,7 @@ async def test_a_guarded_call_whose_answer_cannot_be_made_changes_nothing(
     with pytest.raises(InvalidInput):
         await sessions.guarded(ann, guard, lambda inner: inner.fork(ann, source.id), answer)
     assert await everything(sessions, ann) == state
-    assert await sessions.answered(ann, guard) is None
+    assert await sessions.answered_before(ann, guard) is None
 
 
 async def test_a_guarded_call_sees_the_revision_that_its_caller_has_seen(
@@ -220,7 +220,7 @@ async def test_a_deletion_is_guarded_and_what_nothing_reaches_is_collected(
     removed = await sessions.guarded(
         ann, guard, lambda inner: inner.delete(ann, made.id), lambda messages: messages
     )
-    assert removed == await sessions.answered(ann, guard) == 2
+    assert removed == await sessions.answered_before(ann, guard) == 2
     assert await sessions.collect() == 0
 
 

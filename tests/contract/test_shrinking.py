@@ -19,6 +19,7 @@ from recollect.service import Imported, Sessions
 from recollect.service.compaction import ATTEMPTS
 from recollect.service.estimating import ESTIMATED
 from recollect.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
+from recollect.service.summarising import LONGEST_MS
 from recollect.summariser import CompactionPolicy, Finding, Summary
 from tests.contract.talk import everything, exported, say, started, told
 from tests.homes import Clock, Home
@@ -85,7 +86,8 @@ async def test_all_but_the_end_is_summarised(
     found = await reader.get(ann, session.id)
     assert (found.last_compaction, found.message_count) == (clock.now, 5)
     entry = await reader.entry(ann, session.id, done.summary or "")
-    assert (entry.role, entry.meta) == ("system", {"compaction": done.checkpoint})
+    assert (entry.role, entry.meta) == ("system", {"compaction": done.checkpoint, "tokens_estimated": True})
+    assert entry.tokens == found.token_count  # nobody has counted those of the others
 
 
 async def test_restoring_gives_the_exact_earlier_history_also_after_two_compactions(
@@ -159,19 +161,40 @@ async def test_of_two_compactions_at_once_one_is_done(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     session, texts = await long_session(sessions, ann)
-    one, two = Saying("One", waits=True), Saying("Two", waits=True)
-    tasks = [
-        asyncio.create_task(sessions.shrink(ann, session.id, summariser=one)),
-        asyncio.create_task(other.shrink(ann, session.id, summariser=two)),
-    ]
-    for each in (one, two):
-        await asyncio.wait_for(each.begun.wait(), 30)
-        each.go.set()
-    done = await asyncio.gather(*tasks)
-    assert sorted(each.compacted for each in done) == [False, True]
-    assert [each.reason for each in done if not each.compacted] == [CHANGED]
+    one, two = Saying("One", waits=True), Saying("Two")
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=one))
+    await asyncio.wait_for(one.begun.wait(), 30)
+    with pytest.raises(Busy):
+        await other.shrink(ann, session.id, summariser=two)
+    assert not two.begun.is_set()  # nobody pays for it
+    one.go.set()
+    assert (await task).compacted
     assert len(await other.checkpoints(ann, session.id)) == 1
     assert (await told(other, ann, session.id))[1:] == texts[-4:]
+    assert (await other.shrink(ann, session.id, summariser=two)).compacted
+
+
+async def test_a_compaction_that_fails_leaves_the_way_free(
+    sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    session, _ = await long_session(sessions, ann)
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
+    await asyncio.wait_for(waiting.begun.wait(), 30)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (await other.shrink(ann, session.id, summariser=Saying())).compacted
+
+
+async def test_a_compaction_whose_process_never_came_back_is_not_waited_for_without_end(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, _ = await long_session(sessions, ann)
+    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
+    await asyncio.wait_for(waiting.begun.wait(), 30)
+    clock.advance(LONGEST_MS)
+    assert (await sessions.shrink(ann, session.id, summariser=Saying("Two"))).compacted
+    waiting.go.set()
+    assert (await task).reason == CHANGED
 
 
 async def test_a_summary_that_is_not_smaller_changes_nothing(
@@ -476,3 +499,31 @@ async def test_the_built_in_summariser_gives_the_same_for_the_same(
         done = await sessions.shrink(ann, session.id)
         texts.append(plain_text(await sessions.entry(ann, session.id, done.summary or "")))
     assert texts[0] == texts[1]
+
+
+async def test_a_preview_tells_what_would_go_and_changes_nothing(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, texts = await long_session(sessions, ann)
+    lease = await sessions.lease(ann, session.id, "a running turn")
+    before = await reader.get(ann, session.id)
+    seen = await reader.shrink_preview(ann, session.id)
+    assert [plain_text(entry) for entry in (*seen.retired, *seen.kept)] == texts
+    assert (len(seen.kept), seen.reason, seen.estimated) == (4, None, True)
+    assert (await reader.get(ann, session.id), await reader.checkpoints(ann, session.id)) == (before, [])
+    await sessions.release(ann, session.id, lease.fence)
+    done = await sessions.shrink(ann, session.id)
+    assert done.messages_after == len(seen.kept) + 1
+    assert done.tokens_before == seen.tokens_retired + seen.tokens_kept
+    assert done.tokens_after == seen.tokens_summary + seen.tokens_kept
+    assert (await told(reader, ann, session.id))[0] == seen.summary
+
+
+async def test_a_preview_says_why_nothing_would_change(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    empty = await sessions.create(ann)
+    assert (await reader.shrink_preview(ann, empty.id)).reason == EMPTY
+    short, _ = await started(sessions, ann, "one")
+    seen = await reader.shrink_preview(ann, short.id)
+    assert (seen.reason, seen.retired, len(seen.kept), seen.summary) == (WHOLE, (), 1, "")

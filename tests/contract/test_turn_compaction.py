@@ -54,7 +54,7 @@ async def test_a_full_context_is_summarised_by_the_engine(sessions: Sessions, an
     summary, asked = engine.turns[1].history
     assert asked.parts == (Text(text="The second question"),)
     assert "In short: x." in (await told(sessions, ann, session.id))[0]
-    assert summary.meta.keys() == {"compaction"}
+    assert summary.meta.keys() == {"compaction", "tokens_estimated"}
     assert [fact.text for fact in await sessions.facts(ann)] == ["It was short."]
     assert not any(isinstance(update, Notice) for update in watcher.seen)
 

@@ -47,6 +47,7 @@ from recollect.model import (
     Usage,
     decode_json,
 )
+from recollect.permissions import Choice
 from recollect.service import Imported, Sessions
 from recollect.service.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
 from recollect.updates import Compacted, Outcome, Said, Stored, Titled
@@ -468,6 +469,33 @@ async def test_a_session_of_another_agent_goes_on_in_one_continuation(
     assert await told(sessions, ann, (await sessions.continuation(ann, "claude:1")).id) == ["Before"]
 
 
+async def test_a_continuation_is_made_when_there_is_something_to_store_in_it(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
+    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    assert await sessions.continued(ann, "claude:1") is None
+
+    class Picky(Scripted):
+        async def window(self, choices: Choices) -> int | None:
+            if choices.model is None:
+                raise ModelMissing("no model")
+            return None
+
+    engine = Picky()
+    async with sessions.opened(ann, "claude:1", engine, continuing=True) as opened:
+        with pytest.raises(ModelMissing):
+            await opened.prompt(prompt("After"))
+        assert await other.continued(ann, "claude:1") is None
+        assert await other.count(ann) == 1
+        await opened.prompt(prompt("After"), choices=Choices(model="m"))
+    fork = await other.continued(ann, "claude:1")
+    assert fork is not None
+    assert [setup.session_id for setup in engine.setups] == [fork.id] == [opened.session_id]
+    assert await told(other, ann, fork.id) == ["Before", "After", "Noted."]
+    assert (await other.continued(ann, fork.id) or fork).id == fork.id
+
+
 async def test_tool_servers_and_roots_reach_the_engine_and_end_with_the_block(
     sessions: Sessions, ann: Principal
 ) -> None:
@@ -635,3 +663,31 @@ async def test_a_closed_session_takes_no_prompt_and_closing_waits_for_none(
     with pytest.raises(InvalidInput, match="closed"):
         await opened.prompt(prompt("Too late"))
     assert await told(sessions, ann, session.id) == []
+
+
+async def test_each_tool_call_of_a_session_has_an_id_of_its_own_whatever_the_provider_calls_it(
+    sessions: Sessions, ann: Principal
+) -> None:
+    async def counts_from_zero(turn: Turn) -> AsyncIterator[Event]:
+        for command in ("a", "b"):
+            asked = call("run_command", "execute", "call_0", command=command)
+            yield Message(parts=(asked,))
+            assert (await turn.permit(asked)).allowed
+            yield ToolProgress(id="call_0")
+            yield ToolEnded(result=result("call_0", command))
+        yield Message(parts=(Text(text="ok"),))
+
+    session, watcher, questions = await sessions.create(ann), Watcher(), list[str]()
+
+    async def ask(asked: ToolCall) -> Choice:
+        questions.append(asked.id)
+        return "allow_once"
+
+    for _ in range(2):
+        await ask_once(sessions, ann, session.id, Scripted(counts_from_zero), emit=watcher, ask=ask)
+    parts = [part for entry in await entries(sessions, ann, session.id) for part in entry.parts]
+    calls = [part.id for part in parts if isinstance(part, ToolCall)]
+    assert calls == ["call_0", "call_0-2", "call_0-3", "call_0-4"] == questions
+    results = [part for part in parts if isinstance(part, ToolResult)]
+    assert results == [result(number, text) for number, text in zip(calls, "abab", strict=True)]
+    assert [update.id for update in watcher.seen if isinstance(update, ToolProgress)] == calls

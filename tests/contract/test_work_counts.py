@@ -120,6 +120,8 @@ async def test_nothing_is_left_of_what_was_deleted(sessions: Sessions, home: Hom
     await sessions.create(ann, session_id="stays", title="Stays")
     await sessions.rename(ann, "stays", None)
     await sessions.delete(ann, (await sessions.create(ann)).id)
+    await sessions.search(ann, "message")
+    await sessions.rename(ann, "stays", None)
     before = home.rows()
     session_id = await long_session(sessions, ann, 50)
     await sessions.compact(ann, session_id, say("S"), keep=3)

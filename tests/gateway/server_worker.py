@@ -2,7 +2,8 @@
 
 `python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
 and the tokens, and serves until it is told to end. A prompt `wait PATH…` is answered when something is written to each
-of these pipes; any other prompt is a script as in `tests.acp.scripted`.
+of these pipes; any other prompt is a script as in `tests.acp.scripted`. Given the time (`now`), the time is always that,
+and its engine is that of the examples: it answers "Noted." and makes their summary.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from recollect import wiring
 from recollect.acp.agent import serve as serve_agent
 from recollect.acp.door import Offer
-from recollect.engine import Delta, Event, Message, Setup, Turn, answering
+from recollect.engine import Delta, Engine, Event, Message, Setup, Turn, answering
 from recollect.gateway import logs, serving
 from recollect.gateway.bearer import Caller
 from recollect.gateway.desk import Agent, Desk
@@ -67,17 +68,27 @@ def agent(sessions: Sessions) -> Agent:
     return serve
 
 
+def of_examples() -> Engine:
+    """The engine of the examples."""
+    from tests.contract.engines import Scripted  # here: other servers start more quickly without
+    from tests.gateway.examples import Summariser
+
+    return Scripted(summariser=Summariser())
+
+
 async def main(given: Any) -> None:
+    now = given.get("now")
+    answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
     where = serving.Where(port=given.get("port", 0), **given.get("where", {}))
     with serving.listening(where) as listener:
-        async with wiring.open(given["store"], ephemeral=True) as sessions:
+        async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}
             for name, (owner, scopes) in given.get("tokens", {}).items():
                 token, secret = await sessions.issue_token(owner, scopes=scopes)
                 tokens[name] = {"id": token.id, "secret": secret, "owner": owner}
             desk = Desk(
                 sessions,
-                engine,
+                answers,
                 agent(sessions),
                 Limits(**given.get("limits", {})),
                 proxied=bool(where.origins),

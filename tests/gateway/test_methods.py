@@ -10,7 +10,7 @@ import pytest
 from recollect.gateway.context import Subscribed, Wish
 from recollect.gateway.methods import reading
 from recollect.keys import parse_scopes
-from recollect.model import Draft, Image, Text, ToolResult, Usage
+from recollect.model import Draft, Image, Json, Text, ToolResult, Usage
 from recollect.service import Sessions
 from recollect.service.ephemeral import Ephemeral
 from recollect.stores import connector
@@ -163,6 +163,17 @@ async def test_a_key_moves_to_a_fresh_session_and_the_old_one_keeps_its_id(ann_a
 
 
 # What was said
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"expected_revision": 7}, {"messages": [{"role": "user", "content": "x" * (16 * 1024 * 1024 + 1)}]}],
+)
+async def test_a_session_is_not_made_for_messages_that_are_refused(ann_asks: Asker, wrong: Json) -> None:
+    asked = {"session_key": KEY, "create": True, "messages": [{"role": "user", "content": "one"}], **wrong}
+    assert await ann_asks.code("session.append", **asked) in ("revision_conflict", "too_large")
+    assert (await ann_asks.ask("session.list"))["total"] == 0
+    assert (await ann_asks.say("one"))["message_count"] == 1
 
 
 async def test_messages_come_back_as_they_were_appended(ann_asks: Asker, clock: Clock) -> None:

@@ -8,17 +8,21 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recollect.gateway.calling import NAMED, Method, Owns
 from recollect.gateway.methods import METHODS
 from recollect.gateway.shapes import Named
 from recollect.model import Principal
+from recollect.remote.calls import CALLS
 from recollect.scopes import SCOPES
 from recollect.service import Sessions
 from recollect.stores import connector
 from tests.contract.engines import Scripted
 from tests.contract.talk import everything
+from tests.gateway import storing
 from tests.gateway.asking import KEY, Asker
+from tests.gateway.storing import exact
 from tests.homes import Clock, counting
 
 MESSAGES = [{"role": "user", "content": "mine"}]
@@ -38,6 +42,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "route.resolve": {"agent_id": "main", "channel": "x", "peer_id": "u"},
     "memory.search": {"query": "words"},
     "memory.forget": {"id": "f"},
+    **storing.PARAMS,
 }
 """What a method needs beside the session that it names."""
 
@@ -76,7 +81,8 @@ def test_a_method_that_takes_a_session_says_so_in_its_rule() -> None:
 
 def test_every_method_that_writes_takes_an_idempotency_key() -> None:
     writing = {name for name, method in METHODS.items() if method.scope in ("write", "run", "commands")}
-    assert writing == {name for name, method in METHODS.items() if method.writes}
+    handed_over = {"store.hand_over"}  # nothing is written before it is used
+    assert writing - handed_over == {name for name, method in METHODS.items() if method.writes}
 
 
 def test_every_method_that_was_asked_for_is_there() -> None:
@@ -89,7 +95,8 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
     rpc.discover
     """
-    assert set(asked.split()) == set(METHODS)
+    kept = {*CALLS, "about", "hand_over", "await_change", "export_file", "window", "prompt"}
+    assert set(asked.split()) | {f"store.{name}" for name in kept} == set(METHODS)
 
 
 # Scopes
@@ -133,6 +140,46 @@ async def test_programs_and_folders_are_only_for_those_who_may_have_them(
     without, allowed = engine.setups
     assert (without.local, without.roots) == (False, ())
     assert (allowed.local, allowed.roots) == (True, ("/work",))
+
+
+async def opened(asker: Asker, engine: Scripted, session: str, clock: Clock) -> tuple[str, ...]:
+    """The folders that a prompt of somebody with all rights opens."""
+    await asker.ask("session.send", session_key=session, content="Go")
+    clock.advance()
+    return engine.setups[-1].roots
+
+
+async def test_a_folder_that_somebody_without_rights_on_the_machine_names_is_opened_for_nobody(
+    clock: Clock,
+) -> None:
+    engine = Scripted()
+    async with connector("memory:")("memory:", clock) as store:
+        asker = Asker(Sessions(store, now=clock), engine=engine, held=storing.silent())
+        channel = asker.allowed("read", "write")
+        claimed = (await channel.ask("session.create", session_key=KEY, cwd="/"))["session_id"]
+        assert (await asker.ask("session.get", session_key=KEY))["cwd"] == "/"
+        assert await opened(asker, engine, claimed, clock) == ()
+        fork = (await asker.ask("session.fork", session_key=KEY))["session_id"]
+        fresh = (await asker.ask("sessions.new", session_key=KEY))["session_id"]
+        elsewhere = (await channel.ask("store.fork", session_id=claimed, cwd="/etc"))["value"]["id"]
+        imported = exact(replace(storing.IMPORTED, cwd="/etc"))
+        await channel.ask("store.take_in", imported=imported, entries=exact([]))
+        goes_on = (await asker.ask("store.continuation", session_id="claude:mine"))["value"]["id"]
+        for session in (fork, fresh, elsewhere, goes_on):
+            assert await opened(asker, engine, session, clock) == (), session
+        await asker.ask("store.move", session_id=claimed, cwd="/work")
+        assert await opened(asker, engine, claimed, clock) == ("/work",)
+        await channel.ask("store.move", session_id=claimed, cwd="/")
+        assert await opened(asker, engine, claimed, clock) == ()
+
+
+async def test_a_folder_stays_open_when_somebody_without_rights_starts_its_session_anew(clock: Clock) -> None:
+    engine = Scripted()
+    async with connector("memory:")("memory:", clock) as store:
+        asker = Asker(Sessions(store, now=clock), engine=engine)
+        await asker.ask("session.create", session_key=KEY, cwd="/work")
+        await asker.allowed("write").ask("sessions.new", session_key=KEY)
+        assert await opened(asker, engine, KEY, clock) == ("/work",)
 
 
 # Ownership
@@ -275,14 +322,14 @@ async def test_what_an_owner_is_told_does_not_depend_on_others_and_holds_no_word
 
 
 def comparable(answers: list[Any]) -> Any:
-    """The answers without cursors, of which each store has its own, and the document that is the same for all."""
+    """The answers without cursors and names, of which each store has its own, and the document that is the same for all."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: plain(item) for name, item in value.items() if name != "cursor"}
         return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
-    return [plain(answer) for answer in answers if answer[0] != "rpc.discover"]
+    return [plain(answer) for answer in answers if answer[0] not in ("rpc.discover", "store.about")]
 
 
 def request(name: str) -> dict[str, Any]:

@@ -61,6 +61,14 @@ async def test_a_model_that_fails_is_told_of(sessions: Sessions) -> None:
     assert "Quentin Marsh" in (await asker.said())[0]
 
 
+async def test_a_token_that_may_not_run_turns_has_no_model_asked(sessions: Sessions) -> None:
+    summariser = Terse()
+    asker = Asker(sessions, engine=Scripted(summariser=summariser))
+    await asker.say(*TEXTS)
+    done = await asker.allowed("read", "write").ask("session.compact", session_key=KEY)
+    assert (done["compacted"], summariser.asked) == (True, 0)
+
+
 async def test_a_server_without_a_model_does_it_itself(sessions: Sessions) -> None:
     for engine in (None, Scripted()):
         asker = Asker(sessions, engine=engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from recollect.gateway.methods import METHODS, call
 from recollect.gateway.openrpc import document
 from recollect.model import Json, Principal
 from recollect.rpc.failures import Failure
+from recollect.rpc.wire import BadFrame, params_of, read_frame
 from recollect.service import Sessions
 from recollect.stores import connector
 from tests.contract.engines import Scripted
@@ -129,6 +130,61 @@ async def answered(asked: list[tuple[str, Json]]) -> None:
                 assert await everything(sessions, ann) == before, (name, params, outcome)
 
 
+DEEP: Any = "x"
+for _ in range(500):
+    DEEP = [DEEP]
+BAD: list[Any] = [
+    None, True, 7, -1, 1.5, 2**70, "", "\0", "\ud800", "x" * 200_000, "../../etc/passwd", "' OR 1=1 --", [], [None], ["x"] * 10_001,
+    {}, {"": 1}, {"type": "text"}, DEEP,
+]  # fmt: skip
+"""Empty, wrong, huge and hostile, for a parameter of whatever kind."""
+
+
+def plain(schema: Json) -> Any:
+    """The plainest value that a schema allows."""
+    if "$ref" in schema:
+        return plain(SCHEMAS[schema["$ref"].rpartition("/")[2]])
+    if "anyOf" in schema:
+        return plain(schema["anyOf"][0])
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "properties" in schema:
+        return {name: plain(schema["properties"][name]) for name in schema.get("required", ())}
+    if schema.get("type") == "array":
+        return [plain(schema.get("items", {}))] * schema.get("minItems", 0)
+    return {"string": "x", "integer": 1, "boolean": False, "null": None}.get(schema.get("type", ""), {})
+
+
+def spoilt(name: str) -> Iterator[Json]:
+    """Requests of a method in which one thing is wrong: a parameter is missing, or one too many, or not what it is."""
+    schema = SCHEMAS[METHODS[name].params.__name__]
+    named = {"session_key": KEY} if "session_key" in schema["properties"] else {}
+    good = {**plain(schema), **named}
+    yield from ({key: value for key, value in good.items() if key != missing} for missing in good)
+    yield from (
+        {**good, extra: bad} for extra in ("", "owner", "__class__", "x" * 100_000) for bad in (1, DEEP)
+    )
+    yield from ({**good, known: bad} for known in schema["properties"] for bad in BAD)
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_every_parameter_of_every_method_may_be_wrong(name: str) -> None:
+    clock, ann = Clock(), Principal(owner="ann")
+    async with connector("memory:")("memory:", clock) as store:
+        sessions = Sessions(store, now=clock, new_id=counting().__next__)
+        asker = Asker(sessions, engine=Scripted())
+        refused = 0
+        for params in spoilt(name):
+            await asker.say("one")
+            before = await sessions.newest_change(ann)
+            outcome = await asker.outcome(name, **params)
+            if set(outcome) == {"code", "message", "data"}:
+                refused += 1
+                check_refusal(name, outcome)
+                assert await sessions.newest_change(ann) == before, (name, str(params)[:300], outcome)
+        assert refused >= 8, name
+
+
 def check_refusal(name: str, refused: Json) -> None:
     """An error as the table has it, in few words."""
     code = refused["data"]["code"]
@@ -151,6 +207,36 @@ async def test_what_is_no_object_is_refused(name: str, params: bytes) -> None:
             return
         refused = await asker.refusal(name, params)
     assert (refused["code"], refused["data"]["code"]) == (-32602, "invalid_input")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"peer_id": "u\ud800"},
+        {"idempotency_key": "k\udfff"},
+        {"messages": [{"role": "user", "content": "x", "message_id": "\ud800"}]},
+        {"cwd": "/\ud800"},
+        {"\ud800": 1},
+    ],
+)
+def test_a_name_that_cannot_be_kept_as_it_is_is_refused_and_never_becomes_another(params: Json) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "session.append", "params": params}).encode()
+    with pytest.raises(BadFrame) as refused:
+        read_frame(line)
+    told = json.loads(refused.value.answer)
+    assert (told["id"], told["error"]["code"], told["error"]["data"]) == (
+        7,
+        -32602,
+        {"code": "invalid_input"},
+    )
+
+
+@pytest.mark.parametrize("content", ["half \ud83d", [{"type": "text", "text": "half \ud83d"}]])
+def test_half_an_emoji_in_what_was_said_is_replaced(content: Any) -> None:
+    params = {"session_key": "k", "messages": [{"role": "user", "content": content}]}
+    line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "session.append", "params": params}).encode()
+    kept = json.loads(bytes(params_of(read_frame(line))))
+    assert kept == json.loads(json.dumps(params).replace("\\ud83d", "\ufffd"))
 
 
 async def test_a_refusal_says_where() -> None:

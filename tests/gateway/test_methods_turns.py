@@ -104,6 +104,35 @@ async def test_a_turn_is_cancelled_in_this_process(sessions: Sessions) -> None:
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is False
 
 
+async def test_who_cancels_a_turn_twice_with_one_key_does_not_end_the_next_one(sessions: Sessions) -> None:
+    first, second = Endless(), Endless()
+    asker = Asker(sessions, engine=Scripted(first, second))
+    await asker.say("one")
+    for script in (first, second):
+        turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go"))
+        await asyncio.wait_for(script.speaking.wait(), 30)
+        told = await asker.ask("session.cancel", session_key=KEY, idempotency_key="once")
+        assert told == {"session_key": KEY, "cancelled": True}
+        if script is first:
+            await asyncio.wait_for(turn, 30)
+    assert (await asker.ask("session.get", session_key=KEY))["status"] == "running"
+    assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True
+    await asyncio.wait_for(turn, 30)
+
+
+async def test_only_models_that_the_server_offers_can_be_chosen(sessions: Sessions) -> None:
+    engine = Scripted(says("Yes"), says("Yes"))
+    asker = Asker(sessions, engine=engine, models=("a:model",))
+    await asker.say("one")
+    assert await asker.code("sessions.patch", session_key=KEY, model="b:dear") == "invalid_input"
+    await asker.with_(models=None).ask("sessions.patch", session_key=KEY, model="b:dear")  # by another server
+    await asker.ask("session.send", session_key=KEY, content="Is it?")
+    await asker.ask("sessions.patch", session_key=KEY, model="a:model")
+    await asker.ask("session.send", session_key=KEY, content="Is it?")
+    assert [turn.choices.model for turn in engine.turns] == [None, "a:model"]
+    await asker.ask("sessions.patch", session_key=KEY, model=None)
+
+
 async def test_a_turn_is_cancelled_from_another_process(
     sessions: Sessions, other: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +144,7 @@ async def test_a_turn_is_cancelled_from_another_process(
     await asyncio.wait_for(script.speaking.wait(), 30)
     assert (await there.ask("session.cancel", session_key=KEY))["cancelled"] is True
     sent = await asyncio.wait_for(turn, 30)
-    assert (sent["stop_reason"], sent["message"]) == ("cancelled", None)
+    assert (sent["stop_reason"], sent["message"]["content"]) == ("cancelled", "I was about to")
     assert await there.said() == ["one", "Go", "I was about to"]
     # What was asked of that turn is not asked of the next.
     engine = Scripted(says("Gladly"))

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from recollect.gateway.calling import Owns
 from recollect.gateway.methods import METHODS
 from recollect.gateway.shapes import Overwriting
-from recollect.model import Principal
+from recollect.model import Draft, Principal, Text
 from recollect.service import Sessions
 from tests.contract.engines import Scripted, says
 from tests.contract.talk import everything
+from tests.gateway import storing
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock
 
@@ -22,7 +24,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]]:
     """A session with a checkpoint, and for each method that writes something that it can do."""
-    asker = Asker(sessions, engine=Scripted(says("Yes"), says("No")))
+    asker = Asker(sessions, engine=Scripted(says("Yes"), says("No")), held=storing.silent())
     await asker.say("My name is Quentin Marsh.", *FILLER)
     await asker.ask("session.compact", session_key=KEY)
     await asker.say(*FILLER)
@@ -30,7 +32,7 @@ async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]
     checkpoints = await asker.ask("sessions.compaction.list", session_key=KEY)
     checkpoint = {"checkpoint_id": checkpoints["checkpoints"][0]["checkpoint_id"]}
     facts = (await asker.ask("memory.list"))["facts"]
-    named = {"session_key": KEY}
+    named, message = {"session_key": KEY}, history["messages"][0]["message_id"]
     return asker, {
         "session.create": {"name": "N"},
         "session.append": {**named, "messages": MESSAGES},
@@ -50,10 +52,17 @@ async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]
         "sessions.compaction.restore": {**named, **checkpoint},
         "sessions.compaction.branch": {**named, **checkpoint},
         "memory.forget": {"id": facts[0]["id"]},
+        **{name: storing.PARAMS.get(name, {}) for name in WRITING if name.startswith("store.")},
+        **{name: {**named, **storing.PARAMS.get(name, {})} for name in STORED},
+        "store.rewind": {**named, "to": message},
+        "store.erase": {**named, "entry_id": message},
+        "store.restore": {**named, "checkpoint": checkpoint["checkpoint_id"]},
+        "store.branch": {**named, "checkpoint": checkpoint["checkpoint_id"]},
     }
 
 
 WRITING = [name for name, method in METHODS.items() if method.writes]
+STORED = [name for name in WRITING if name.startswith("store.") and METHODS[name].owns is Owns.SESSION]
 OTHERWISE: dict[str, dict[str, Any]] = {
     "session.create": {"name": "Other"},
     "session.append": {"messages": [{"role": "user", "content": "other"}]},
@@ -67,6 +76,12 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "session.fork": {"title": "Other"},
     "sessions.compaction.restore": {"since": True},
     "sessions.compaction.branch": {"title": "Other"},
+    "store.create": {"title": "Other"},
+    "store.append": {"drafts": storing.exact([Draft(role="user")])},
+    "store.fork": {"title": "Other"},
+    "store.import_session": {"first_line": 2},
+    "store.take_in": {"revive": True},
+    "store.prompt": {"parts": storing.exact([Text(text="Other")])},
 }
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from recollect.gateway.schedule import reset_chats
+import pytest
+
+from recollect.errors import SessionNotFound
+from recollect.gateway.schedule import again_and_again, reset_chats
 from recollect.model import Principal
 from recollect.service import ResetPolicy, Sessions, parse_resets
+from recollect.stores import connector
 from tests.contract.talk import told
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock
@@ -35,6 +39,32 @@ async def test_chats_of_all_owners_start_anew_while_the_server_runs(
             task.cancel()
         await asyncio.wait(running)
     assert await told(other, ann, made[ann]) == ["two"]
+
+
+@pytest.mark.parametrize("fault", [SessionNotFound("gone"), ValueError("unforeseen")])
+async def test_what_fails_for_one_owner_is_done_for_the_others_and_tried_again(
+    clock: Clock, ann: Principal, bob: Principal, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+    twice = asyncio.Event()
+
+    async def work(who: Principal) -> None:
+        done.append(who.owner)
+        if len(done) == 4:
+            twice.set()
+        if who == ann:
+            raise fault
+
+    async with connector("memory:")("memory:", clock) as store:
+        sessions = Sessions(store, now=clock)
+        for who in (ann, bob):
+            await sessions.create(who)
+        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        await asyncio.wait_for(twice.wait(), 30)
+        running.cancel()
+        await asyncio.wait([running])
+    assert done[:4] == ["ann", "bob"] * 2
+    assert len(caplog.records) >= 1
 
 
 async def test_without_a_policy_there_is_nothing_to_do(sessions: Sessions) -> None:

@@ -8,7 +8,7 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from tests.gateway.servers import LIMIT_SECONDS, ROUNDS, Client, Json, Server, go, serving
-from tests.homes import Home
+from tests.homes import PostgresHome
+from tests.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +26,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def two(shared_home: Home) -> Iterator[tuple[Server, Server]]:
+@pytest.fixture(scope="module", params=("sqlite", "postgres"))
+def two(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, Server]]:
     """Two servers on one store. The tokens of the first are good at the second."""
-    with serving(shared_home.url) as first, serving(shared_home.url, tokens={}) as second:
+    with ExitStack() as stack:
+        url = f"sqlite:///{tmp_path_factory.mktemp('two') / 'r.db'}"
+        if request.param == "postgres":
+            database: PostgresServer = request.getfixturevalue("postgres_server")
+            url = PostgresHome(database, "two_servers").url
+            stack.callback(database.drop_database, "two_servers")
+        first = stack.enter_context(serving(url))
+        second = stack.enter_context(serving(url, tokens={}))
         second.tokens = first.tokens
         yield first, second
 
@@ -369,6 +379,24 @@ async def test_those_who_do_not_read_cost_little_and_hold_up_nobody(tmp_path: Pa
             assert grown < len(slow) * sum(map(len, expected)) / 3, f"{grown:,}"
             await slow[0].until(lambda event: expected[-1] in texts([event]))
             assert texts(slow[0].events) == expected  # who reads on gets all of it
+
+
+async def test_long_answers_that_are_not_read_are_not_piled_up(tmp_path: Path) -> None:
+    limits = {"stall_seconds": LIMIT_SECONDS, "answer_bytes": 1}
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits=limits) as server:
+        async with server.socket() as writer, unread(server) as slow:
+            named = await created(writer)
+            await writer.call("session.append", {**named, **said("x" * 4_000_000)})
+            await writer.call("session.history", named)  # once, so that what it takes is not counted below
+            process = psutil.Process(server.process.pid)
+            before = process.memory_info().rss
+            asked = [await slow.begin("session.history", named) for _ in range(12)]
+            for _ in range(20):  # everybody else is served, of what is short at least
+                await writer.call("session.get", named)
+            grown = process.memory_info().rss - before
+            assert grown < 4 * 4_000_000, f"{grown:,}"
+            for number in asked:
+                assert len((await slow.answer(number))["result"]["messages"][0]["content"]) == 4_000_000
 
 
 async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:

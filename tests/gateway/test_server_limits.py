@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from recollect.gateway.limits import (
     Room,
     peer_name,
 )
-from tests.gateway.servers import ROOT, Server, serving
+from tests.gateway.servers import ROOT, ROUNDS, Server, serving
 
 ASKED = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
@@ -88,10 +89,14 @@ def test_strangers_are_slowed_down_on_every_way_in(store: str) -> None:
     with serving(store, limits={"stranger_rate": 0.0, "stranger_burst": 10}) as server:
         bad = {"Authorization": "Bearer rcl_" + "x" * 43}
         assert [server.request("GET", "/metrics", bad).status for _ in range(10)] == [401] * 10
+        # Others on the same machine still see whether it runs, open the page, and come to say who they are.
+        assert [server.request("GET", "/health").status for _ in range(10)] == [200] * 10
+        assert [server.request("GET", "/").status for _ in range(10)] == [200] * 10
+        assert [server.upgrade("/ws").status for _ in range(10)] == [101] * 10
         replies = [
             server.request("GET", "/metrics", bad),
             server.request("GET", "/metrics"),
-            server.request("GET", "/health"),
+            server.request("GET", "/ready"),
             server.request("GET", "/"),
             server.post(ASKED, Authorization="Bearer x"),
             server.upgrade("/ws", list(bad.items())),
@@ -188,6 +193,14 @@ def test_a_head_without_an_end_is_cut_off(store: str) -> None:
         assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
 
 
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_a_head_that_comes_at_once_is_not_longer_for_that(server: Server, upgrade: bool) -> None:
+    headers = [*server.bearer("ann").items(), ("X", "x" * STRANGER_BYTES)]
+    told = server.upgrade("/ws", headers) if upgrade else server.request("GET", "/metrics", headers)
+    assert told.status == 431
+    assert server.request("GET", "/metrics", {**server.bearer("ann"), "X": "x" * 60_000}).status == 200
+
+
 def test_a_head_that_does_not_come_is_not_waited_for(server: Server) -> None:
     with server.plain() as silent, server.plain() as slow:
         slow.sendall(b"GET /health HTTP/1.1\r\n")
@@ -223,6 +236,40 @@ def test_a_body_of_just_the_limit_is_read(server: Server) -> None:
 def test_a_body_that_does_not_come_is_not_waited_for(server: Server) -> None:
     headers = {**server.bearer("ann"), "Content-Type": "application/json", "Content-Length": "10"}
     assert server.request("POST", "/rpc", headers).status == 408
+
+
+def test_a_body_that_comes_bit_by_bit_is_not_waited_for_either(server: Server) -> None:
+    headers = {**server.bearer("ann"), "Content-Type": "application/json", "Content-Length": "1000000"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with server.plain() as connection:
+        connection.sendall(f"POST /rpc HTTP/1.1\r\nHost: {server.host}\r\n{head}\r\n".encode())
+        connection.settimeout(0.05)
+        told = b""
+        for _ in range(ROUNDS):
+            try:
+                connection.sendall(b" ")
+                told = connection.recv(12)
+                break
+            except TimeoutError:
+                pass
+        assert told == b"HTTP/1.1 408"
+
+
+async def test_a_message_that_comes_bit_by_bit_is_not_waited_for(server: Server) -> None:
+    async with server.socket() as client:
+        stop = asyncio.Event()
+
+        async def bits() -> object:
+            yield "{"
+            while not stop.is_set():
+                yield " "
+                await asyncio.sleep(0.02)
+
+        sending = asyncio.create_task(client.connection.send(bits()))  # type: ignore[arg-type]  # likewise
+        assert (await client.closed())[0] == 1008
+        stop.set()
+        await asyncio.wait([sending])
+        sending.exception()
 
 
 @pytest.mark.parametrize("path", ["/ws", "/acp"])

@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import recollect
+from recollect.cli import app
 from recollect.errors import InvalidInput
 from recollect.gateway.logs import Calm
 from recollect.gateway.ownership import token_file
@@ -167,6 +169,8 @@ def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> Non
         Where(tls_key="x"),
         Where(tls_cert=str(tmp_path / "no"), tls_key=str(tmp_path / "no")),
         Where(host=EVERYWHERE, origins=("example.org",)),
+        Where(host=EVERYWHERE, origins=("http://recollect.example.org",)),
+        Where(host=EVERYWHERE, origins=("https://recollect.example.org", "http://recollect.example.org")),
     ):
         with pytest.raises(InvalidInput):
             checked(place)
@@ -233,6 +237,11 @@ def test_with_tls_it_may_be_reached_from_elsewhere(tmp_path: Path) -> None:
         assert reply.status == 200
         with pytest.raises(urllib.error.HTTPError, match="403"):
             fetched(f"https://127.0.0.1:{port}/metrics", cert, Origin=f"http://127.0.0.1:{port}")
+        variables = {"RECOLLECT_STORE": f"https://127.0.0.1:{port}", "RECOLLECT_TOKEN": secret}
+        trusting = CliRunner().invoke(app, ["new"], env={**variables, "RECOLLECT_CA_FILE": str(cert)})
+        assert (trusting.exit_code, trusting.stderr) == (0, "")
+        doubting = CliRunner().invoke(app, ["new"], env=variables)
+        assert (doubting.exit_code, "is not good: self-signed certificate" in doubting.stderr) == (5, True)
 
 
 def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acp import checking, wire
+from tests.acp import checking, inside, wire
 from tests.interop.packages import install
 from tests.interop.schema import Schema
 
@@ -24,4 +24,5 @@ def official_schema(monkeypatch: pytest.MonkeyPatch) -> None:
         Schema(asked).check(line)
         return checking.checked(line, asked)
 
-    monkeypatch.setattr(wire, "checked", checked)
+    for module in (wire, inside):
+        monkeypatch.setattr(module, "checked", checked)

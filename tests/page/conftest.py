@@ -61,11 +61,11 @@ async def enter(browser: Browser, server: Server, kept: Sessions, token: Token) 
     visitors: list[Visitor] = []
     async with AsyncExitStack() as opened:
 
-        async def entering(path: str = "/", **options: object) -> Visitor:
+        async def entering(path: str = "/", as_: Token = token, **options: object) -> Visitor:
             context = await browser.new_context(**options)  # type: ignore[arg-type]  # a browser's own options
             opened.push_async_callback(context.close)
             page: Page = await context.new_page()
-            visitor = Visitor(server, kept, token, page)
+            visitor = Visitor(server, kept, as_, page)
             visitors.append(visitor)
             await watched(visitor)
             await visitor.sign_in(path)

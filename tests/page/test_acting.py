@@ -90,6 +90,7 @@ async def test_a_session_is_pinned_put_away_and_deleted_where_it_is_read(
     await page.clock.install()
     await page.reload()
     await visitor.is_in()
+    await page.keyboard.press("o")
     await page.get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("Deleting this session")).to_be_visible()
     await page.clock.run_for(10_000)
@@ -125,6 +126,71 @@ async def test_a_fork_keeps_an_answer_with_its_results_and_offers_a_prompt_to_be
     assert await said(kept, ann, fork) == ["First question", "First answer", ""]
     assert (await kept.get(ann, fork)).parent == made
     assert len(await said(kept, ann, made)) == 5
+    # The first of those in the page, and the first of all: nothing comes before it.
+    await visitor.go(f"/s/{made}")
+    await page.locator(".entry", has_text="First question").hover()
+    await page.locator(".entry.prompt").first.get_by_role("button", name="Edit in a fork").click()
+    await expect(page.get_by_label("Say something in this session")).to_have_value("First question")
+    assert await said(kept, ann, page.url.rpartition("/")[2]) == []
+
+
+async def test_an_answer_gone_back_to_is_kept_and_a_prompt_is_put_into_the_box(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    made = await begun(kept, ann, "Talk")
+    texts = ["First question", "First answer", "Second question", "Second answer"]
+    await kept.append(ann, made, [say(each, "assistant" if "answer" in each else "user") for each in texts])
+    visitor, other = await enter(f"/s/{made}"), await enter(f"/s/{made}")
+    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    await page.locator(".entry", has_text="First answer").hover()
+    await page.locator(".entry", has_text="First answer").get_by_role("button", name="Rewind").click()
+    await expect(page.get_by_text("You went back.")).to_be_visible()
+    for each in (page, other.page):
+        await expect(each.locator("#feed > article")).to_have_count(2)
+    assert (await said(kept, ann, made), await box.input_value()) == (texts[:2], "")
+    await page.get_by_role("button", name="Take it back").click()
+    await expect(page.get_by_text("Restored.")).to_be_visible()
+    for each in (page, other.page):
+        await expect(each.locator("#feed > article")).to_have_count(4)
+    assert await said(kept, ann, made) == texts
+    await page.locator(".entry", has_text="Second question").hover()
+    await page.locator(".entry", has_text="Second question").get_by_role("button", name="Rewind").click()
+    await expect(page.get_by_text("You went back.")).to_be_visible()
+    await expect(box).to_have_value("Second question")
+    assert await said(kept, ann, made) == texts[:2]
+    # What is in the box outlives the page, until it is sent.
+    await page.reload()
+    await expect(box).to_have_value("Second question")
+    await box.press("Enter")
+    await expect(page.locator("#feed > article")).to_have_count(4)
+    await page.reload()
+    await visitor.is_in()
+    await expect(box).to_have_value("")
+    for who in (visitor, other):  # the browser notes that the message it went on from was gone
+        who.overlook(404)
+
+
+async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_lost(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    made = await begun(kept, ann, "Talk", "hello")
+    lease = await kept.lease(ann, made, "somebody else")
+    visitor = await enter(f"/s/{made}")
+    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    await box.fill("Not now")
+    await box.press("Enter")
+    await expect(page.locator("#notice")).to_contain_text("somebody else")
+    await expect(box).to_have_value("Not now")
+    await page.locator(".entry").hover()
+    await page.get_by_role("button", name="Rewind").click()
+    await expect(page.locator("#notice")).to_contain_text("somebody else")
+    await expect(box).to_have_value("Not now")
+    await kept.release(ann, made, lease.fence)
+    await box.press("Enter")
+    await expect(page.locator("#feed > article").last).to_contain_text("You said: Not now")
+    await expect(box).to_have_value("")
+    assert await said(kept, ann, made) == ["hello", "Not now", "You said: Not now"]
+    visitor.overlook(409)
 
 
 async def test_a_prompt_is_sent_and_its_answer_watched(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from playwright.async_api import expect
 
-from recollect.model import Draft, Principal, Text
-from recollect.service import Sessions
+from recollect.model import Draft, Entry, Principal, Text
+from recollect.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor
 
@@ -99,36 +102,88 @@ async def test_search_knows_the_operators_and_says_when_nothing_is_found(
     await expect(visitor.page.locator(".row")).to_have_count(2)
 
 
-async def test_facets_are_in_the_address(enter: Enter, kept: Sessions, ann: Principal) -> None:
-    await begun(kept, ann, "Tagged", tags=("red",))
+async def test_facets_say_how_many_there_are_and_are_in_the_address(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    await begun(kept, ann, "Tagged", tags=("red",), agent_id="coder", project="github.com/ada/engine")
     away = await begun(kept, ann, "Put away")
     await kept.archive(ann, away)
     visitor = await enter()
+    page = visitor.page
+    facets = page.get_by_role("navigation", name="Which sessions")
     assert await titles(visitor) == ["Tagged"]
-    await visitor.page.get_by_role("link", name="Archived").click()
-    await expect(visitor.page.locator(".row .name")).to_have_text(["Put away"])
-    assert visitor.page.url.endswith("/?archived=1")
-    await visitor.page.get_by_role("link", name="All", exact=True).click()
-    await visitor.page.get_by_role("link", name="red", exact=True).click()
-    await expect(visitor.page.get_by_role("link", name="Without the tag red")).to_be_visible()
-    assert visitor.page.url.endswith("/?tag=red")
-    await visitor.page.get_by_role("link", name="Claude Code").click()
-    await expect(visitor.page.get_by_text("Nothing found")).to_be_visible()
+    for told in ("All 1", "Pinned 0", "Archived 1", "coder 1", "ada/engine 1", "red 1"):
+        await expect(facets.get_by_role("listitem").filter(has_text=told)).to_be_visible()
+    await facets.get_by_role("link", name="Archived").click()
+    await expect(page.locator(".row .name")).to_have_text(["Put away"])
+    assert page.url.endswith("/?archived=1")
+    await facets.get_by_role("link", name="All", exact=True).click()
+    for name in ("coder", "ada/engine", "red"):
+        await facets.get_by_role("link", name=name, exact=True).click()
+        await expect(facets.get_by_role("link", name=name, exact=True)).to_have_attribute(
+            "aria-current", "true"
+        )
+        await expect(page.locator(".row .name")).to_have_text(["Tagged"])
+    assert page.url.endswith("/?agent=coder&project=github.com%2Fada%2Fengine&tag=red")
+    await begun(kept, ann, "Another", tags=("red",))
+    await expect(facets.get_by_role("listitem").filter(has_text="red 2")).to_be_visible()
+    await expect(page.locator(".row")).to_have_count(1)
+    for name in ("coder", "ada/engine"):
+        await facets.get_by_role("link", name=name, exact=True).click()
+    await expect(page.locator(".row .name")).to_have_text(["Another", "Tagged"])
+    await facets.get_by_role("link", name="Running").click()
+    await expect(page.get_by_text("Nothing found")).to_be_visible()
 
 
-async def test_scrolling_brings_all_rows_once(enter: Enter, kept: Sessions, ann: Principal) -> None:
-    for number in range(120):
+async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions, ann: Principal) -> None:
+    taken = Imported(
+        id="claude:one",
+        source="claude",
+        created_at=1,
+        updated_at=2,
+        title="Theirs",
+        project="github.com/ada/engine",
+        branch="fix/parser",
+    )
+    await kept.take_in(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
+    await begun(kept, ann, "Ours")
+    visitor = await enter()
+    row = visitor.page.locator(".row", has_text="Theirs")
+    for told in ("ada/engine", "fix/parser", "Claude Code"):
+        await expect(row).to_contain_text(told)
+    await row.get_by_role("link", name="ada/engine").click()
+    await expect(visitor.page.locator(".row .name")).to_have_text(["Theirs"])
+    facets = visitor.page.get_by_role("navigation", name="Which sessions")
+    await facets.get_by_role("link", name="Claude Code").first.click()
+    assert visitor.page.url.endswith("/?source=claude&project=github.com%2Fada%2Fengine")
+    await visitor.go("/?source=recollect")
+    await expect(visitor.page.locator(".row .name")).to_have_text(["Ours"])
+
+
+async def test_scrolling_brings_all_rows_once_and_forks_to_their_origin(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    ids = [(await kept.create(ann, title=f"Number {number}")).id for number in range(120)]
+    early = await kept.fork(ann, ids[0])
+    for number in range(120, 180):
         await kept.create(ann, title=f"Number {number}")
+    late = await kept.fork(ann, ids[0])
+    for fork, title in ((early, "Early fork"), (late, "Late fork")):
+        await kept.rename(ann, fork.id, title)
     visitor = await enter()
     rows = visitor.page.locator(".row")
-    await expect(rows.first).to_be_visible()
+    await expect(rows.locator(".name").first).to_have_text("Number 0")
     while await visitor.page.locator("#following").count():
         before = await rows.count()
         await rows.last.scroll_into_view_if_needed()
         await expect(rows.nth(before)).to_be_attached()
-        if await rows.count() >= 120:
+        if await rows.count() >= 182:
             await expect(visitor.page.locator("#following")).to_have_count(0)
-    assert sorted(await titles(visitor)) == sorted(f"Number {number}" for number in range(120))
+    shown = await titles(visitor)
+    assert sorted(shown) == sorted(
+        [*(f"Number {number}" for number in range(180)), "Early fork", "Late fork"]
+    )
+    assert shown[:4] == ["Number 0", "Early fork", "Late fork", "Number 179"]
 
 
 async def test_a_name_is_changed_where_it_stands(enter: Enter, kept: Sessions, ann: Principal) -> None:
@@ -192,3 +247,102 @@ async def test_the_keys_are_told(enter: Enter) -> None:
     await expect(visitor.page.get_by_role("dialog", name="Keys")).to_be_visible()
     await visitor.page.keyboard.press("Escape")
     await expect(visitor.page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_forks_stand_below_what_they_were_forked_from(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    origin = await begun(kept, ann, "Origin", "hello")
+    fork = await kept.fork(ann, origin)
+    await kept.rename(ann, fork.id, "A fork")
+    below = await kept.fork(ann, fork.id)
+    await kept.rename(ann, below.id, "A fork of it")
+    await begun(kept, ann, "Something else", "hello")
+    visitor = await enter()
+    await kept.append(ann, below.id, say("more"))
+    rows = visitor.page.locator(".row")
+    await expect(rows.locator(".name")).to_have_text(["Origin", "A fork", "A fork of it", "Something else"])
+    for name, depth in (("A fork", "1"), ("A fork of it", "2")):
+        row = rows.filter(has=visitor.page.get_by_role("link", name=name, exact=True))
+        await expect(row).to_have_attribute("data-depth", depth)
+
+
+async def test_what_was_said_since_somebody_read_it_is_marked_until_they_do(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    made = await begun(kept, ann, "Talk", "hello")
+    visitor = await enter()
+    unread = visitor.page.get_by_text("Unread")
+    await expect(visitor.page.get_by_role("link", name="Talk")).to_be_visible()
+    await expect(unread).to_have_count(0)
+    await visitor.page.get_by_role("link", name="Talk").click()
+    await expect(visitor.page.locator(".entry")).to_have_count(1)
+    await visitor.page.go_back()
+    await expect(visitor.page.get_by_role("link", name="Talk")).to_be_visible()
+    await kept.append(ann, made, say("and more", "assistant"))
+    await expect(unread).to_have_count(1)
+    await visitor.page.get_by_role("link", name="Talk").click()
+    await expect(visitor.page.locator(".entry")).to_have_count(2)
+    await visitor.page.go_back()
+    await expect(visitor.page.get_by_role("link", name="Talk")).to_be_visible()
+    await expect(unread).to_have_count(0)
+
+
+async def test_a_gauge_tells_how_full_the_context_is(enter: Enter, kept: Sessions, ann: Principal) -> None:
+    for title, tokens in (("Little", 50_000), ("Much", 170_000), ("Larger", 500_000)):
+        made = await begun(kept, ann, title)
+        await kept.append(ann, made, Draft(role="user", parts=(Text(text="words"),), tokens=tokens))
+    visitor = await enter()
+    rows = visitor.page.locator(".row")
+    for title, told in (
+        ("Little", "25 % of a window of 200k"),
+        ("Much", "85 %"),
+        ("Larger", "50 % of a window of 1.0M"),
+    ):
+        await expect(rows.filter(has_text=title).get_by_role("img", name=told)).to_be_visible()
+    await expect(visitor.page.locator(".gauge.full")).to_have_count(1)
+
+
+async def test_keys_pin_and_put_away_and_take_that_back(enter: Enter, kept: Sessions, ann: Principal) -> None:
+    ids = [await begun(kept, ann, title) for title in ("One", "Two")]
+    visitor = await enter()
+    page = visitor.page
+    await page.get_by_role("link", name="One").focus()
+    await page.keyboard.press("p")
+    await expect(page.locator(".row", has_text="One")).to_contain_text("pinned")
+    await expect(page.get_by_role("link", name="One")).to_be_focused()
+    await page.keyboard.press("a")
+    await expect(page.get_by_role("link", name="One")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Two")).to_be_focused()
+    assert [(each.pinned, each.archived) for each in [await kept.get(ann, name) for name in ids]] == [
+        (True, True),
+        (False, False),
+    ]
+    await page.keyboard.press("f")
+    await expect(page.get_by_role("link", name="All", exact=True)).to_be_focused()
+    await page.get_by_role("link", name="Archived").click()
+    await page.get_by_role("link", name="One").focus()
+    await page.keyboard.press("a")
+    await expect(page.get_by_text("Nothing is put away")).to_be_visible()
+    assert not (await kept.get(ann, ids[0])).archived
+
+
+async def test_several_are_exported_as_one_file_that_can_be_imported(
+    enter: Enter, kept: Sessions, ann: Principal, tmp_path: Path
+) -> None:
+    for title in ("One", "Two", "Three"):
+        await begun(kept, ann, title, f"password=Xk29fjQ81mZp07Lw in {title}")
+    visitor = await enter()
+    for name in ("One", "Three"):
+        await visitor.page.get_by_label(f"Select {name}").check()
+    async with visitor.page.expect_download() as begins:
+        await visitor.page.get_by_role("toolbar").get_by_role("button", name="Export").click()
+    download = await begins.value
+    assert download.suggested_filename == "sessions.jsonl"
+    await expect(visitor.page.get_by_text("2 sessions exported. 2 secrets were replaced.")).to_be_visible()
+    await expect(visitor.page.get_by_role("toolbar")).to_be_hidden()
+    file = tmp_path / "sessions.jsonl"
+    await download.save_as(file)
+    heads = [line for line in map(json.loads, file.read_text().splitlines()) if "format" in line]
+    assert sorted(head["session"]["title"] for head in heads) == ["One", "Three"]
+    assert "Xk29fjQ81mZp07Lw" not in file.read_text()

@@ -26,6 +26,12 @@ LOOKS: dict[str, dict[str, Any]] = {
     "desktop-light": {"viewport": {"width": 1280, "height": 860}},
     "desktop-dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
     "phone-light": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
+    "phone-dark": {
+        "viewport": {"width": 360, "height": 740},
+        "is_mobile": True,
+        "has_touch": True,
+        "color_scheme": "dark",
+    },
 }
 
 
@@ -63,7 +69,10 @@ async def test_nothing_shuts_anybody_out(
         "list": "/",
         "search": "/?q=parser",
         "nothing": "/?q=nowhere",
+        "overview": "/overview",
         "session": f"/s/{made}",
+        "find": f"/s/{made}?find=fix",
+        "left": f"/s/{made}?first=1",
     }.items():
         await visitor.go(path)
         await visitor.is_in()
@@ -89,11 +98,19 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
             visitor = Visitor(first, kept, token, page)
             await visitor.sign_in()
             port = first.port
+            made = (await kept.create(LOCAL, title="Being read")).id
+            reading = await context.new_page()
+            await reading.goto(f"{visitor.base}/s/{made}")
+            await expect(reading.get_by_text("Nothing was said here yet")).to_be_visible()
+        await expect(reading.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
         await expect(page.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
         await kept.create(LOCAL, title="Made meanwhile")
+        await kept.append(LOCAL, made, Draft(role="user", parts=(Text(text="Said meanwhile"),)))
         with serving(url, tokens={}, port=port):
             await expect(page.get_by_role("link", name="Made meanwhile")).to_be_visible(timeout=30_000)
             await expect(page.get_by_text("The server is back.")).to_be_visible()
+            await expect(reading.get_by_text("Said meanwhile")).to_be_visible(timeout=30_000)
+            await expect(reading.get_by_text("The server is away.")).to_be_hidden()
     await context.close()
 
 

@@ -140,14 +140,50 @@ async def test_a_session_opens_at_its_end_and_loads_what_is_older_without_a_jump
     assert await page.evaluate(SIZE) <= 200
 
 
-async def test_a_very_long_session_sends_one_page_of_it(enter: Enter, kept: Sessions, ann: Principal) -> None:
+async def test_a_very_long_session_opens_scrolls_is_selected_from_and_is_found_in(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
     made, ids = await numbered(kept, ann, LONG)
     visitor = await enter()
-    for path in (f"/s/{made}", f"/s/{made}?at={ids[LONG // 2]}"):
-        reply = await visitor.page.goto(visitor.base + path)
+    page = visitor.page
+    middle = LONG // 2
+    for path in (f"/s/{made}", f"/s/{made}?at={ids[middle]}"):
+        reply = await page.goto(visitor.base + path)
         assert reply is not None
         assert len(await reply.body()) < 150_000
-    await expect(visitor.page.locator(".entry.target")).to_have_text(re.compile(f"Message {LONG // 2}\\."))
+    await expect(page.locator(".entry.target")).to_contain_text(f"Message {middle}.")
+    # What is selected stays so while pages come and go around it.
+    await page.locator(".entry.target .said").click(click_count=3)
+    chosen = "getSelection().toString().trim()"
+    assert await page.evaluate(chosen) == f"Message {middle}."
+    seen = await shown(visitor)
+    for _ in range(8):
+        await page.evaluate("scrollTo(0, 0)")
+        await expect(page.get_by_text(f"Message {seen[0] - 1}.", exact=True)).to_be_attached()
+        seen = await shown(visitor)
+        assert seen == list(range(seen[0], seen[-1] + 1))
+    assert seen[0] < middle - 300
+    assert await page.evaluate(chosen) == f"Message {middle}."
+    assert await page.evaluate(SIZE) <= 600
+    # Without it, what is far away goes.
+    await page.evaluate("getSelection().removeAllRanges()")
+    await page.evaluate("scrollTo(0, 0)")
+    await expect(page.get_by_text(f"Message {seen[0] - 1}.", exact=True)).to_be_attached()
+    assert await page.evaluate(SIZE) <= 200
+    # A word that stands at the other end.
+    await page.keyboard.press("/")
+    await page.keyboard.type(f"{LONG - 7}")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".entry.target")).to_contain_text(f"Message {LONG - 7}.")
+    await expect(page.locator(".entry.target")).to_be_in_viewport()
+    assert await page.evaluate(SIZE) <= 200
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("p")
+    await expect(page.locator(".entry.target")).to_contain_text(f"Message {LONG - 10}.")
+    await page.keyboard.press("g")
+    await expect(page.get_by_text("Message 0.", exact=True)).to_be_in_viewport()
+    await page.keyboard.press("G")
+    await expect(page.get_by_text(f"Message {LONG - 1}.", exact=True)).to_be_in_viewport()
 
 
 async def test_a_link_to_a_message_opens_there(enter: Enter, kept: Sessions, ann: Principal) -> None:
@@ -207,12 +243,40 @@ async def test_a_compaction_is_marked_and_nothing_is_lost(
     made, _ = await numbered(kept, ann, 20)
     await kept.compact(ann, made, say("In short: numbers.", "system"), keep=4)
     visitor = await enter(f"/s/{made}")
-    mark = visitor.page.locator(".entry.compaction")
-    await expect(mark).to_contain_text("compacted here")
-    await expect(visitor.page.get_by_text("In short: numbers.")).to_be_hidden()
-    await mark.get_by_text("What stands for").click()
-    await expect(visitor.page.get_by_text("In short: numbers.")).to_be_visible()
-    assert await visitor.page.locator("#feed > article").count() == 21
+    page, messages = visitor.page, visitor.page.locator("#feed > article")
+    mark = page.locator(".entry.compaction")
+    await expect(mark).to_contain_text("Compacted here")
+    await expect(page.get_by_text("In short: numbers.")).to_be_hidden()
+    await mark.get_by_text("The summary").click()
+    await expect(page.get_by_text("In short: numbers.")).to_be_visible()
+    # What has left the context is folded away, can be looked at, and folded again.
+    await expect(messages).to_have_count(5)
+    await expect(page.get_by_text("Message 15.")).to_have_count(0)
+    await page.get_by_role("link", name="16 messages left the context").click()
+    await expect(messages).to_have_count(21)
+    await expect(page.locator(".past")).to_have_count(16)
+    await expect(page.get_by_text("The context begins here")).to_be_visible()
+    await page.get_by_role("button", name="Fold what left it").click()
+    await expect(messages).to_have_count(5)
+    await expect(page.get_by_role("link", name="16 messages left the context")).to_be_visible()
+
+
+async def test_a_link_to_what_has_left_the_context_opens_there(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    made, ids = await numbered(kept, ann, 100)
+    await kept.compact(ann, made, say("In short.", "system"), keep=4)
+    await kept.append(ann, made, say("Message 100."))
+    visitor = await enter(f"/s/{made}?at={ids[10]}#m-{ids[10]}")
+    page = visitor.page
+    await expect(page.locator(".entry.target")).to_contain_text("Message 10.")
+    while await page.locator("#newer").count():
+        last = await page.locator("#feed").get_attribute("data-last")
+        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        await expect(page.locator(f"#feed[data-last='{last}']")).to_have_count(0)
+    await expect(page.get_by_text("The context begins here")).to_have_count(1)
+    await expect(page.locator(".past + .begins")).to_contain_text("Message 96.")
+    await expect(page.get_by_text("Message 100.")).to_be_attached()
 
 
 async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
@@ -227,8 +291,96 @@ async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
     await expect(target).to_contain_text("failed")
     await visitor.page.keyboard.press("p")
     await expect(target).to_contain_text("Message 190.")
-    await visitor.page.get_by_role("button", name="Previous prompt").click()
-    await expect(visitor.page.locator(".entry.target").first).to_contain_text("Message 180.")
+    await visitor.page.get_by_role("button", name="To the previous one").click()
+    await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 180.")
+    await visitor.page.get_by_label("Jump from").select_option("Answer")
+    await visitor.page.get_by_role("button", name="To the next one").click()
+    await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 181.")
+    await visitor.page.get_by_label("Jump from").select_option("Summary")
+    await visitor.page.get_by_role("button", name="To the next one").click()
+    await expect(visitor.page.get_by_text("There is no summary after this.")).to_be_visible()
+
+
+async def test_one_goes_from_the_last_failure_to_the_first_in_one_step(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    session = await kept.create(ann, title="Failures")
+    failed = [Draft(role="tool", parts=(ToolResult(id=f"{number}", is_error=True),)) for number in range(2)]
+    between = [say(f"Message {number}.", "assistant") for number in range(2_500)]
+    ids = (
+        await kept.append(ann, session.id, [say("Go"), failed[0], *between, failed[1], say("Stop")])
+    ).entries
+    visitor = await enter(f"/s/{session.id}")
+    for wanted in (ids[-2], ids[1]):
+        await visitor.page.keyboard.press("f")
+        await expect(visitor.page.locator(f"#m-{wanted}.target")).to_be_in_viewport()
+    assert await visitor.page.evaluate(SIZE) <= 40
+    await visitor.page.keyboard.press("f")
+    await expect(visitor.page.get_by_text("There is no failure before this.")).to_be_visible()
+
+
+async def test_a_result_stands_in_the_card_of_its_call_wherever_a_page_ends(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    session = await kept.create(ann, title="Calls")
+    drafts: list[Draft] = []
+    for number in range(70):
+        call = ToolCall(id=f"c{number}", name="Look", input={"path": f"/{number}"})
+        drafts.append(Draft(role="assistant", parts=(Text(text=f"Message {number}."), call)))
+        drafts.append(Draft(role="tool", parts=(ToolResult(id=f"c{number}", content=(Text(text="found"),)),)))
+    ids = (await kept.append(ann, session.id, drafts)).entries
+    visitor = await enter()
+    for place in ("", f"?before={ids[51]}", f"?after={ids[9]}", f"?at={ids[61]}", f"?at={ids[62]}"):
+        await visitor.go(f"/s/{session.id}{place}")
+        await visitor.is_in()
+        await expect(visitor.page.get_by_text("no result")).to_have_count(0)
+        await expect(visitor.page.get_by_text("of an earlier call")).to_have_count(0)
+
+
+async def test_a_result_that_comes_later_is_put_into_the_card_of_its_call(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    call = ToolCall(id="1", name="Bash", kind="execute", input={"command": "make"})
+    made = await session_of(kept, ann, say("Go"), Draft(role="assistant", parts=(Text(text="I will"), call)))
+    visitor = await enter(f"/s/{made}")
+    card = visitor.page.locator(".card")
+    await expect(card).to_contain_text("no result")
+    await card.locator("summary").click()
+    await kept.append(
+        ann, made, Draft(role="tool", parts=(ToolResult(id="1", content=(Text(text="made"),)),))
+    )
+    await expect(card.locator(".output")).to_have_text("made")
+    await expect(card.locator(".output")).to_be_visible()
+    assert await visitor.page.locator("#feed > article").count() == 2
+
+
+async def test_a_session_that_a_tool_has_started_is_read_within_its_card(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    parent = await kept.create(ann, session_id="claude:parent", title="Parent")
+    child = await kept.fork(ann, parent.id, new_id="claude:parent:agent-7", title="Search the code")
+    other = await kept.create(ann, session_id="claude:parent:agent-8", title="No child of it")
+    await kept.append(ann, child.id, [say("Look for it"), say("It is in line 7", "assistant")])
+    calls = tuple(
+        ToolCall(id=name, name="Task", input={"description": name}) for name in ("first", "other", "gone")
+    )
+    told = {"first": {"agentId": "7"}, "other": {"session_id": other.id}, "gone": {"agentId": "9"}}
+    results = tuple(ToolResult(id=name, output=output) for name, output in told.items())
+    await kept.append(
+        ann, parent.id, [Draft(role="assistant", parts=calls), Draft(role="tool", parts=results)]
+    )
+    visitor = await enter(f"/s/{parent.id}")
+    page = visitor.page
+    for each in await page.locator(".card").all():
+        await each.locator("summary").first.click()
+    inner = page.locator(".child")
+    await expect(inner).to_have_count(1)
+    await expect(page.get_by_text("It is in line 7")).to_have_count(0)
+    await inner.get_by_text("Search the code").click()
+    await expect(inner.get_by_text("It is in line 7")).to_be_visible()
+    await expect(inner.get_by_role("button", name="Fork")).to_have_count(0)
+    await inner.get_by_role("link", name="Open").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Search the code")
 
 
 async def test_a_message_is_copied_as_markdown_and_shown_raw(

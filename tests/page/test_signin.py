@@ -213,11 +213,21 @@ async def test_a_pass_has_the_rights_of_its_token(kept: Sessions, server: Server
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/s/x", "/message?session=x&id=y", "/live?after=0", "/static/x/page.css"]
+    "path",
+    [
+        "/",
+        "/s/x",
+        "/message?session=x&id=y",
+        "/find?session=x&q=yy",
+        "/jump?session=x&kind=user",
+        "/live?after=0",
+        "/static/x/page.css",
+    ],
 )
 async def test_no_other_name_and_no_other_origin_reaches_the_page(
-    kept: Sessions, server: Server, token: Token, path: str
+    kept: Sessions, server: Server, token: Token, ann: Principal, path: str
 ) -> None:
+    await kept.create(ann)  # so that there is news, which need not be waited for
     held = {**OPENED, "Cookie": await cookie_of(kept, server, token)}
     assert server.request("GET", path, {**held, "Host": "evil.example"}).status == 421
     assert server.request("GET", path, {**held, "Origin": "https://evil.example"}).status == 403

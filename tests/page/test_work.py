@@ -10,7 +10,8 @@ import pytest
 from recollect.gateway.bearer import Caller
 from recollect.gateway.page.addresses import asked
 from recollect.gateway.page.home import home
-from recollect.gateway.page.reading import Place, session_page
+from recollect.gateway.page.reading import session_page
+from recollect.gateway.page.stretches import Place
 from recollect.model import Draft, Principal, Text
 from recollect.ports import Store
 from recollect.service import Sessions

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import random
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
@@ -24,10 +25,10 @@ from recollect.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from recollect.model import LOCAL, Archived, Draft, Filter, Principal, Session, Text
+from recollect.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
 from recollect.ports import Reader, Record, Store, Writer
 from recollect.service import Sessions
-from recollect.stores.postgres import connect, lexemes, listen, listing, searching
+from recollect.stores.postgres import connect, lexemes, listen, listing, searching, transactions
 from recollect.stores.postgres.failures import translated
 from recollect.stores.postgres.migrate import Migration, migrate, migrations
 from recollect.stores.postgres.removing import gaps
@@ -119,26 +120,52 @@ async def test_programs_that_open_an_empty_database_at_once_share_one_store(empt
     assert len(secrets[0]) == 32
 
 
+OLD_ROWS = (
+    "INSERT INTO owner (owner, change) VALUES ('local', 3)",
+    """INSERT INTO session (
+        owner, id, num, revision, created_at, updated_at, cwd, title, title_by, tags, status, archived, pinned, agent_id,
+        source, message_count, error_count, bytes, meta, order_at, head, total_tokens, total_errors, total_cost,
+        total_bytes, token_count, change, change_kind)
+    VALUES
+        ('local', 'one', 1, 2, 1, 2, '/a', 'Old', 'user', '["x"]', 'idle', false, true, 'claude-code', 'claude', 1, 0, 63,
+         '{"git_branch":"topic"}', 2, 1, 3, 0, 0, 63, 3, 2, 'append'),
+        ('local', 'two', 2, 1, 1, 1, NULL, NULL, NULL, NULL, 'idle', true, false, 'mine', NULL, 0, 0, 0, NULL,
+         1, 0, 0, 0, 0, 0, NULL, 3, 'create')""",
+    "INSERT INTO tag (owner, id, tag, archived, order_at) VALUES ('local', 'one', 'x', false, 2)",
+    """INSERT INTO entry (owner, log, seq, id, role, number, total_tokens, total_errors, total_cost, total_bytes, payload)
+    VALUES ('local', 1, 1, 'e', 'user', 2, 3, 0, 0, 63, convert_to(
+        '{"id":"e","at":2,"role":"user","parts":[{"type":"text","text":"said long ago"}],"tokens":3}', 'UTF8'))""",
+    """INSERT INTO span (owner, num, name, ordinal, log, first_seq, kind)
+    VALUES ('local', 1, '', 0, 1, 1, 'plain'), ('local', 2, '', 0, 2, 1, 'plain')""",
+)
+
+
 @pytest.mark.parametrize("version", range(1, migrations()[-1].version))
 async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
-    empty_database: str, version: int, monkeypatch: pytest.MonkeyPatch
+    empty_database: str, version: int
 ) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr("recollect.stores.postgres.store.migrations", lambda: migrations()[:version])
-        async with connect(empty_database) as store:
-            sessions = Sessions(store)
-            assert (await sessions.about())["schema"] == version
-            session = await sessions.create(LOCAL, title="Old")
-            await sessions.append(LOCAL, session.id, say("said long ago"))
-            before = await sessions.get(LOCAL, session.id)
+    async with await opened(empty_database) as connection:
+        await migrate(connection, migrations()[:version])
+        for statement in OLD_ROWS:
+            await connection.execute(statement)
     async with connect(empty_database) as store:
         sessions = Sessions(store)
         assert (await sessions.about())["schema"] == migrations()[-1].version
-        assert await sessions.get(LOCAL, session.id) == before
-        assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
+        one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
+        assert (one.title, one.tags, one.message_count, one.branch, one.project) == ("Old", ("x",), 1, "topic", None)
+        assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
+        assert await sessions.facets(LOCAL) == Facets(
+            total=1, archived=1, pinned=1, agents=(("claude", 1),), tags=(("x", 1),), sources=(("claude", 1),)
+        )
+        (day,) = (await sessions.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")).days
+        assert (day.day, day.sessions, day.messages, day.tokens) == ("1970-01-01", 1, 1, 3)
         token, secret = await sessions.issue_token(LOCAL.owner)
         assert await sessions.token_of(secret) == token
-        assert (await sessions.doctor()).problems == ()
+        # The words were not stored by the program of that time, which these rows only imitate.
+        assert {told.partition(" ")[2] for told in (await sessions.doctor()).repaired} == {
+            "titles were not found by their words", "entries were not found by their words",
+        }
+        assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
 
 
 async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_database: str) -> None:
@@ -177,6 +204,16 @@ async def test_a_server_that_loses_commits_is_refused_unless_the_address_asks_fo
 async def test_a_database_that_is_not_there_is_unavailable_at_once(postgres_server: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="nowhere"):
         async with connect(postgres_server.uri("nowhere")):
+            pass
+
+
+async def test_a_server_that_takes_connections_and_never_answers_is_unavailable_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transactions, "SECONDS_TO_OPEN", 0.1)
+    refused = pytest.raises(StoreUnavailable, match=r"no answer within 0\.1 seconds")
+    with socket.create_server(("127.0.0.1", 0)) as silent, refused:
+        async with connect(f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/x"):
             pass
 
 

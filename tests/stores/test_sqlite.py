@@ -24,12 +24,12 @@ from recollect.errors import (
     StoreUnavailable,
 )
 from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Text
+from recollect.model import LOCAL, Draft, Facets, Filter, Text
 from recollect.ports import Writer
 from recollect.service import Sessions
 from recollect.stores.sqlite import connection
 from recollect.stores.sqlite.connection import fetch, open_file
-from recollect.stores.sqlite.index import BATCH, MANY_WRITES, SearchIndex
+from recollect.stores.sqlite.index import BATCH, MANY_WRITES, Done, SearchIndex
 from recollect.stores.sqlite.migrate import Migration, migrate, shipped
 from recollect.stores.sqlite.store import SqliteStore, connect
 from recollect.stores.sqlite.writing import MANY_HOT
@@ -423,24 +423,50 @@ async def test_a_newer_schema_is_refused_with_a_clear_message(file: Path) -> Non
             pass
 
 
+OLD_FILE = """
+INSERT INTO owner (num, name) VALUES (1, 'local');
+INSERT INTO session (
+    num, owner, id, revision, created_at, updated_at, active_at, order_at, hot, cwd, title, title_by, tags, status, archived,
+    pinned, agent_id, source, message_count, error_count, bytes, meta, head, log_tokens, log_errors, log_cost, log_bytes,
+    change, change_kind, title_number, title_words)
+VALUES
+    (1, 1, 'one', 2, 1, 2, 2, 2, 0, CAST('/a' AS BLOB), CAST('Old' AS BLOB), 'user', CAST('["x"]' AS BLOB), 'idle', 0,
+     1, 'claude-code', 'claude', 1, 0, 63, CAST('{"git_branch":"topic"}' AS BLOB), 1, 3, 0, 0, 63, 2, 'append', 1, ' old '),
+    (2, 1, 'two', 1, 1, 1, 1, 1, 0, NULL, NULL, NULL, NULL, 'idle', 1,
+     0, 'mine', NULL, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 3, 'create', NULL, NULL);
+INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (1, 'x', 0, 2, 'one', 1);
+INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload) VALUES
+    (1 << 24 | 1, 1, 2, 'e', 3, 0, 0, 63, CAST(
+        '{"id":"e","at":2,"role":"user","parts":[{"type":"text","text":"said long ago"}],"tokens":3}' AS BLOB));
+INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES
+    (1, '', 0, 1, 1, NULL, 'plain', NULL), (2, '', 0, 2, 1, NULL, 'plain', NULL);
+"""
+
+
 @pytest.mark.parametrize("version", range(1, shipped()[-1].version))
 async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
-    file: Path, version: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, version: int
 ) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr("recollect.stores.sqlite.store.shipped", lambda: shipped()[:version])
-        async with recollect.open(f"sqlite:///{file}") as sessions:
-            assert (await sessions.about())["schema"] == version
-            session = await sessions.create(LOCAL, title="Old")
-            await sessions.append(LOCAL, session.id, said("said long ago"))
-            before = await sessions.get(LOCAL, session.id)
+    file = tmp_path / "old.db"
+    db = open_file(file)
+    migrate(db, shipped()[:version])
+    db.execute(OLD_FILE)
+    db.close()
     async with recollect.open(f"sqlite:///{file}") as sessions:
         assert (await sessions.about())["schema"] == shipped()[-1].version
-        assert await sessions.get(LOCAL, session.id) == before
+        one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
+        assert (one.title, one.tags, one.message_count, one.branch, one.project) == ("Old", ("x",), 1, "topic", None)
+        assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
         assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
+        assert await sessions.facets(LOCAL) == Facets(
+            total=1, archived=1, pinned=1, agents=(("claude", 1),), tags=(("x", 1),), sources=(("claude", 1),)
+        )
+        (day,) = (await sessions.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")).days
+        assert (day.day, day.sessions, day.messages, day.tokens) == ("1970-01-01", 1, 1, 3)
         token, secret = await sessions.issue_token(LOCAL.owner)
         assert await sessions.token_of(secret) == token
-        assert (await sessions.doctor()).problems == ()
+        mended = await sessions.doctor()
+        assert (mended.problems, mended.repaired) == ((), ())
 
 
 def test_a_migration_and_its_record_are_one_transaction(tmp_path: Path) -> None:
@@ -535,13 +561,13 @@ async def test_the_background_goes_on_after_any_error(sessions: Sessions, file: 
     db.close()
     failed, succeeded = threading.Event(), threading.Event()
 
-    def removed(_: list[int]) -> None:
+    def done(_: Done) -> None:
         if not failed.is_set():
             failed.set()
             raise ValueError("something that nobody has thought of")
         succeeded.set()
 
-    index = SearchIndex(tmp_path / "another-search", lambda: open_file(file), removed)
+    index = SearchIndex(tmp_path / "another-search", lambda: open_file(file), done)
     for outcome in (failed, succeeded):
         for _ in range(MANY_WRITES):
             index.changed()

@@ -62,8 +62,13 @@ class Shell:
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """An environment that depends on nothing of the machine."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
-        return {**kept, "LANG": "C.UTF-8", "TZ": "UTC", "RECOLLECT_STORE": str(self.store), **(extra or {})}
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        return {**kept, "LANG": "C.UTF-8", **self.variables(), **(extra or {})}
+
+    def variables(self) -> dict[str, str]:
+        """What the commands are told by the environment."""
+        home = str(self.folder / "home")  # what lies in the user's own would be taken in
+        return {"RECOLLECT_STORE": str(self.store), "TZ": "UTC", "HOME": home}
 
     def inside(self, work: Callable[[Sessions], Awaitable[T]], **options: Any) -> T:
         """Do something with the store itself."""
@@ -76,8 +81,7 @@ class Shell:
 
     def invoke(self, *arguments: str, stdin: str | bytes = "") -> Done:
         """Run a command in this process: the quick way."""
-        variables = {"RECOLLECT_STORE": str(self.store), "TZ": "UTC"}
-        result = CliRunner().invoke(app, list(arguments), input=stdin, env=variables)
+        result = CliRunner().invoke(app, list(arguments), input=stdin, env=self.variables())
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Done(result.exit_code, result.stdout, result.stderr)

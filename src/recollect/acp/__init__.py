@@ -3,7 +3,8 @@
     import recollect.acp
     recollect.acp.run(engine, "sqlite:///sessions.db")
 
-makes a complete agent of any engine; `serve` does so on any transport; `Client` speaks to any agent. The names are imported at their first use.
+makes a complete agent of any engine; `serve` does so on any transport; `Client` speaks to any agent. The names are
+imported at their first use.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
     from recollect.acp.client import Client as Client
     from recollect.acp.client_abilities import Abilities as Abilities
     from recollect.acp.door import Offer as Offer
+    from recollect.acp.greeting import About as About
     from recollect.acp.pipes import Pipes as Pipes
     from recollect.acp.stdio import run as run
+    from recollect.engines.readable import Reads as Reads
 
 _HOMES = {
+    "About": "recollect.acp.greeting",
     "Abilities": "recollect.acp.client_abilities",
     "Client": "recollect.acp.client",
     "Offer": "recollect.acp.door",
+    "Reads": "recollect.engines.readable",
     "Pipes": "recollect.acp.pipes",
     "run": "recollect.acp.stdio",
     "serve": "recollect.acp.agent",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -23,6 +24,9 @@ OPTIONS = [{"optionId": choice, "name": NAMES[choice], "kind": choice} for choic
 UNANSWERED = "refused: the question whether this may be done was not answered"
 
 
+Read = Callable[[str], Awaitable[str | None]]
+
+
 class _Outcome(msgspec.Struct, rename="camel"):
     outcome: str
     option_id: str | None = None
@@ -32,9 +36,14 @@ class _Answer(msgspec.Struct):
     outcome: _Outcome
 
 
-async def permission(peer: Peer[Any], session_id: str, call: ToolCall) -> Choice | Verdict:
-    """What the user says; whatever is not one of the answers means no."""
-    asked = {"sessionId": session_id, "toolCall": _described(call), "options": OPTIONS}
+async def permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
+    """What the user says; whatever is not one of the answers means no. `read` gives the text of a file, if there is one:
+    who is asked about a whole file sees what it would replace."""
+    described = _described(call)
+    for block in described.get("content", ()):
+        if block["type"] == "diff" and block["oldText"] is None:
+            block["oldText"] = await read(block["path"])
+    asked = {"sessionId": session_id, "toolCall": described, "options": OPTIONS}
     try:
         result = await peer.ask("session/request_permission", asked)
         outcome = msgspec.json.decode(result, type=_Answer).outcome

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from recollect.acp.commands import Errand, Subject, offered
-from recollect.acp.config import Chosen, choices, chosen_of
+from recollect.acp.config import Chosen, choices
+from recollect.acp.host import text_within
 from recollect.acp.showing import PAGE_BYTES, Showing
 from recollect.engine import Context, Conversation, Engine, Host, McpServer, Setup
 from recollect.errors import Busy, RecollectError
@@ -16,7 +17,7 @@ from recollect.model import Json, Part, Principal, Session, Shrunk
 from recollect.service import Sessions
 from recollect.service.context import tokens_used
 from recollect.service.turns import OpenSession
-from recollect.updates import Ask, Outcome
+from recollect.updates import Ask, Outcome, Update
 
 LOOKED_AT = 100
 """So many entries at the end of a session are looked at for what its last answer used."""
@@ -44,7 +45,6 @@ class Attached:
     ) -> None:
         self.session = session
         self.showing = showing
-        self.chosen: Chosen = chosen_of(session)
         self._sessions, self._who, self._engine, self._start = sessions, who, _Heard(engine), start
         self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
         self._warm = warm
@@ -66,6 +66,11 @@ class Attached:
         """The session that is written to."""
         return self.showing.target
 
+    @property
+    def chosen(self) -> Chosen:
+        """What the user has chosen for the session."""
+        return self.showing.known.chosen
+
     def is_set_up(self, roots: Sequence[str], servers: Sequence[McpServer]) -> bool:
         """Whether the session was opened with these folders and servers."""
         return (self._roots, self._servers) == (tuple(roots), tuple(servers))
@@ -85,6 +90,10 @@ class Attached:
         self._beside.append(self._start(self.showing.run()))
         if self.session.source is None and self._opened is None:
             self._beside.append(self._start(self._tell_usage(self._open())))
+
+    async def text_of(self, path: str) -> str | None:
+        """The text of a file that the session's tools may touch; None if there is none that can be shown."""
+        return await text_within(self._roots, self._host, path)
 
     async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
         """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
@@ -146,16 +155,27 @@ class Attached:
         opened = await self._ready()
         if self._cancelled:
             return Outcome(stop_reason="cancelled", prompt="")
-        return await opened.prompt(parts, choices=choices(self.chosen, meta), ask=ask, emit=self.showing.emit)
+
+        def emit(update: Update) -> None:
+            self.showing.target = opened.session_id  # it is there, since something happens in it
+            self.showing.emit(update)
+
+        chosen = choices(self.chosen, meta)
+        return await opened.prompt(parts, choices=chosen, ask=ask, emit=emit, mode=lambda: self.chosen.mode)
 
     async def _compact(self) -> Shrunk:
-        return await (await self._ready()).compact(choices=choices(self.chosen, {}))
+        opened = await self._ready()
+        done = await opened.compact(choices=choices(self.chosen, {}))
+        self.showing.target = opened.session_id
+        return done
 
     async def _ready(self) -> OpenSession:
-        """The session as the engine has it open. One that is read-only goes on in a fork."""
-        if self._opened is None:
-            self.showing.target = (await self._sessions.continuation(self._who, self.session.id)).id
-        return await asyncio.shield(self._opened or self._open())
+        """The session as the engine has it open. One that is read-only goes on in a fork, which is made when there is
+        something to store in it. An engine that could not be opened may do better now."""
+        opened = self._opened
+        if opened is None or (opened.done() and opened.exception() is not None):
+            opened = self._open()
+        return await asyncio.shield(opened)
 
     async def _tell_usage(self, ready: asyncio.Future[OpenSession]) -> None:
         """Tell how full the context is, if the last answer and the engine say so. It is no reason to import anything."""
@@ -183,13 +203,14 @@ class Attached:
         try:
             async with self._sessions.opened(
                 self._who,
-                self.target,
+                self.session.id,
                 self._engine,
                 roots=self._roots,
                 mcp_servers=self._servers,
                 host=self._host,
                 local=self._local,
-                report=self.showing.emit,
+                continuing=True,
+                report=self.showing.report,
             ) as opened:
                 ready.set_result(opened)
                 await self._closing.wait()

@@ -24,8 +24,8 @@ from recollect.acp.client_abilities import Abilities as Abilities
 from recollect.acp.client_abilities import capabilities
 from recollect.acp.client_asking import AgentLeft as AgentLeft
 from recollect.acp.client_asking import AgentRefused as AgentRefused
-from recollect.acp.client_capabilities import PROTOCOL_VERSION, agent_info
 from recollect.acp.client_capabilities import AgentInfo as AgentInfo
+from recollect.acp.client_capabilities import agent_info
 from recollect.acp.client_process import StreamLine, started
 from recollect.acp.client_sessions import SessionCalls
 from recollect.acp.client_turns import TurnCalls
@@ -34,6 +34,7 @@ from recollect.acp.client_values import OpenedSession as OpenedSession
 from recollect.acp.client_values import SessionPage as SessionPage
 from recollect.acp.client_values import SessionRow as SessionRow
 from recollect.acp.client_values import Update as Update
+from recollect.acp.greeting import PROTOCOL_VERSION
 from recollect.errors import InvalidInput
 from recollect.model import Json
 from recollect.rpc.transport import Transport

@@ -72,7 +72,7 @@ class Asking:
         except Gone:
             raise AgentLeft from None
         except Refused as refused:
-            if refused.code == NOT_FOUND and "sessionId" in params:
+            if _is_missing(refused) and "sessionId" in params:
                 raise SessionNotFound(params["sessionId"]) from refused
             raise AgentRefused(refused.code, refused.message, refused.data) from refused
 
@@ -97,3 +97,9 @@ class Asking:
                         await asyncio.wait([asking], timeout=CANCEL_SECONDS)
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
+
+
+def _is_missing(refused: Refused) -> bool:
+    """Whether it is the session that is not there. Agents that say no more mean that."""
+    known = table(refused.data).get("code", SessionNotFound.code)
+    return refused.code == NOT_FOUND and known == SessionNotFound.code

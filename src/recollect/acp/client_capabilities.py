@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from recollect.acp.client_values import items, table, text
+from recollect.acp.greeting import PROTOCOL_VERSION, is_given
 from recollect.engine import HttpServer, McpServer, SseServer, StdioServer
 from recollect.errors import EngineError, InvalidInput
 from recollect.model import Json
-
-PROTOCOL_VERSION = 1
 
 Path = tuple[str, ...]
 GATES: dict[str, Path] = {
@@ -55,10 +54,7 @@ class AgentInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     def offers(self, *path: str) -> bool:
         """Whether a capability is there: `true`, or an object, even an empty one."""
-        value: Any = self.capabilities
-        for name in path:
-            value = table(value).get(name)
-        return value is True or isinstance(value, dict)
+        return is_given(self.capabilities, *path)
 
     def supports(self, method: str) -> bool:
         """Whether a method may be called."""

@@ -52,18 +52,9 @@ class StreamLine:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._lines = Lines()
-        self._ended = False
 
     async def receive(self) -> bytes | None:
-        while not self._lines:
-            if self._ended:
-                return None
-            if chunk := await self._read():
-                self._lines.feed(chunk)
-            else:
-                self._ended = True
-                self._lines.finish()
-        return self._lines.take()
+        return await self._lines.following(self._read)
 
     async def send(self, data: bytes) -> None:
         try:

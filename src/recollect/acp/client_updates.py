@@ -113,15 +113,27 @@ class Inbox:
 
     @contextmanager
     def hearing(self, session_id: str, hear: Hear) -> Iterator[None]:
-        """Call this for each update of the session."""
+        """Call this for each update of the session. If it raises, it is not called again, and what it raised comes out
+        at the end."""
+        failed: list[Exception] = []
+
+        def heard(update: Update) -> None:
+            try:
+                if not failed:
+                    hear(update)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is for the caller and not for the agent
+                failed.append(error)
+
         all_of_it = self._hearing.setdefault(session_id, [])
-        all_of_it.append(hear)
+        all_of_it.append(heard)
         try:
             yield
         finally:
-            all_of_it.remove(hear)
+            all_of_it.remove(heard)
             if not all_of_it:
                 del self._hearing[session_id]
+        if failed:
+            raise failed[0]
 
     @contextmanager
     def listening(self, session_id: str) -> Iterator[Listener]:

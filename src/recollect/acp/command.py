@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from recollect.acp.greeting import About
 from recollect.acp.stdio import run_making
+from recollect.engines.readable import reads_of
 
 if TYPE_CHECKING:
     from recollect.acp.door import Offer
     from recollect.engine import Engine
 
 OPTIONS = ("--store", "--model")
+MODEL = "RECOLLECT_MODEL"
+"""As `settings` reads it, with all the others, once the client has been greeted."""
 
 
 def run_plain(arguments: Sequence[str]) -> bool:
@@ -29,7 +34,7 @@ def run_plain(arguments: Sequence[str]) -> bool:
 
 def run_agent(store: str | None, model: str | None) -> None:
     """Be the agent of a store and a model, each as given or as the settings say."""
-    run_making(lambda: _made(store, model))
+    run_making(lambda: _made(store, model), reads_of(model or os.environ.get(MODEL) or None), About())
 
 
 def _made(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:

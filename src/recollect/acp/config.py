@@ -3,8 +3,6 @@ session is opened again. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 from msgspec.structs import replace
 
@@ -15,7 +13,9 @@ from recollect.permissions import MODES, Mode
 
 KEPT = f"{OWN}choices"
 """The key of a session's meta under which they are kept."""
-TRACE = ("traceparent", "tracestate", "baggage")
+TRACE = {"traceparent": 128, "tracestate": 512, "baggage": 8192}
+"""What is passed on of a request's trace, and how long it may be: whatever else a client puts there, a prompt must not
+fail for it."""
 DEFAULT_MODEL = "default"
 
 MODE_NAMES: dict[Mode, tuple[str, str]] = {
@@ -32,6 +32,21 @@ THINKING = {
     "medium": "Medium",
     "high": "High",
 }
+
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "model": ("Model", "model"),
+    "mode": ("Mode", "mode"),
+    "thinking": ("Thinking", "thought_level"),
+}
+"""Each option's name for people, and its category."""
+
+
+class Choosable(msgspec.Struct, frozen=True):
+    """What can be chosen: which of the options, and from which models."""
+
+    models: tuple[str, ...] = ()
+    options: tuple[str, ...] = tuple(OPTIONS)
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,11 +70,13 @@ def kept(chosen: Chosen) -> Json:
     return {KEPT: msgspec.to_builtins(chosen) or None}
 
 
-def choose(chosen: Chosen, option: str, value: str | bool, models: Sequence[str]) -> Chosen:
+def choose(chosen: Chosen, option: str, value: str | bool, choosable: Choosable) -> Chosen:
     """The choices after setting an option."""
-    offered = {name: [each["value"] for each in values] for name, values in _offered(chosen, models).items()}
+    offered = {
+        name: [each["value"] for each in values] for name, values in _offered(chosen, choosable).items()
+    }
     if option not in offered:
-        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(offered)}")
+        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(offered) or 'none'}")
     if value not in offered[option]:
         raise InvalidInput(f"{option} is one of {', '.join(offered[option])}, not {value!r:.100}")
     if option == "mode":
@@ -67,8 +84,10 @@ def choose(chosen: Chosen, option: str, value: str | bool, models: Sequence[str]
     return replace(chosen, **{option: None if value == "default" else value})
 
 
-def modes(chosen: Chosen) -> Json:
-    """The mode, for clients that know modes and no options."""
+def modes(chosen: Chosen, choosable: Choosable) -> Json | None:
+    """The mode, for clients that know modes and no options; None if there is nothing to choose."""
+    if "mode" not in choosable.options:
+        return None
     return {
         "currentModeId": chosen.mode,
         "availableModes": [
@@ -77,42 +96,39 @@ def modes(chosen: Chosen) -> Json:
     }
 
 
-def options(chosen: Chosen, models: Sequence[str]) -> list[Json]:
+def options(chosen: Chosen, choosable: Choosable) -> list[Json]:
     """All options, with what is chosen."""
-    offered = _offered(chosen, models)
     current = {
         "model": chosen.model or DEFAULT_MODEL,
         "mode": chosen.mode,
         "thinking": chosen.thinking or "default",
     }
-    named = (
-        ("model", "Model", "model"),
-        ("mode", "Mode", "mode"),
-        ("thinking", "Thinking", "thought_level"),
-    )
     return [
         {
             "id": option,
-            "name": name,
-            "category": category,
+            "name": OPTIONS[option][0],
+            "category": OPTIONS[option][1],
             "type": "select",
             "currentValue": current[option],
-            "options": offered[option],
+            "options": values,
         }
-        for option, name, category in named
+        for option, values in _offered(chosen, choosable).items()
     ]
 
 
 def choices(chosen: Chosen, meta: Json) -> Choices:
     """The choices of a turn; the trace of the request goes with it to the model."""
-    trace = {name: meta[name] for name in TRACE if isinstance(meta.get(name), str)}
+    given = {name: meta.get(name) for name in TRACE}
+    trace = {name: text for name, text in given.items() if isinstance(text, str) and len(text) <= TRACE[name]}
     return Choices(model=chosen.model, mode=chosen.mode, thinking=chosen.thinking, trace=trace)
 
 
-def _offered(chosen: Chosen, models: Sequence[str]) -> dict[str, list[Json]]:
+def _offered(chosen: Chosen, choosable: Choosable) -> dict[str, list[Json]]:
+    """The values of each option that there is."""
+    models = choosable.models
     default, *others = models or (DEFAULT_MODEL,)
     known = dict.fromkeys([*others, *([chosen.model] if chosen.model else [])])
-    return {
+    values = {
         "model": [
             {"value": DEFAULT_MODEL, "name": f"Default ({default})" if models else "Default"},
             *({"value": name, "name": name} for name in known if name != DEFAULT_MODEL),
@@ -122,3 +138,4 @@ def _offered(chosen: Chosen, models: Sequence[str]) -> dict[str, list[Json]]:
         ],
         "thinking": [{"value": value, "name": name} for value, name in THINKING.items()],
     }
+    return {name: values[name] for name in choosable.options}

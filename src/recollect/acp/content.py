@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from recollect import model
 from recollect.acp import stored
+from recollect.engines.readable import Reads
 from recollect.model import Audio, Image, Part, Resource, ResourceLink
-from recollect.rpc.failures import INVALID_PARAMS, Failure
+from recollect.rpc.wire import invalid
 
 Block = dict[str, Any]
 
@@ -39,7 +41,7 @@ class LinkBlock(msgspec.Struct, frozen=True, tag="resource_link", rename="camel"
     mime_type: str | None = None
     title: str | None = None
     description: str | None = None
-    size: int | None = None
+    size: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Embedded(msgspec.Struct, frozen=True, rename="camel"):
@@ -59,7 +61,7 @@ ContentBlock = TextBlock | ImageBlock | AudioBlock | LinkBlock | ResourceBlock
 def parts_of(blocks: Sequence[ContentBlock]) -> tuple[Part, ...]:
     """A prompt as parts of an entry."""
     if not blocks:
-        raise Failure(INVALID_PARAMS, "Invalid params: a prompt needs at least one content block")
+        raise invalid("a prompt needs at least one content block")
     return tuple(map(_part, blocks))
 
 
@@ -78,9 +80,21 @@ def _part(block: ContentBlock) -> Part:
                 description=block.description,
                 size=block.size,
             )
+        case AudioBlock():
+            return Audio(mime_type=block.mime_type, data=block.data)
         case ResourceBlock(resource=held):
+            if held.text is None and held.blob is None:
+                raise invalid("an embedded resource has a text or a blob")
             return Resource(uri=held.uri, mime_type=held.mime_type, text=held.text, blob=held.blob)
-    raise Failure(INVALID_PARAMS, "Invalid params: audio is not offered by this agent")
+
+
+def expect_readable(parts: Sequence[Part], reads: Reads) -> None:
+    """Refuse what the model cannot read: stored, it would be in the way of every later turn."""
+    unread = {Image: not reads.image, Audio: not reads.audio, Resource: not reads.embedded}
+    for part in parts:
+        if unread.get(type(part)):
+            kind = type(part).__name__.lower()
+            raise invalid(f"the model of this session reads no {kind}")
 
 
 # What a client gets
@@ -102,11 +116,6 @@ def block_of(part: stored.Piece) -> Block | None:
         case ResourceLink():
             return _link(part)
     return None
-
-
-def text_block(text: str) -> Block:
-    """A text."""
-    return {"type": "text", "text": text}
 
 
 def _resource(part: Resource) -> Block:

@@ -4,42 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from recollect.acp.attached import Attached
-from recollect.acp.greeting import Client
+from recollect.acp.config import Choosable
+from recollect.acp.greeting import About, Client
 from recollect.acp.host import editor_host
 from recollect.acp.rows import NOWHERE
 from recollect.acp.showing import Showing
-from recollect.engine import Engine, McpServer
-from recollect.errors import InvalidInput, RecollectError, TooLarge
+from recollect.engine import Engine, McpServer, Notice
+from recollect.engines.readable import Reads, reads_of
+from recollect.errors import InvalidCwd, InvalidInput, RecollectError
 from recollect.filters import normal_cwd
 from recollect.holders import new_holder
 from recollect.model import Change, Principal, Session
-from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, Failure, Gone, failure_of
+from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from recollect.rpc.peer import Peer
 from recollect.service import Sessions
+from recollect.service.catalogue import folders_of
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0
 PRESENT_SECONDS = 120.0
+GROWN = "This session was continued here, and has gone on in {} since: what was said there since is not part of it."
 
-Watcher = Callable[[Change], None]
 log = logging.getLogger(__name__)
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent offers beyond its engine. The first of `models` is the one that is used unless another is chosen;
-    `imported`: sessions of other agents are listed; `local`: the client is a person on this machine."""
+    """What an agent offers beyond its engine. `about` is who it is; the first of `models` is the one that is used unless
+    another is chosen; `options` are those that its engine heeds; `imported`: sessions of other agents are listed;
+    `local`: the client is a person on this machine; `reading`: what prompts may hold, if the names of the models do not
+    tell."""
 
+    about: About = About()
     models: tuple[str, ...] = ()
+    options: tuple[Literal["model", "mode", "thinking"], ...] = ("model", "mode", "thinking")
     imported: bool = True
     local: bool = True
+    reading: Reads | None = None
+
+    def reads(self, chosen: str | None = None) -> Reads:
+        """What a prompt may hold for the model that was chosen, or that is used otherwise."""
+        return self.reading or reads_of(chosen or next(iter(self.models), None))
+
+    @property
+    def choosable(self) -> Choosable:
+        """What users can choose."""
+        return Choosable(self.models, self.options)
 
     @property
     def native(self) -> bool | None:
@@ -47,8 +64,17 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.imported else True
 
 
+class Watcher(Protocol):
+    """Somebody who is told of every change until it is ended."""
+
+    def note(self, change: Change) -> None: ...
+
+    def end(self) -> None: ...
+
+
 class Door:
-    """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request is answered with it."""
+    """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request
+    is answered with it."""
 
     peer: Peer[Door]
 
@@ -67,6 +93,7 @@ class Door:
         self.client = client
         self.attached: dict[str, Attached] = {}
         self.watchers: dict[str, Watcher] = {}
+        self._coming = 0
         self._sessions = sessions
         self._tasks = tasks
         self._started: set[asyncio.Task[None]] = set()
@@ -97,12 +124,27 @@ class Door:
         """Held by whoever opens or closes the session: one at a time."""
         return self._gates.setdefault(session_id, asyncio.Lock())
 
+    @contextmanager
+    def room(self, session_id: str | None = None) -> Iterator[None]:
+        """Within this block there is room for one more open session, unless this one is open already. Asked for before
+        anything is stored, so that what cannot be opened is not made either."""
+        if session_id in self.attached:
+            yield
+            return
+        if len(self.attached) + self._coming >= OPEN_SESSIONS:
+            told = f"a client may have at most {OPEN_SESSIONS} sessions open: close some"
+            raise Failure(OVERLOADED, told)
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+
     async def attach(
         self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
     ) -> Attached:
-        """Open a session; from now on its changes are noted. Nothing is shown before `Attached.begin`."""
-        if len(self.attached) >= OPEN_SESSIONS and session.id not in self.attached:
-            raise TooLarge(f"a client may have at most {OPEN_SESSIONS} sessions open: close some")
+        """Open a session, for which there is `room`; from now on its changes are noted. Nothing is shown before
+        `Attached.begin`."""
         await self.detach(session.id)
         await self.follow()
         if self._attending is None:
@@ -114,7 +156,7 @@ class Door:
             self.who,
             session,
             self.engine,
-            Showing(self.sessions, self.who, session, client, self.peer.send),
+            await self._showing(session, client),
             self.start,
             roots=roots,
             servers=servers,
@@ -126,13 +168,24 @@ class Door:
         self._moved.set()
         return attached
 
+    async def _showing(self, session: Session, client: Client) -> Showing:
+        """What the client will see: one that has gone on in a fork, as it is there."""
+        goes_on = await self.sessions.continued(self.who, session.id)
+        showing = Showing(
+            self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
+        )
+        if goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at:
+            showing.report(Notice(text=GROWN.format(session.source), severity="warning"))
+        return showing
+
     async def reached(self, session_id: str) -> Attached:
         """The open session of this id; one that is not open yet is opened as it was made, without further roots."""
         async with self.gate(session_id):
             known = self.attached.get(session_id)
             if known is None:
                 session = await self.sessions.get(self.who, session_id)
-                known = await self.attach(session, session.cwd, (), ())
+                with self.room():
+                    known = await self.attach(session, next(iter(folders_of(session)), None), (), ())
                 await known.showing.skip()
                 await known.begin()
             return known
@@ -145,9 +198,8 @@ class Door:
             await attached.close()
 
     async def leave(self) -> None:
-        """Close everything."""
-        for session_id in list(self.attached):
-            await self.detach(session_id)
+        """Close everything, all at once: a client that leaves does not wait for long."""
+        await asyncio.gather(*map(self.detach, list(self.attached)))
         self._left = True
         self._moved.set()
         if self._attending is not None:
@@ -194,7 +246,7 @@ class Door:
             if change.session in (attached.session.id, attached.target):
                 attached.showing.changed(change)
         for watcher in list(self.watchers.values()):
-            watcher(change)
+            watcher.note(change)
 
 
 async def _alone(work: Coroutine[Any, Any, None]) -> None:
@@ -220,7 +272,9 @@ def checked_cwd(session: Session, cwd: str) -> str:
     given = normal_cwd(cwd)
     if session.cwd is not None and given != session.cwd:
         told = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `recollect move`"
-        raise Failure(INVALID_PARAMS, told, {"cwd": session.cwd, "sessionId": session.id})
+        raise Failure(
+            INVALID_PARAMS, told, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
+        )
     return given
 
 

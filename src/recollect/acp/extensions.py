@@ -19,6 +19,8 @@ HITS = 20
 SUBSCRIPTIONS = 32
 CHANGES = "_recollect/session/list/changes"
 COALESCED_SECONDS = 0.2
+LEAVING = frozenset(("archive", "move", "sync"))
+"""Kinds of changes by which a session may leave a list."""
 
 
 async def search(door: Door, params: Search) -> Json:
@@ -48,17 +50,19 @@ async def subscribe(door: Door, params: Subscribe) -> Then:
         raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
     await door.follow()
     subscription = _Subscription(door, uuid7(), given, await door.sessions.newest_change(door.who))
-    door.watchers[subscription.id] = subscription.note
+    door.watchers[subscription.id] = subscription
 
     async def begin() -> None:
-        door.start(subscription.run())
+        subscription.task = door.start(subscription.run())
 
     return Then({"subscriptionId": subscription.id}, begin)
 
 
 async def unsubscribe(door: Door, params: Unsubscribe) -> Json:
     """`_recollect/session/list/unsubscribe`."""
-    door.watchers.pop(params.subscription_id, None)
+    subscription = door.watchers.pop(params.subscription_id, None)
+    if subscription is not None:
+        subscription.end()
     return {}
 
 
@@ -68,42 +72,54 @@ class _Subscription:
     What is gathered is bounded by the number of sessions; a session that changes often is told once.
     """
 
+    task: asyncio.Task[None] | None = None
+
     def __init__(self, door: Door, subscription: str, given: Filter, after: int) -> None:
         self.id = subscription
         self._door, self._given, self._after = door, given, after
-        self._changed: dict[str, None] = {}
-        self._wake = asyncio.Event()
+        self._changed: dict[str, bool] = {}
+        self._listed: set[str] = set()
+        self._wake, self._ended = asyncio.Event(), False
 
     def note(self, change: Change) -> None:
         if change.kind != "live" and change.number > self._after:
-            self._changed[change.session] = None
+            may_leave = change.kind in LEAVING or self._changed.get(change.session, False)
+            self._changed[change.session] = may_leave
             self._wake.set()
 
+    def end(self) -> None:
+        self._ended = True
+        if self.task is not None:
+            self.task.cancel()
+
     async def run(self) -> None:
-        while True:
+        while not self._ended:
             await self._wake.wait()
             await asyncio.sleep(COALESCED_SECONDS)  # what happens together is told together
-            if self.id not in self._door.watchers:
-                return
             self._wake.clear()
-            names = list(self._changed)
-            self._changed.clear()
-            for start in range(0, len(names), BATCH):
-                await self._tell(names[start : start + BATCH])
+            changed, self._changed = list(self._changed.items()), {}
+            for start in range(0, len(changed), BATCH):
+                await self._tell(dict(changed[start : start + BATCH]))
 
-    async def _tell(self, names: list[str]) -> None:
-        found = {name: await _found(self._door, name) for name in names}
+    async def _tell(self, changed: dict[str, bool]) -> None:
+        found = {name: await _found(self._door, name) for name in changed}
         listed = {
             name: session
             for name, session in found.items()
             if session is not None and passes(session, self._given)
         }
-        told = {
-            "subscriptionId": self.id,
-            "sessions": [row(session) for session in listed.values()],
-            "removed": [name for name in names if name not in listed],
-        }
-        await self._door.peer.notify(CHANGES, told)
+        removed = [
+            name
+            for name, may_leave in changed.items()
+            if name not in listed and (found[name] is None or may_leave or name in self._listed)
+        ]
+        self._listed = (self._listed | listed.keys()).difference(removed)
+        if not listed and not removed:
+            return  # others, that never were in this list
+        rows = [row(session) for session in listed.values()]
+        await self._door.peer.notify(
+            CHANGES, {"subscriptionId": self.id, "sessions": rows, "removed": removed}
+        )
 
 
 async def _found(door: Door, session_id: str) -> Session | None:

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from recollect import __version__
-from recollect.rpc.failures import INVALID_PARAMS, Failure
+from recollect.engines.readable import Reads
+from recollect.rpc.wire import invalid
 
 PROTOCOL_VERSION = 1
 NEWEST_NUMBER = 65_535
 
 CAPABILITIES: dict[str, Any] = {
     "loadSession": True,
-    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": True, "sse": True},
     "sessionCapabilities": {
         "list": {},
@@ -43,6 +43,14 @@ CAPABILITIES: dict[str, Any] = {
 }
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """Who an agent is, as clients are told."""
+
+    name: str = "recollect"
+    title: str = "Recollect"
+    version: str = __version__
+
+
 class Client(msgspec.Struct, frozen=True, kw_only=True):
     """What the client said it can do; nothing, until it has said so."""
 
@@ -60,27 +68,37 @@ class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
     client_capabilities: Any = None
 
 
-def greeted(params: InitializeParams) -> tuple[Client, dict[str, Any]]:
-    """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another."""
+def greeted(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
+    """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another.
+
+    `reads` is what prompts may hold.
+    """
     if not 0 <= params.protocol_version <= NEWEST_NUMBER:
-        raise Failure(INVALID_PARAMS, f"Invalid params: protocolVersion is 0 to {NEWEST_NUMBER}")
+        raise invalid(f"protocolVersion is 0 to {NEWEST_NUMBER}")
     able = params.client_capabilities
     client = Client(
-        reads_files=_is_given(able, "fs", "readTextFile"),
-        writes_files=_is_given(able, "fs", "writeTextFile"),
-        terminals=_is_given(able, "terminal"),
-        notices=_is_given(able, "session", "notices"),
-        compaction=_is_given(able, "session", "compaction"),
+        reads_files=is_given(able, "fs", "readTextFile"),
+        writes_files=is_given(able, "fs", "writeTextFile"),
+        terminals=is_given(able, "terminal"),
+        notices=is_given(able, "session", "notices"),
+        compaction=is_given(able, "session", "compaction"),
     )
     return client, {
         "protocolVersion": PROTOCOL_VERSION,
-        "agentCapabilities": CAPABILITIES,
-        "agentInfo": {"name": "recollect", "title": "Recollect", "version": __version__},
+        "agentCapabilities": {
+            **CAPABILITIES,
+            "promptCapabilities": {
+                "image": reads.image,
+                "audio": reads.audio,
+                "embeddedContext": reads.embedded,
+            },
+        },
+        "agentInfo": {"name": about.name, "title": about.title, "version": about.version},
         "authMethods": [],
     }
 
 
-def _is_given(value: Any, *path: str) -> bool:
+def is_given(value: Any, *path: str) -> bool:
     """Whether a capability is there: `true`, or an object, at the end of the path."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

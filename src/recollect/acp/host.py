@@ -50,6 +50,21 @@ def editor_host(peer: Peer[Any], session_id: str, client: Client, roots: tuple[s
     return EditorHost(peer, session_id, client, roots)
 
 
+async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
+    """The text of a file as tools would find it; None if there is none, or none that they may touch and can read."""
+    if not roots:
+        return None
+    from recollect.engines.local import LocalHost
+    from recollect.engines.tools.roots import Roots
+
+    within = Roots(roots)
+    try:
+        async with asyncio.timeout(ENDING_SECONDS):
+            return await (host or LocalHost(within)).read_text(await asyncio.to_thread(within.resolve, path))
+    except (OSError, ValueError, TimeoutError):
+        return None
+
+
 class EditorHost:
     """See `engine.Host`."""
 
@@ -77,10 +92,10 @@ class EditorHost:
                 command, cwd, seconds=seconds, output_bytes=output_bytes, show=show
             )
         asked = {"command": SHELL, "args": ["-c", command], "cwd": cwd, "outputByteLimit": output_bytes}
-        terminal = {"terminalId": (await self._ask("terminal/create", asked, _Created)).terminal_id}
+        terminal = await self._created(asked)
         try:
-            timed_out = not await self._ends(terminal, seconds, show)
-            if timed_out:
+            ended = await self._ends(terminal, seconds, show)
+            if ended is None:
                 await self._ask("terminal/kill", terminal, None)
             seen = await self._ask("terminal/output", terminal, _Output)
         except asyncio.CancelledError:
@@ -88,17 +103,31 @@ class EditorHost:
             raise
         finally:
             await self._quietly("terminal/release", terminal)
-        ended = seen.exit_status or _Exit()
+        how = seen.exit_status or ended or _Exit()
         return Finished(
             output=seen.output,
-            exit_code=ended.exit_code,
-            signal=ended.signal,
+            exit_code=how.exit_code,
+            signal=how.signal,
             cut=seen.truncated,
-            timed_out=timed_out,
+            timed_out=ended is None,
         )
 
-    async def _ends(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> bool:
-        """Whether the command ends in time; meanwhile its output is shown now and then."""
+    async def _created(self, asked: Json) -> Json:
+        """A terminal. If the caller is cancelled while the editor makes it, it is ended and given back all the same."""
+        making = asyncio.ensure_future(self._ask("terminal/create", asked, _Created))
+        try:
+            made = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(ENDING_SECONDS):
+                    terminal = {"terminalId": (await making).terminal_id}
+                await self._quietly("terminal/kill", terminal)
+                await self._quietly("terminal/release", terminal)
+            raise
+        return {"terminalId": made.terminal_id}
+
+    async def _ends(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> _Exit | None:
+        """How the command ends, None if it does not in time; meanwhile its output is shown now and then."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         ending = asyncio.ensure_future(self._ask("terminal/wait_for_exit", terminal, _Exit))
@@ -106,10 +135,10 @@ class EditorHost:
             while (left := deadline - loop.time()) > 0:
                 await asyncio.wait([ending], timeout=min(left, SHOW_SECONDS))
                 if ending.done():
-                    ending.result()
-                    return True
+                    ended: _Exit = ending.result()
+                    return ended
                 show((await self._ask("terminal/output", terminal, _Output)).output)
-            return False
+            return None
         finally:
             ending.cancel()
             with suppress(asyncio.CancelledError, OSError):

@@ -22,6 +22,7 @@ async def list_sessions(door: Door, params: ListSessions) -> bytes:
     """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
     given = Filter(
         cwd=params.cwd,
+        project=params.project and await door.sessions.project_called(door.who, params.project),
         native=door.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
@@ -37,7 +38,8 @@ async def list_sessions(door: Door, params: ListSessions) -> bytes:
 
 
 async def delete_session(door: Door, params: NamedSession) -> Json:
-    """`session/delete`: gone for good; what was never there is gone too."""
+    """`session/delete`: gone for good; what was never there is gone too. A turn of it in another process ends by
+    itself, for nothing of it can be kept."""
     sessions = door.sessions
     async with door.gate(params.session_id):
         await door.detach(params.session_id)
@@ -47,10 +49,13 @@ async def delete_session(door: Door, params: NamedSession) -> Json:
 
 
 async def archive_session(door: Door, params: NamedSession) -> Json:
-    """`session/archive`: closed, and left out of lists."""
+    """`session/archive`: closed, and left out of lists. What runs ends first, in whichever process it does."""
+    sessions = door.sessions
     async with door.gate(params.session_id):
-        await door.sessions.archive(door.who, params.session_id)
+        await sessions.get(door.who, params.session_id)
         await door.detach(params.session_id)
+        await sessions.end_turn(door.who, params.session_id)
+        await sessions.archive(door.who, params.session_id)
     return {}
 
 

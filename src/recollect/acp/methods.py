@@ -27,7 +27,7 @@ from recollect.rpc.peer import Method
 
 async def initialize(door: Door, params: InitializeParams) -> Json:
     """`initialize`."""
-    door.client, answer = greeted(params)
+    door.client, answer = greeted(params, door.offer.reads(), door.offer.about)
     return answer
 
 
@@ -39,10 +39,10 @@ async def authenticate(_: Door, params: Authenticate) -> Json:
 REQUESTS: dict[str, Method[Door]] = {
     "initialize": Method(initialize, InitializeParams),
     "authenticate": Method(authenticate, Authenticate),
-    "session/new": Method(opening.new_session, NewSession),
+    "session/new": Method(opening.new_session, NewSession, whole=True),
     "session/load": Method(opening.load_session, OpenSession),
     "session/resume": Method(opening.resume_session, OpenSession),
-    "session/fork": Method(opening.fork_session, OpenSession),
+    "session/fork": Method(opening.fork_session, OpenSession, whole=True),
     "session/close": Method(opening.close_session, NamedSession),
     "session/list": Method(keeping.list_sessions, ListSessions),
     "session/delete": Method(keeping.delete_session, NamedSession),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from recollect.acp.attached import Attached
 from recollect.acp.config import Chosen, modes, options
 from recollect.acp.door import Door, checked_cwd, checked_directories, roots_of
+from recollect.acp.rows import NOWHERE
 from recollect.acp.servers import servers_of
 from recollect.acp.shapes import NamedSession, NewSession, OpenSession
-from recollect.errors import InvalidInput
-from recollect.model import Json, Session
+from recollect.errors import EntryNotFound, InvalidInput
+from recollect.filters import normal_cwd
+from recollect.model import LOCAL, Json, Session
+from recollect.rpc.failures import INVALID_PARAMS, Failure
 from recollect.rpc.peer import Then
+from recollect.service.placing import Placed, placed
 
 FORK_AT = "recollect/messageId"
 
@@ -17,8 +21,11 @@ FORK_AT = "recollect/messageId"
 async def new_session(door: Door, params: NewSession) -> Then:
     """`session/new`: stored at once, since clients start another process before the first prompt."""
     directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
-    session = await door.sessions.create(door.who, cwd=params.cwd, additional_directories=directories)
-    attached = await door.attach(session, session.cwd, directories, servers)
+    with door.room():
+        session = await door.sessions.create(
+            door.who, cwd=params.cwd, additional_directories=directories, **await _placed(door, params.cwd)
+        )
+        attached = await door.attach(session, session.cwd, directories, servers)
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
 
 
@@ -50,11 +57,23 @@ async def fork_session(door: Door, params: OpenSession) -> Then:
     at = params.meta.get(FORK_AT)
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} is the id of a message")
-    session = await door.sessions.fork(door.who, params.session_id, at=at, cwd=params.cwd)
-    session = await door.sessions.reroot(door.who, session.id, directories)
-    attached = await door.attach(session, session.cwd, directories, servers)
+    with door.room():
+        session = await _forked(door, params, at)
+        session = await door.sessions.reroot(door.who, session.id, directories)
+        attached = await door.attach(session, session.cwd, directories, servers)
     await attached.showing.skip()
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
+
+
+async def _forked(door: Door, params: OpenSession, at: str | None) -> Session:
+    """The fork. What is listed as being in `/` because it has no folder gets none from that either."""
+    source = await door.sessions.get(door.who, params.session_id)
+    nowhere = source.cwd is None and normal_cwd(params.cwd) == NOWHERE
+    try:
+        return await door.sessions.fork(door.who, source.id, at=at, cwd=None if nowhere else params.cwd)
+    except EntryNotFound as error:
+        wrong = {"code": error.code, "sessionId": source.id, "messageId": at}
+        raise Failure(INVALID_PARAMS, f"{FORK_AT}: {error.message}", wrong) from error
 
 
 async def close_session(door: Door, params: NamedSession) -> Json:
@@ -66,9 +85,16 @@ async def close_session(door: Door, params: NamedSession) -> Json:
     return {}
 
 
+async def _placed(door: Door, cwd: str) -> Placed:
+    """The project of a folder that the person at this machine names; into those of others nobody looks."""
+    here = door.offer.local and door.who == LOCAL
+    return await placed(door.sessions, cwd if here else None)
+
+
 def state(door: Door, chosen: Chosen) -> Json:
     """The modes and options of a session, as every method that opens one answers."""
-    return {"modes": modes(chosen), "configOptions": options(chosen, door.offer.models)}
+    choosable = door.offer.choosable
+    return {"modes": modes(chosen, choosable), "configOptions": options(chosen, choosable)}
 
 
 async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
@@ -86,7 +112,8 @@ async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
         return known, False
     if session.additional_directories != directories:
         session = await door.sessions.reroot(door.who, session.id, directories)
-    return await door.attach(session, cwd, directories, servers), True
+    with door.room(session.id):
+        return await door.attach(session, cwd, directories, servers), True
 
 
 def _answer(door: Door, attached: Attached, fresh: bool) -> Then:

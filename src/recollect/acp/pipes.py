@@ -25,7 +25,6 @@ class Pipes:
         self._source = source
         self._target = target
         self._lines = Lines() if lines is None else lines
-        self._ended = False
         self._gone = False
         self._written = 0
         self._rest = memoryview(b"")
@@ -44,16 +43,7 @@ class Pipes:
             os.set_blocking(self._target, self._was_blocking)
 
     async def receive(self) -> bytes | None:
-        while not self._lines:
-            if self._ended:
-                return None
-            if chunk := await self._read():
-                self._lines.feed(chunk)
-            else:
-                self._ended = True
-                self._lines.finish()
-                self._linger(-1)
-        return self._lines.take()
+        return await self._lines.following(self._next)
 
     async def send(self, data: bytes) -> None:
         await self._handed_over()
@@ -68,6 +58,12 @@ class Pipes:
             self._finish()
         elif not self._gone:
             asyncio.get_running_loop().call_later(LINGER_SECONDS, self._linger, self._written)
+
+    async def _next(self) -> bytes:
+        chunk = await self._read()
+        if not chunk:
+            self._linger(-1)
+        return chunk
 
     async def _read(self) -> bytes:
         loop = asyncio.get_running_loop()

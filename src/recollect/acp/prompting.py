@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from recollect.acp.asking import permission
-from recollect.acp.attached import Attached
 from recollect.acp.commands import errand
-from recollect.acp.config import choose, kept, options
-from recollect.acp.content import parts_of
+from recollect.acp.config import options
+from recollect.acp.content import expect_readable, parts_of
 from recollect.acp.door import Door
 from recollect.acp.rows import CONTINUED
 from recollect.acp.shapes import NamedSession, Prompt, SetMode, SetOption
@@ -21,54 +20,52 @@ async def prompt(door: Door, params: Prompt) -> Json:
     """
     parts = parts_of(params.prompt)
     attached = await door.reached(params.session_id)
+    expect_readable(parts, door.offer.reads(attached.chosen.model))
     command = errand(parts)
 
     async def ask(call: ToolCall) -> Choice | Verdict:
         await attached.showing.settle()  # the call is shown before it is asked about
-        return await permission(door.peer, attached.session.id, call)
+        return await permission(door.peer, attached.session.id, call, attached.text_of)
 
     before = attached.target
     turn = attached.prompt(parts, params.meta, ask) if command is None else attached.carry_out(command)
-    outcome = await turn
+    try:
+        outcome = await turn
+    finally:  # also if it failed: what was said is there
+        if attached.target != before:
+            await attached.showing.update("session_info_update", {"_meta": {CONTINUED: attached.target}})
     answer: Json = {"stopReason": outcome.stop_reason, **_usage(outcome.usage)}
     if attached.target != attached.session.id:
         answer["_meta"] = {CONTINUED: attached.target}
-    if attached.target != before:
-        await attached.showing.update("session_info_update", {"_meta": {CONTINUED: attached.target}})
     return answer
 
 
 async def cancel(door: Door, params: NamedSession) -> None:
-    """`session/cancel`: the running prompt is answered with `cancelled`."""
+    """`session/cancel`: the running prompt is answered with `cancelled`, whichever client of any process it is of."""
     attached = door.attached.get(params.session_id)
-    if attached is not None:
+    if attached is None:
+        return
+    if attached.running:
         attached.cancel()
+    else:
+        await door.sessions.call_off(door.who, attached.target)
 
 
 async def set_mode(door: Door, params: SetMode) -> Json:
     """`session/set_mode`: the same as the option `mode`, for clients that know no options."""
-    attached = await _set(door, params.session_id, "mode", params.mode_id)
-    await attached.showing.update(
-        "config_option_update", {"configOptions": options(attached.chosen, door.offer.models)}
-    )
+    showing = (await door.reached(params.session_id)).showing
+    await showing.choose("mode", params.mode_id)
+    await showing.update(*showing.known.options())
     return {}
 
 
 async def set_option(door: Door, params: SetOption) -> Json:
     """`session/set_config_option`: answered with all options."""
-    attached = await _set(door, params.session_id, params.config_id, params.value)
+    showing = (await door.reached(params.session_id)).showing
+    await showing.choose(params.config_id, params.value)
     if params.config_id == "mode":
-        await attached.showing.update("current_mode_update", {"currentModeId": attached.chosen.mode})
-    return {"configOptions": options(attached.chosen, door.offer.models)}
-
-
-async def _set(door: Door, session_id: str, option: str, value: str | bool) -> Attached:
-    """Choose, and keep it with the session, so that it is the same when it is opened again."""
-    attached = await door.reached(session_id)
-    chosen = choose(attached.chosen, option, value, door.offer.models)
-    await door.sessions.keep_own(door.who, attached.target, kept(chosen))
-    attached.chosen = chosen
-    return attached
+        await showing.update(*showing.known.mode())
+    return {"configOptions": options(showing.known.chosen, door.offer.choosable)}
 
 
 def _usage(usage: Usage | None) -> Json:

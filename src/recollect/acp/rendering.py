@@ -5,15 +5,14 @@ An entry's id is the `messageId` of all its chunks, a tool call's id its `toolCa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Raw
 
 from recollect.acp.content import block_of
-from recollect.acp.stored import Call, Piece, Result, Stored, Text, Thought, value_of
-from recollect.acp.times import rfc3339, rfc3339_bytes
+from recollect.acp.stored import NOTHING, Call, Piece, Result, Stored, Text, Thought, value_of
+from recollect.acp.times import rfc3339, rfc3339_pieces
 from recollect.acp.tools import called, ended, planned
 from recollect.model import Json, Plan
 from recollect.rpc import wire
@@ -29,10 +28,12 @@ CHUNKS = {
     "system": "agent_thought_chunk",
 }
 _LINE = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":%b}}\n'
-_CHUNK = (
-    '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":"%s","messageId":%%b,'
-    '"content":{"type":"text","text":%%b},"_meta":{"recollect/at":"%%b"}}}}\n'
-)
+_SPOKEN = (Text, Thought)
+# A chunk in pieces, between which stand the id of its message, its text and its time: a replay is mostly these.
+_CHUNK = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"%b","messageId":'
+_SAYS = b',"content":{"type":"text","text":'
+_SAID = b'},"_meta":{"recollect/at":"'
+_END = b'"}}}}\n'
 
 
 class Begun(msgspec.Struct):
@@ -50,9 +51,10 @@ class Renderer:
         self._session = wire.encode(session_id)
         self._compaction = compaction
         self._open: dict[str, bool] = {}
-        named = self._session.decode().replace("%", "%%")
-        self._said = {role: (_CHUNK % (named, kind)).encode() for role, kind in CHUNKS.items()}
-        self._thought = (_CHUNK % (named, "agent_thought_chunk")).encode()
+        self._chunks: dict[type, dict[str, bytes]] = {
+            Text: {role: _CHUNK % (self._session, kind.encode()) for role, kind in CHUNKS.items()},
+            Thought: dict.fromkeys(CHUNKS, _CHUNK % (self._session, b"agent_thought_chunk")),
+        }
 
     def update(self, kind: str, fields: Json) -> bytes:
         """The line of an update."""
@@ -63,35 +65,30 @@ class Renderer:
         kind = "agent_thought_chunk" if thought else "agent_message_chunk"
         return self.update(kind, {"messageId": entry, "content": {"type": "text", "text": text}})
 
-    def plain(self, stored: Stored) -> bytes | None:
-        """The one line of an entry that says one text and nothing else, as most do; None for any other."""
-        parts = stored.parts
-        if len(parts) != 1 or memoryview(stored.meta) or self._open:
-            return None
-        part = parts[0]
-        if type(part) is not Text:
-            return None
-        return self._said[stored.role] % (stored.id, part.text, rfc3339_bytes(stored.at))
-
-    def entry(self, stored: Stored, *, mark: bool = False, begun: Begun | None = None) -> Iterator[bytes]:
-        """The lines of an entry, without what has been shown of it already. `mark`: it is the summary of a compaction,
-        which stands among all that it sums up."""
-        meta = value_of(stored.meta) if memoryview(stored.meta) else {}
-        if mark or meta.get("compact_summary") is True:
-            yield from self.compacted(stored)
-            return
-        if meta.get("meta") is True:  # what a program told its model, said by nobody
-            return
-        if stored.role == "user" and self._open:
-            yield from self.interrupted()
-        at = rfc3339_bytes(stored.at)
-        for part in stored.parts if begun is None else _left(stored.parts, begun):
-            if isinstance(part, Text):
-                yield self._said[stored.role] % (stored.id, part.text, at)
-            elif isinstance(part, Thought):
-                yield self._thought % (stored.id, part.text, at)
-            elif (line := self._other(part, stored)) is not None:
-                yield line
+    def entries(
+        self,
+        page: Sequence[Stored],
+        lines: list[bytes],
+        *,
+        marks: Collection[int] = (),
+        begun: Begun | None = None,
+    ) -> None:
+        """Add the lines of entries to `lines`; a line may be added in several pieces. `marks` are the places of
+        summaries, which stand among all that they sum up; `begun` is what has been shown already of the one entry."""
+        chunks = self._chunks
+        for at, stored in enumerate(page):
+            if (stored.meta is not NOTHING or at in marks) and self._unsaid(stored, lines, at in marks):
+                continue
+            role = stored.role
+            if self._open and role == "user":
+                lines.extend(self.interrupted())
+            minute, second, thousandth = rfc3339_pieces(stored.at)
+            for part in stored.parts if begun is None else _left(stored.parts, begun):
+                if isinstance(part, _SPOKEN):
+                    begin = chunks[type(part)][role]
+                    lines += (begin, stored.id, _SAYS, part.text, _SAID, minute, second, thousandth, _END)
+                elif (line := self._other(part, stored)) is not None:
+                    lines.append(line)
 
     def interrupted(self) -> Iterator[bytes]:
         """An end for every tool call that has none."""
@@ -119,13 +116,17 @@ class Renderer:
             return None
         return self.update(CHUNKS[stored.role], {"messageId": stored.id, "content": block, **meta})
 
-    def compacted(self, stored: Stored) -> Iterator[bytes]:
-        """A compaction, for clients that know of such. Others are told nothing: every message that the summary stands
-        for is replayed to them anyway, and nobody has said the summary."""
+    def _unsaid(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
+        """Whether nobody has said this: what a program told its model, or a compaction. Only of that clients are told,
+        and of those the ones that know such: every message that the summary stands for is replayed to them anyway."""
+        meta = {} if stored.meta is NOTHING else value_of(stored.meta)
+        if not mark and meta.get("compact_summary") is not True:
+            return meta.get("meta") is True
         if self._compaction:
             summary = [block for part in stored.parts if (block := block_of(part))]
-            fields: dict[str, Any] = {"compactionId": stored.id, "status": "completed", "summary": summary}
-            yield self.update("compaction_update", {**fields, "_meta": {AT: rfc3339(stored.at)}})
+            fields: Json = {"compactionId": stored.id, "status": "completed", "summary": summary}
+            lines.append(self.update("compaction_update", {**fields, "_meta": {AT: rfc3339(stored.at)}}))
+        return True
 
 
 def _left(parts: tuple[Piece, ...], begun: Begun) -> Iterator[Piece]:

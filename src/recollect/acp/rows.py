@@ -21,6 +21,7 @@ def row(session: Session) -> Json:
             "messageCount": session.message_count,
             "hasErrors": session.error_count > 0,
             "recollect/createdAt": rfc3339(session.created_at),
+            **_place(session),
             **facts(session),
         },
     }
@@ -29,6 +30,11 @@ def row(session: Session) -> Json:
     if session.additional_directories:
         fields["additionalDirectories"] = session.additional_directories
     return fields
+
+
+def _place(session: Session) -> Json:
+    known = {"recollect/project": session.project, "recollect/branch": session.branch}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def facts(session: Session) -> Json:

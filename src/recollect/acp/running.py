@@ -7,8 +7,10 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from recollect import wiring
 from recollect.acp.agent import serve
@@ -16,43 +18,53 @@ from recollect.acp.door import Offer
 from recollect.acp.greeting import Client
 from recollect.acp.pipes import Pipes
 from recollect.acp.stdio import Wires
-from recollect.engine import Engine
-from recollect.errors import RecollectError
+from recollect.engine import Event, Turn, answering
+from recollect.errors import EngineError, RecollectError, StoreError, StoreUnavailable
 from recollect.model import LOCAL
 from recollect.service import Sessions
+
+if TYPE_CHECKING:
+    from recollect.acp.stdio import Made
 
 HEAVY = "recollect.engines.loop"
 log = logging.getLogger(__name__)
 
 
-async def run_on(
-    wires: Wires, engine: Engine, store: str | None, client: Client | None, offer: Offer | None
-) -> None:
+async def run_on(wires: Wires, make: Made, client: Client | None) -> None:
     """Serve until the client leaves or the process is told to end; either way all that was said is stored."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="recollect: %(message)s")
-    serving = asyncio.ensure_future(_run(wires, engine, store, client, offer or Offer()))
+    serving = asyncio.ensure_future(_run(wires, make, client))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
     with suppress(asyncio.CancelledError):
         await serving
 
 
-async def _run(wires: Wires, engine: Engine, store: str | None, client: Client | None, offer: Offer) -> None:
+async def _run(wires: Wires, make: Made, client: Client | None) -> None:
     async with AsyncExitStack() as stack:
         pipes = Pipes(wires.source, wires.target, wires.lines)
         stack.callback(pipes.close)
-        sessions = await _opened(stack, store)
+        try:
+            engine, store, given = make()
+            sessions: Sessions | RecollectError = await stack.enter_async_context(wiring.open(store))
+        except RecollectError as error:
+            engine, given, sessions = _unable, None, _told(error)
+        offer = given or Offer()
         warm = _warmed() if offer.models else None
         await serve(pipes, sessions, LOCAL, engine, client=client, offer=offer, warm=warm)
 
 
-async def _opened(stack: AsyncExitStack, store: str | None) -> Sessions | RecollectError:
-    """The sessions of the store, or why there are none: the client is told at its first request."""
-    try:
-        return await stack.enter_async_context(wiring.open(store))
-    except RecollectError as error:
-        log.error("%s [%s]", error.message, error.code)
-        return error
+def _told(error: RecollectError) -> StoreError:
+    """Why there is no store, as the client is told at each request: a wrong setting is no fault of its parameters."""
+    log.error("%s [%s]", error.message, error.code)
+    return error if isinstance(error, StoreError) else StoreUnavailable(error.message)
+
+
+@answering
+async def _unable(_: Turn) -> AsyncIterator[Event]:
+    """Without a store nobody is ever asked anything."""
+    raise EngineError("there is no store")
+    yield
 
 
 def _warmed() -> asyncio.Event:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from recollect.acp.shapes import Pair, Server
 from recollect.engine import HttpServer, McpServer, SseServer, StdioServer
 from recollect.errors import InvalidInput, TooLarge
 
 MOST = 64
+T = TypeVar("T")
 
 
 def servers_of(given: Sequence[Server] | None) -> tuple[McpServer, ...]:
@@ -21,6 +23,8 @@ def servers_of(given: Sequence[Server] | None) -> tuple[McpServer, ...]:
 
 
 def _server(given: Server) -> McpServer:
+    if not given.name:
+        raise InvalidInput("an MCP server needs a name")
     make = _KINDS.get(given.type)
     if make is None:
         raise InvalidInput(
@@ -32,15 +36,16 @@ def _server(given: Server) -> McpServer:
 def _stdio(given: Server) -> McpServer:
     if not given.command:
         raise InvalidInput(f"MCP server {given.name!r} has no command")
-    return StdioServer(name=given.name, command=given.command, args=given.args or (), env=_mapping(given.env))
+    args, env = _given(given, "args", given.args), _given(given, "env", given.env)
+    return StdioServer(name=given.name, command=given.command, args=args, env=_mapping(env))
 
 
 def _http(given: Server) -> McpServer:
-    return HttpServer(name=given.name, url=_url(given), headers=_mapping(given.headers))
+    return HttpServer(name=given.name, url=_url(given), headers=_headers(given))
 
 
 def _sse(given: Server) -> McpServer:
-    return SseServer(name=given.name, url=_url(given), headers=_mapping(given.headers))
+    return SseServer(name=given.name, url=_url(given), headers=_headers(given))
 
 
 def _url(given: Server) -> str:
@@ -49,8 +54,19 @@ def _url(given: Server) -> str:
     return given.url
 
 
-def _mapping(pairs: Sequence[Pair] | None) -> dict[str, str]:
-    return {pair.name: pair.value for pair in pairs or ()}
+def _headers(given: Server) -> dict[str, str]:
+    return _mapping(_given(given, "headers", given.headers))
+
+
+def _given(server: Server, field: str, items: tuple[T, ...] | None) -> tuple[T, ...]:
+    """A list that the protocol asks for, empty or not."""
+    if items is None:
+        raise InvalidInput(f"MCP server {server.name!r} has no {field}: it is a list, if only an empty one")
+    return items
+
+
+def _mapping(pairs: Sequence[Pair]) -> dict[str, str]:
+    return {pair.name: pair.value for pair in pairs}
 
 
 _KINDS: dict[str | None, Callable[[Server], McpServer]] = {

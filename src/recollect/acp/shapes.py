@@ -20,10 +20,6 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return self.given_meta if isinstance(self.given_meta, dict) else {}
 
 
-class Nothing(Params, frozen=True, kw_only=True):
-    """No parameters."""
-
-
 class Pair(msgspec.Struct, frozen=True):
     name: str
     value: str
@@ -65,6 +61,7 @@ class NamedSession(Params, frozen=True, kw_only=True):
 
 class ListSessions(Params, frozen=True, kw_only=True):
     cwd: str | None = None
+    project: str | None = None
     cursor: str | None = None
     archived: Archived | None = None
     search: str | None = None

@@ -15,22 +15,23 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 
 import msgspec
 
+from recollect.acp.config import Choosable, choose, kept
 from recollect.acp.greeting import Client
+from recollect.acp.knowing import Known
 from recollect.acp.rendering import Begun, Renderer
-from recollect.acp.rows import facts
-from recollect.acp.stored import Result, Stored, read_stored, value_of
-from recollect.acp.times import rfc3339
+from recollect.acp.stored import Result, Stored, read_page, read_stored, value_of
 from recollect.acp.tools import shown
 from recollect.engine import Context, Notice, ToolProgress
 from recollect.errors import EntryNotFound, RecollectError, SessionNotFound
 from recollect.ids import uuid7
-from recollect.limits import HISTORY_PAGE
 from recollect.model import Change, HistoryPage, Json, Live, Principal, Session, Text, decode_json, encode
 from recollect.service import Sessions
 from recollect.updates import Compacted, Said, Update
 from recollect.updates import Stored as Kept
 
-PAGE_BYTES = 128 * 1024
+PAGE = 1_000
+PAGE_BYTES = 256 * 1024
+"""Of what is replayed at a time: enough to be quick, little enough for others to be heard in between."""
 NOTICES = 100
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,26 @@ Alone = Callable[[], AbstractAsyncContextManager[Send]]
 
 class Showing:
     """One session as one client sees it. `target` is the session that is read: that of the client, or the fork in which
-    a read-only one goes on."""
+    a read-only one goes on, `goes_on` if it does so already."""
 
     def __init__(
-        self, sessions: Sessions, who: Principal, session: Session, client: Client, send: Send
+        self,
+        sessions: Sessions,
+        who: Principal,
+        session: Session,
+        client: Client,
+        send: Send,
+        choosable: Choosable = Choosable(),  # noqa: B008 - a frozen value
+        *,
+        goes_on: Session | None = None,
     ) -> None:
-        self.target = session.id
+        read = goes_on or session
+        self.target = read.id
+        self.known = Known(read, choosable)
         self._sessions, self._who, self._client, self._send = sessions, who, client, send
+        self._choosable = choosable
         self._renderer = Renderer(session.id, compaction=client.compaction)
-        self._told = (session.title, _told(session))
-        self._revision: int | None = session.revision
+        self._revision: int | None = read.revision
         self._last: str | None = None
         self._begun: Begun | None = None
         self._said: list[tuple[bool, list[str]]] = []
@@ -57,11 +68,14 @@ class Showing:
         self._progress: dict[str, ToolProgress] = {}
         self._context: Context | None = None
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
+        self._reports: deque[Notice] = deque(maxlen=NOTICES)
         self._own: set[str] = set()
         self._prompting = False
         self._turning = False
-        self._grown = self._changed = self._spoken = False
+        self._grown = self._spoken = False
+        self._changed = True  # maybe, since it was read
         self._wake = asyncio.Event()
+        self._wake.set()
         self._lock = asyncio.Lock()
 
     # What is told
@@ -88,6 +102,14 @@ class Showing:
                 self._changed = True
         self._wake.set()
 
+    def report(self, notice: Notice) -> None:
+        """Something failed, and the rest goes on. A client that knows no notices is told in the course of a turn."""
+        log.warning("%s", notice.text)
+        if self._client.notices:
+            self.emit(notice)
+        else:
+            self._reports.append(notice)
+
     def changed(self, change: Change) -> None:
         """Somebody, anywhere, has changed the session."""
         if change.revision != self._revision:  # a live text is a change too, and may hide the one before it
@@ -100,6 +122,7 @@ class Showing:
     def turn(self) -> Iterator[None]:
         """While a turn of this client runs: its prompt is not told back to it, and its words come from `emit`."""
         self._prompting = self._turning = True
+        self._wake.set()
         try:
             yield
         finally:
@@ -129,6 +152,14 @@ class Showing:
     async def update(self, kind: str, fields: Json) -> None:
         """Show an update of another kind."""
         await self._send(self._renderer.update(kind, fields))
+
+    async def choose(self, option: str, value: str | bool) -> None:
+        """Choose, and keep it with the session, so that it is the same when it is opened again."""
+        async with self._lock:  # it is no news to whoever has chosen
+            await self._show_session()  # what others have chosen stays
+            chosen = choose(self.known.chosen, option, value, self._choosable)
+            await self._sessions.keep_own(self._who, self.target, kept(chosen))
+            self.known.chosen = chosen
 
     async def say(self, text: str) -> None:
         """Show a message that is not part of the conversation."""
@@ -176,7 +207,7 @@ class Showing:
                     self.target,
                     view="conversation",
                     after=self._last,
-                    limit=HISTORY_PAGE,
+                    limit=PAGE,
                     max_bytes=PAGE_BYTES,
                 )
             except (
@@ -193,20 +224,17 @@ class Showing:
     def _lines(self, page: HistoryPage) -> list[bytes]:
         """The updates of a page; `_last` is its last entry from now on."""
         lines: list[bytes] = []
-        marks, plain, stored = frozenset(page.marks), self._renderer.plain, None
-        quiet = not (self._own or self._begun or self._saying or self._progress)
-        for at, payload in enumerate(page.raw):
-            stored = read_stored(payload)
-            line = plain(stored) if quiet and at not in marks else None
-            if line is not None:
-                lines.append(line)
-            else:
-                lines.extend(self._told_of(stored, at in marks))
-        if stored is not None:
-            self._last = value_of(stored.id)
+        entries, marks = read_page(page.raw), frozenset(page.marks)
+        if self._own or self._begun or self._saying or self._progress:
+            for at, stored in enumerate(entries):
+                self._tell_rest(stored, lines, marks=(0,) if at in marks else ())
+        else:
+            self._renderer.entries(entries, lines, marks=marks)
+        if entries:
+            self._last = value_of(entries[-1].id)
         return lines
 
-    def _told_of(self, stored: Stored, mark: bool) -> Iterator[bytes]:
+    def _tell_rest(self, stored: Stored, lines: list[bytes], *, marks: tuple[int, ...]) -> None:
         """What is left to tell of an entry: a prompt of this client nothing, words that were shown not again."""
         entry = value_of(stored.id)
         if entry in self._own:
@@ -220,25 +248,16 @@ class Showing:
         for part in stored.parts if self._progress else ():
             if isinstance(part, Result):
                 self._progress.pop(part.id, None)
-        yield from self._renderer.entry(stored, mark=mark, begun=begun)
+        self._renderer.entries((stored,), lines, marks=marks, begun=begun)
 
     async def _skip(self) -> None:
         page = await self._sessions.history(self._who, self.target, view="conversation", last=True, limit=1)
         self._last = page.entries[-1].id if page.raw else None
 
     async def _show_session(self) -> None:
-        """The title and what else is known about the session, if it is not what the client was told."""
-        session = await self._sessions.get(self._who, self.target)
-        told = (session.title, _told(session))
-        if told != self._told:
-            fields: Json = {"updatedAt": rfc3339(session.updated_at)}
-            if session.title != self._told[0]:
-                fields["title"] = session.title
-            if told[1] != self._told[1]:
-                gone = {name: None for name in self._told[1] if name not in told[1]}
-                fields["_meta"] = {**told[1], **gone}
-            self._told = told
-            await self.update("session_info_update", fields)
+        """What the client does not know yet about the session."""
+        for kind, fields in self.known.news(await self._sessions.get(self._who, self.target)):
+            await self.update(kind, fields)
 
     # Words that are being said
 
@@ -288,6 +307,8 @@ class Showing:
         if self._context is not None:
             await self._show_usage(self._context)
             self._context = None
+        while self._reports and self._turning:
+            await self._send(self._renderer.chunk(uuid7(), self._reports.popleft().text, thought=True))
         while self._notices:
             notice = self._notices.popleft()
             if self._client.notices and notice.text:
@@ -299,9 +320,3 @@ class Showing:
         session = await self._sessions.get(self._who, self.target)
         cost = {} if session.cost is None else {"cost": {"amount": session.cost, "currency": "USD"}}
         await self.update("usage_update", {"used": context.used, "size": context.size, **cost})
-
-
-def _told(session: Session) -> Json:
-    """What a client is told about a session when it changes; counts move all the time and are not."""
-    moving = ("recollect/tokens", "recollect/cost", "recollect/status")
-    return {name: value for name, value in facts(session).items() if name not in moving}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.acp.greeting import Client, InitializeParams, greeted
+from recollect.acp.greeting import About, Client, InitializeParams, greeted
+from recollect.engines.readable import Reads
 from recollect.rpc import wire
 from recollect.rpc.failures import Failure
 from recollect.rpc.transport import FrameTooLong, Lines
@@ -21,6 +22,8 @@ from recollect.rpc.wire import BadFrame
 if TYPE_CHECKING:
     from recollect.acp.door import Offer
     from recollect.engine import Engine
+
+    Made = Callable[[], tuple[Engine, str | None, Offer | None]]
 
 CHUNK = 64 * 1024
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -37,7 +40,7 @@ class Wires:
         os.dup2(STDERR, STDOUT)
 
     def first(self) -> bytes | None:
-        """The first line; None if there is none, or it is too long."""
+        """The first line; None if there is none, or it is too long: then it is left for later."""
         while not self.lines:
             chunk = os.read(self.source, CHUNK)
             if not chunk:
@@ -45,7 +48,8 @@ class Wires:
             self.lines.feed(chunk)
         try:
             return self.lines.take()
-        except FrameTooLong:
+        except FrameTooLong as dropped:
+            self.lines.put_back(dropped)
             return None
 
     def write(self, data: bytes) -> None:
@@ -55,7 +59,7 @@ class Wires:
             rest = rest[os.write(self.target, rest) :]
 
 
-def greet(wires: Wires) -> Client | None:
+def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
     """Answer the client's `initialize`, if that is what it begins with; anything else is left for later."""
     line = wires.first()
     if line is None:
@@ -65,7 +69,7 @@ def greet(wires: Wires) -> Client | None:
         if frame.method != "initialize" or not wire.has_id(frame):
             raise BadFrame(b"")
         params = wire.decoded(msgspec.json.Decoder(InitializeParams), wire.params_of(frame))
-        client, answer = greeted(params)
+        client, answer = greeted(params, reads, about)
     except (BadFrame, Failure):
         wires.lines.put_back(line)
         return None
@@ -79,20 +83,25 @@ def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = 
     `store` is the URL of the store that keeps the sessions: `memory:` for as long as the program runs,
     `sqlite:///file.db`, None for the user's own.
     """
-    run_making(lambda: (engine, store, offer))
+    known = (Reads(), About()) if offer is None else (offer.reads(), offer.about)
+    run_making(lambda: (engine, store, offer), *known)
 
 
-def run_making(make: Callable[[], tuple[Engine, str | None, Offer | None]]) -> None:
-    """The same, with an engine, a store and an offer that are made once the client has been greeted."""
+def run_making(make: Made, reads: Reads, about: About) -> None:
+    """The same, with an engine, a store and an offer that are made once the client has been greeted; `reads` and `about`
+    are what the offer will say, of the model that is used unless another is chosen."""
     try:
         wires = Wires()
-        client = greet(wires)
-
+        client = greet(wires, reads, about)
+    except (BrokenPipeError, KeyboardInterrupt):
+        return  # nobody is there, and nothing has been begun
+    except OSError as error:
+        raise SystemExit(f"recollect: the client cannot be spoken to: {error.strerror}") from None
+    try:
         import asyncio
 
         from recollect.acp.running import run_on
 
-        engine, store, offer = make()
-        asyncio.run(run_on(wires, engine, store, client, offer))
+        asyncio.run(run_on(wires, make, client))
     except KeyboardInterrupt:
         pass  # before it was heard for; nothing has been begun

@@ -6,6 +6,7 @@ Texts, tools' inputs and outputs stay the JSON they are; only what decides about
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -63,6 +64,14 @@ def read_stored(payload: bytes) -> Stored:
         return _stored.decode(payload)
     except msgspec.DecodeError:
         return _stored.decode(wire.encode(wire.scrubbed(json.loads(payload))))
+
+
+def read_page(payloads: Sequence[bytes]) -> list[Stored]:
+    """The entries of a page."""
+    try:
+        return list(map(_stored.decode, payloads))
+    except msgspec.DecodeError:
+        return list(map(read_stored, payloads))
 
 
 def value_of(raw: Raw) -> Any:

@@ -18,14 +18,15 @@ _THOUSANDTHS = tuple(f"{rest:03}Z".encode() for rest in range(1000))
 
 def rfc3339(ms: int) -> str:
     """A time in milliseconds as text."""
-    return rfc3339_bytes(ms).decode()
+    return b"".join(rfc3339_pieces(ms)).decode()
 
 
-def rfc3339_bytes(ms: int) -> bytes:
-    """The same as bytes; a replay needs one for each entry."""
-    minute, rest = divmod(ms if 0 <= ms <= LAST_MS else min(max(ms, 0), LAST_MS), MINUTE_MS)
-    second, thousandth = divmod(rest, 1000)
-    return _minute(minute) + _SECONDS[second] + _THOUSANDTHS[thousandth]
+def rfc3339_pieces(ms: int) -> tuple[bytes, bytes, bytes]:
+    """The same as bytes that are not joined yet: a replay needs one for each entry, and joins them with all the rest."""
+    if not 0 <= ms <= LAST_MS:
+        ms = min(max(ms, 0), LAST_MS)
+    minute, rest = divmod(ms, MINUTE_MS)
+    return _minute(minute), _SECONDS[rest // 1000], _THOUSANDTHS[rest % 1000]
 
 
 def milliseconds(text: str) -> int:

@@ -26,7 +26,7 @@ def called(call: Call, status: str = "in_progress") -> Json:
     }
     if locations := _locations(value_of(call.locations)):
         fields["locations"] = locations
-    if diffs := list(_edits(call)):
+    if diffs := list(_edits(call, locations)):
         fields["content"] = diffs
     if memoryview(call.input):
         fields["rawInput"] = call.input
@@ -89,18 +89,21 @@ def _locations(known: Any) -> list[Json]:
     return found
 
 
-def _edits(call: Call) -> Iterator[Block]:
-    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file."""
+def _edits(call: Call, locations: Sequence[Json]) -> Iterator[Block]:
+    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file. A path
+    that is not absolute is the first of the places that the call is about."""
     given = value_of(call.input) if call.kind == "edit" else None
     if not isinstance(given, dict):
         return
     path = next((given[name] for name in EDITED if isinstance(given.get(name), str)), None)
     if path is None:
         return
+    if not path.startswith("/") and locations:
+        path = locations[0]["path"]
     edits = given.get("edits")
     for edit in edits if isinstance(edits, list) else (given,):
         match edit:
-            case {"old_string": str(old), "new_string": str(new)}:
+            case {"old_string": str(old), "new_string": str(new)} | {"old": str(old), "new": str(new)}:
                 yield {"type": "diff", "path": path, "oldText": old, "newText": new}
             case {"content": str(new)}:
                 yield {"type": "diff", "path": path, "oldText": None, "newText": new}

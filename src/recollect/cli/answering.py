@@ -16,6 +16,7 @@ from recollect.errors import InvalidInput
 from recollect.limits import is_storable
 from recollect.model import LOCAL, Json, Session, Text
 from recollect.service import Sessions
+from recollect.service.placing import placed
 from recollect.service.turns import OpenSession
 from recollect.updates import Ask, Emit, Outcome, Update
 
@@ -59,7 +60,11 @@ async def going_on(sessions: Sessions, out: Output, session_id: str) -> Session:
 async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) -> Session:
     """A new session."""
     return await sessions.create(
-        LOCAL, cwd=chosen.folder, additional_directories=chosen.directories, title=title
+        LOCAL,
+        cwd=chosen.folder,
+        additional_directories=chosen.directories,
+        title=title,
+        **await placed(sessions, chosen.folder),
     )
 
 

@@ -39,7 +39,7 @@ async def run(sessions: Sessions, out: Output, typist: Typist, *, session: str |
     twice at an empty prompt, or ^D, leaves. `/help` lists the commands. Without a terminal the prompts are the lines of
     stdin, and what would be asked is refused.
     """
-    async with Talk(sessions, out, typist, chosen, wiring.engine()) as talk:
+    async with Talk(sessions, out, typist, chosen, sessions.engine or wiring.engine()) as talk:
         if session is not None:
             named = await answering.named(sessions, session, chosen)
             talk.session = await answering.going_on(sessions, out, named)
@@ -60,7 +60,8 @@ async def _greet(talk: Talk) -> None:
             if entry.role == "user" and (said := clean(plain_text(entry))):
                 talk.typist.remember(said)
     folder = talk.chosen.folder if talk.session is None else talk.session.cwd
-    model = talk.choices.model or read_settings().model
+    own = read_settings().model if talk.sessions.engine is None else "the server's model"
+    model = talk.choices.model or own
     talk.aside(
         f"{'A new session' if talk.session is None else 'Going on'}"
         f"{f' in {wording.short_folder(folder)}' if folder else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 import click
@@ -17,14 +18,16 @@ from recollect.errors import RecollectError
 from recollect.limits import LIST_PAGE
 from recollect.model import LOCAL, Filter
 from recollect.service import Sessions
-from recollect.settings import STORE, store_url
+from recollect.settings import STORE, is_server, store_url
 
 T = TypeVar("T")
 Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 STORE_OPTION = click.Option(
-    ["--store"], metavar="URL", help=f"The store: a URL, or the path of an SQLite file.  [env: {STORE}]"
+    ["--store"],
+    metavar="URL",
+    help=f"The store: a URL, the path of an SQLite file, or a server.  [env: {STORE}]",
 )
 
 
@@ -63,8 +66,16 @@ def shown_examples(examples: tuple[str, ...]) -> str:
 
 async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:
     with interrupts():
-        async with wiring.open(store_url(store)) as sessions:
+        async with _opened(store_url(store)) as sessions:
             return await work(sessions)
+
+
+def _opened(url: str) -> AbstractAsyncContextManager[Sessions]:
+    if not is_server(url):
+        return wiring.open(url)
+    from recollect.remote.sessions import open as open_remote  # here: most stores are on this machine
+
+    return open_remote(url)
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

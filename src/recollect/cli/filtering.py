@@ -8,14 +8,27 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from recollect.cli.command import Work
-from recollect.cli.values import folder
-from recollect.model import Archived, Filter
+from recollect.cli.values import day, folder
+from recollect.model import LOCAL, Archived, Filter
+from recollect.service import Sessions
 
 _OPTIONS = (
     click.option("--cwd", metavar="FOLDER", help="Only sessions of this folder."),
     click.option("--here", is_flag=True, help="Only sessions of the current folder."),
+    click.option(
+        "--project",
+        metavar="NAME",
+        help="Only sessions of this project: github.com/ada/engine, or the end of its name.",
+    ),
+    click.option(
+        "--day",
+        metavar="DAY",
+        callback=day,
+        help="Only sessions in which something was said on this day: 2026-11-15, in UTC.",
+    ),
     click.option("--agent", help="Only sessions of this agent."),
     click.option("--channel", help="Only sessions of this channel."),
     click.option("--source", help="Only sessions read from this source."),
@@ -31,7 +44,11 @@ def filtered(archived: Archived) -> Callable[[Work], Work]:
     def decorate(work: Work) -> Work:
         @functools.wraps(work)
         async def narrowed(*given: Any, **rest: Any) -> int | None:
-            return await work(*given, given=_filter(rest), **rest)
+            wanted = _filter(rest)
+            if wanted.project is not None:
+                sessions: Sessions = given[0]
+                wanted = replace(wanted, project=await sessions.project_called(LOCAL, wanted.project))
+            return await work(*given, given=wanted, **rest)
 
         chosen = click.option(
             "--archived",
@@ -54,6 +71,8 @@ def _filter(options: dict[str, Any]) -> Filter:
         raise click.UsageError("give --cwd or --here, not both")
     return Filter(
         cwd=os.getcwd() if here else None if cwd is None else folder(cwd),
+        project=options.pop("project"),
+        day=options.pop("day"),
         agent_id=options.pop("agent"),
         channel=options.pop("channel"),
         source=options.pop("source"),

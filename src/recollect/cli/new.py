@@ -11,6 +11,7 @@ from recollect.cli.output import Output
 from recollect.cli.values import folder
 from recollect.model import LOCAL
 from recollect.service import Sessions
+from recollect.service.placing import placed
 
 
 @command("recollect new --title 'Fix the parser' --tag work", "id=$(recollect new --no-cwd)")
@@ -35,7 +36,10 @@ async def run(
     if no_cwd and cwd is not None:
         raise click.UsageError("give --cwd or --no-cwd, not both")
     where = None if no_cwd else os.getcwd() if cwd is None else folder(cwd)
-    made = await sessions.create(LOCAL, cwd=where, title=title, tags=tags, agent_id=agent, channel=channel)
+    place = await placed(sessions, where)
+    made = await sessions.create(
+        LOCAL, cwd=where, title=title, tags=tags, agent_id=agent, channel=channel, **place
+    )
     if out.json:
         out.document(made)
     else:

@@ -17,22 +17,10 @@ from recollect.cli.output import Output, clean
 from recollect.cli.permitting import asking
 from recollect.cli.stages import Streams
 from recollect.cli.telling import Telling
-from recollect.engine import Context, Notice, ToolProgress
 from recollect.errors import EngineError
 from recollect.model import LOCAL, Session
 from recollect.service import Sessions
-from recollect.updates import Ask, Compacted, Emit, Outcome, Said, Stored, Titled, Update
-
-NAMES: dict[type[Update], str] = {
-    Said: "said",
-    Stored: "stored",
-    ToolProgress: "tool_progress",
-    Context: "context",
-    Notice: "notice",
-    Titled: "titled",
-    Compacted: "compacted",
-}
-"""What each update is called in a stream of JSON."""
+from recollect.updates import NAMES, Ask, Emit, Outcome
 
 
 @command(
@@ -68,7 +56,7 @@ async def run(
     Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tools and the session's id are
     told on stderr, and what tools may do is asked there. ^C cancels the turn and keeps what was said.
     """
-    engine, said = wiring.engine(), await given_text(text)
+    engine, said = sessions.engine or wiring.engine(), await given_text(text)
     answering.prompt_text(said)
     named = None if session is None else await answering.named(sessions, session, chosen)
     await answering.require_model(engine, chosen.choices)

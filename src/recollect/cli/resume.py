@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Sequence
 
 import click
 
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
 from recollect.errors import InvalidInput
-from recollect.model import LOCAL, Session
+from recollect.model import LOCAL
 from recollect.service import Sessions
-from recollect.sources import sources_here
+from recollect.sources.resuming import resuming
 
 
 @command(
@@ -26,24 +24,16 @@ from recollect.sources import sources_here
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
     """The command that goes on with a session in the agent it comes from."""
     found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
-    words = list(_words(found))
-    folder = found.cwd
+    how = resuming(found)
+    if how is None:
+        raise InvalidInput(
+            f"session {found.id!r} is not one that another agent can go on with; fork it instead"
+        )
     if execute:
-        if folder is not None:
-            os.chdir(folder)
-        os.execvp(words[0], words)  # noqa: S606 - the agent's own command, without a shell
-    line = " && ".join(filter(None, (folder and f"cd {shlex.quote(folder)}", shlex.join(words))))
+        if how.folder is not None:
+            os.chdir(how.folder)
+        os.execvp(how.words[0], how.words)  # noqa: S606 - the agent's own command, without a shell
     if out.json:
-        out.document({"session": found.id, "cwd": folder, "command": words, "shell": line})
+        out.document({"session": found.id, "cwd": how.folder, "command": how.words, "shell": how.line})
     else:
-        out.line(line)
-
-
-def _words(session: Session) -> Sequence[str]:
-    """The agent's own command."""
-    for source in sources_here():
-        if source.name == session.source and (words := source.resume(session)) is not None:
-            return words
-    raise InvalidInput(
-        f"session {session.id!r} is not one that another agent can go on with; fork it instead"
-    )
+        out.line(how.line)

@@ -99,7 +99,14 @@ async def _serve(
         code = await ownership.invitation(sessions) or ""
         engine = wiring.engine(model)
         agent = _agent(sessions, engine, settings)
-        desk = Desk(sessions, engine, agent, proxied=bool(where.origins), dm_scopes=settings.dm_scopes)
+        desk = Desk(
+            sessions,
+            engine,
+            agent,
+            proxied=bool(where.origins),
+            dm_scopes=settings.dm_scopes,
+            models=_models(settings),
+        )
         resets = schedule.reset_chats(parse_resets(settings.reset), sessions)
         stack.callback(asyncio.create_task(resets).cancel)
         for policy in _policies(archive_after, delete_after):
@@ -115,13 +122,17 @@ async def _serve(
 
 def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
     """The agent for editors. Only who may have programs started here is treated as somebody on this machine."""
-    models = () if settings.model is None else (settings.model, *settings.models)
 
     async def serve(transport: Transport, caller: Caller) -> None:
-        offer = Offer(models=models, imported=settings.lists_imported, local=caller.may("commands"))
+        offer = Offer(models=_models(settings), imported=settings.lists_imported, local=caller.may("commands"))
         await serve_agent(transport, sessions, caller.who, engine, offer=offer)
 
     return serve
+
+
+def _models(settings: Settings) -> tuple[str, ...]:
+    """The models that may be chosen."""
+    return () if settings.model is None else (settings.model, *settings.models)
 
 
 def _policies(archive_after: int | None, delete_after: int | None) -> list[Policy]:

@@ -14,6 +14,7 @@ from recollect.errors import InvalidInput
 from recollect.model import LOCAL, ToolCall
 from recollect.permissions import MODES, decided
 from recollect.permissions import ruling as ruling_of
+from recollect.service.catalogue import folders_of
 from recollect.settings import read_settings
 
 _COMMAND = re.compile(r"\s*/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
@@ -85,12 +86,15 @@ async def _cost(talk: Talk, _: str) -> None:
 
 
 async def _tools(talk: Talk, _: str) -> None:
+    if talk.sessions.engine is not None:
+        talk.aside("the tools are those of the server")
+        return
     from recollect.engines.tools import local_tools
 
     roots: tuple[str, ...] = (talk.chosen.folder, *talk.chosen.directories)
     session = None if talk.session is None else await talk.sessions.get(LOCAL, talk.session.id)
     if session is not None:
-        roots = () if session.cwd is None else (session.cwd, *session.additional_directories)
+        roots = folders_of(session)
     for tool in local_tools(roots, None):
         call = ToolCall(id="", name=tool.name, kind=tool.kind)
         mode = talk.choices.mode

@@ -8,6 +8,8 @@ from datetime import datetime
 
 import click
 
+from recollect.days import day_number, day_text
+from recollect.errors import InvalidInput
 from recollect.ids import now_ms
 
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
@@ -56,6 +58,14 @@ def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
     """Callback of an option that takes a moment."""
     found = None if text is None else parse_moment(text, now_ms())
     return _understood(text, found, "7d, 2h, 2025-06-01 or 2025-06-01T12:00")
+
+
+def day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Callback of an option that takes a day."""
+    try:
+        return None if text is None else day_text(day_number(text))
+    except InvalidInput:
+        raise click.BadParameter(f"{text!r} is not understood; write 2026-11-15.") from None
 
 
 def folder(path: str) -> str:

@@ -12,16 +12,12 @@ from pydantic_ai.messages import BinaryContent
 
 from recollect.engines.arguments import DEEPEST
 from recollect.engines.files import KNOWN, kind_of
+from recollect.engines.readable import FILES, IMAGES
 from recollect.engines.tools.bounds import IMAGE_BYTES
 from recollect.model import Audio, Image, Part, Resource, ResourceLink, Text, encode
 
 Shown = str | BinaryContent
 
-IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-DOCUMENTS = IMAGES | {"application/pdf"}
-SOUNDS = DOCUMENTS | {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac"}
-FILES = {"anthropic": DOCUMENTS, "openai": DOCUMENTS, "google": SOUNDS, "google-cloud": SOUNDS}
-"""What each provider can look at; any other provider is shown images."""
 TOO_DEEP = "(nested too deep to be shown)"
 
 

@@ -55,7 +55,7 @@ def begins_session(line: bytes) -> bool:
 def unfolded(lines: Sequence[bytes], first: int = 1) -> Sequence[bytes] | Foreign:
     """The lossless lines of a session, or the messages of a document that has none.
 
-    A document may be one line, or many, as programs that set it out for people write it.
+    Another program may have read the document and written it again, in one line or many; the lines are as we write them.
     """
     if not lines or _is_in_lines(lines[0]):
         return lines
@@ -70,7 +70,7 @@ def unfolded(lines: Sequence[bytes], first: int = 1) -> Sequence[bytes] | Foreig
         raise InvalidInput(f"line {first}: this is not an export of a session: {error}") from None
     if found.recollect is None:
         return _foreign(found, first)
-    return [_one_line(bytes(line)) for line in found.recollect.lines]
+    return [encode(decode_json(bytes(line))) for line in found.recollect.lines]
 
 
 def _is_in_lines(line: bytes) -> bool:
@@ -122,8 +122,3 @@ def _foreign(document: _Document, first: int) -> Foreign:
             raise InvalidInput(f"line {first}: message {number} is none: {error}") from None
     about = document.metadata or _Metadata()
     return Foreign(tuple(messages), about.title, about.created_at)
-
-
-def _one_line(line: bytes) -> bytes:
-    """The line as it was exported; one that was set out for people is written as we write it."""
-    return encode(decode_json(line)) if _LINE_BREAK in line else line

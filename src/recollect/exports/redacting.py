@@ -23,9 +23,14 @@ RAW_COPY = "raw copy"
 
 
 class Redactor:
-    """Replaces secrets and remembers where; seeing something twice counts once."""
+    """Replaces secrets and remembers where; seeing something twice counts once.
 
-    def __init__(self) -> None:
+    `entries` are those in which something was replaced, by their ids, as they are now: the first `keep` of them.
+    """
+
+    def __init__(self, keep: int = 0) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._keep = keep
         self._seen: dict[tuple[str | None, str | None], Counter[str]] = {}
 
     @property
@@ -39,7 +44,10 @@ class Redactor:
 
     def entry(self, entry: Entry) -> Entry:
         """The entry; one without secrets is the same object."""
-        return self._cleaned(entry, ("parts", "meta", "model"), entry=entry.id)
+        cleaned = self._cleaned(entry, ("parts", "meta", "model"), entry=entry.id)
+        if cleaned is not entry and len(self.entries) < self._keep:
+            self.entries[entry.id] = cleaned
+        return cleaned
 
     def session(self, session: Session) -> Session:
         """The session's metadata."""

@@ -61,12 +61,12 @@ class Got:
 
 
 async def _healthy(desk: Desk, scope: Scope) -> Page:
-    desk.greet(scope)
+    desk.greet(scope, "health")
     return Page(health.HEALTHY)
 
 
 async def _ready(desk: Desk, scope: Scope) -> Page:
-    desk.greet(scope)
+    desk.greet(scope, "health")
     status, body = await health.readiness(desk.sessions, ending=desk.ending)
     return Page(body, status)
 

@@ -14,22 +14,31 @@ _BEARER = re.compile(rb"bearer +([^\s]+)", re.IGNORECASE)
 CHALLENGE = ((b"www-authenticate", b'Bearer realm="recollect"'),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Caller:
     """Somebody who has shown a token. The rights are those of the server's record, whatever else was said."""
 
     sessions: Sessions
     token: Token
     secret: str = field(repr=False)
+    _looked_at: int = -1
 
     @property
     def who(self) -> Principal:
         """On whose behalf the caller calls."""
-        return Principal(owner=self.token.owner)
+        return Principal(owner=self.token.owner, local=self.may("commands"))
 
     async def holds(self) -> bool:
-        """Whether the token is still good for something; asked again with each request."""
-        return await self.sessions.token_of(self.secret) is not None
+        """Whether the token is still good for something; asked again with each request.
+
+        It is looked up if any token was revoked, by whichever process, since it was last found good.
+        """
+        revoked = await self.sessions.access_generation()
+        if revoked != self._looked_at:
+            if await self.sessions.token_of(self.secret) is None:
+                return False
+            self._looked_at = revoked
+        return True
 
     def may(self, *scopes: str) -> bool:
         """Whether the token has all of these."""

@@ -54,7 +54,9 @@ NAMED = frozenset((Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED))
 class Method(msgspec.Struct, frozen=True):
     """A row of the table. `needs` names parameters that take a further scope; `waits` says that it may take long.
 
-    `final`: the session is gone afterwards, and whoever asks again is still answered by what is remembered.
+    `lasts`: it goes on when the client leaves, who may ask for the answer again by its idempotency key.
+    `final`: the session is gone afterwards, and whoever asks again is still answered by what is remembered. `most` is
+    how many bytes an answer may have, of a method whose answers are long.
     """
 
     handle: Callable[[Call[Any]], Awaitable[Any]]
@@ -64,7 +66,9 @@ class Method(msgspec.Struct, frozen=True):
     owns: Owns
     needs: Mapping[str, str] = {}
     waits: bool = False
+    lasts: bool = False
     final: bool = False
+    most: int = 0
 
     @property
     def summary(self) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Raw
 
-from recollect.gateway.context import Context
+from recollect.gateway.context import Context, Held
 from recollect.gateway.desk import Desk
 from recollect.gateway.errors import failure
 from recollect.gateway.methods import METHODS
-from recollect.gateway.sockets import Socket
+from recollect.gateway.replies import Refusal
+from recollect.gateway.sockets import FAULT, Socket
 from recollect.gateway.subscriptions import Subscribing
 from recollect.model import Json
 from recollect.rpc.failures import Failure
@@ -26,11 +28,27 @@ class Connection:
     peer: Peer[Connection]
 
     def __init__(self, desk: Desk, socket: Socket) -> None:
-        self.desk = desk
+        self.desk, self._caller = desk, socket.caller
         self.subscriptions = Subscribing(
-            desk.feeds, socket.caller, desk.limits.subscriptions, desk.metrics, self._notify
+            desk.feeds,
+            socket.caller,
+            desk.limits.subscriptions,
+            desk.metrics,
+            self._notify,
+            partial(socket.close, FAULT, "a subscription failed: subscribe again from the last cursor"),
         )
-        self.context: Context = desk.context(socket.caller, self.subscriptions)
+        self.held = Held(self._notify, desk.arguments)
+        self.context: Context = desk.context(socket.caller, self.subscriptions, self.held)
+
+    async def answer(self, name: str, params: Raw) -> bytes:
+        """The result of a method. Raises `Failure`."""
+        answering = self.desk.call(self.context, name, params, WAY)
+        if not METHODS[name].lasts:
+            return await answering
+        try:
+            return await self.desk.works.done(self._caller, answering, lambda: self.peer.left)
+        except Refusal as refusal:
+            raise refusal.why from None
 
     async def _notify(self, method: str, params: Json) -> None:
         await self.peer.notify(method, params)
@@ -38,7 +56,7 @@ class Connection:
 
 def _handler(name: str) -> Callable[[Connection, Raw], Awaitable[Any]]:
     async def handle(connection: Connection, params: Raw) -> Any:
-        result = await connection.desk.call(connection.context, name, params, WAY)
+        result = await connection.answer(name, params)
         return Then(result, connection.subscriptions.begin) if name == "session.subscribe" else result
 
     return handle
@@ -64,4 +82,5 @@ async def serve_methods(desk: Desk, socket: Socket) -> None:
     try:
         await connection.peer.run()
     finally:
+        connection.held.end()
         await connection.subscriptions.end()

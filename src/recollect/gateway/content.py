@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from recollect.errors import InvalidInput
+from recollect.exports.messages import arguments_of
 from recollect.gateway.shapes import Number, Params
 from recollect.model import (
     Audio,
@@ -25,7 +26,6 @@ from recollect.model import (
     Thought,
     ToolCall,
     ToolResult,
-    decode_json,
 )
 from recollect.service.estimating import ESTIMATED, tokens_of
 
@@ -167,15 +167,7 @@ def _call(given: GivenCall) -> ToolCall:
         if not given.name:
             raise InvalidInput("a tool call needs a name")
         return ToolCall(id=given.id, name=given.name, input=given.input)
-    return ToolCall(id=given.id, name=given.function.name, input=_arguments(given.function.arguments))
-
-
-def _arguments(text: str) -> Any:
-    """What the text says in JSON; a text that is no JSON stays what it is."""
-    try:
-        return decode_json(text.encode()) if text else None
-    except (ValueError, RecursionError):
-        return text
+    return ToolCall(id=given.id, name=given.function.name, input=arguments_of(given.function.arguments))
 
 
 def _part(block: Block) -> Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,8 +10,10 @@ from typing import Protocol
 import msgspec
 
 from recollect.engine import Engine
+from recollect.errors import InvalidInput
+from recollect.gateway.arguments import Arguments
 from recollect.keys import DmScopes
-from recollect.model import Principal, Session, Token
+from recollect.model import Json, Principal, Session, Token
 from recollect.service import OpenSession, Sessions
 from recollect.updates import Update
 
@@ -42,6 +44,25 @@ class Subscriptions(Protocol):
 
     async def drop(self, subscription_id: str) -> bool:
         """Tell it no longer; False if there is no such subscription."""
+
+
+class Held:
+    """What a connection that stays open can do besides: be told more before an answer, and hand over long arguments."""
+
+    def __init__(self, tell: Callable[[str, Json], Awaitable[None]], arguments: Arguments) -> None:
+        self.tell, self._arguments = tell, arguments
+
+    def hand_over(self, token: Token, name: str, data: bytes) -> int:
+        """More of an argument, under a name that the client gives it; returns how much is there."""
+        return self._arguments.add(self, token.id, name, data)
+
+    def taken(self, name: str) -> bytes | None:
+        """An argument that was handed over, once; None if there is none."""
+        return self._arguments.take(self, name)
+
+    def end(self) -> None:
+        """Forget what was handed over and never used."""
+        self._arguments.drop(self)
 
 
 class Turns:
@@ -75,19 +96,27 @@ def tell_nobody(session_id: str, update: Update) -> None:
 class Context:
     """One request's. The rights are those of `token`, as the server's record has them at this moment.
 
-    `subscriptions` is None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
-    at once, for those who are connected to this very process.
+    `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
+    at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
     """
 
     sessions: Sessions
     token: Token
     engine: Engine | None = None
+    models: tuple[str, ...] | None = None
     dm_scopes: DmScopes = field(default_factory=DmScopes)
     turns: Turns = field(default_factory=Turns)
     subscriptions: Subscriptions | None = None
+    held: Held | None = None
     emit: Callable[[str, Update], None] = tell_nobody
+
+    def offered(self, model: str) -> str:
+        """The model, if it may be chosen here: others would be paid for by whoever runs the server."""
+        if self.models is not None and model not in self.models:
+            raise InvalidInput(f"{model!r:.100} is none of the models that this server offers")
+        return model
 
     @property
     def who(self) -> Principal:
         """On whose behalf everything is done."""
-        return Principal(owner=self.token.owner)
+        return Principal(owner=self.token.owner, local="commands" in self.token.scopes)

@@ -19,7 +19,7 @@ from recollect.service.visits import PASS_MS
 OWN_HEADER = b"x-recollect"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Guest(Caller):
     """Somebody who has signed in to the page."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from msgspec import Raw
@@ -14,15 +14,19 @@ from starlette.types import Scope
 
 from recollect.engine import Engine
 from recollect.errors import RecollectError
+from recollect.gateway.arguments import Arguments
 from recollect.gateway.bearer import Caller, bearer, caller_of
-from recollect.gateway.context import Context, Subscriptions, Turns
+from recollect.gateway.context import Context, Held, Subscriptions, Turns
 from recollect.gateway.cookies import guest_of
 from recollect.gateway.feeds import Feeds
-from recollect.gateway.limits import Buckets, Limits, Room, is_loopback, peer_name
+from recollect.gateway.limits import Buckets, Limits, Room, peer_name
 from recollect.gateway.methods import METHODS, call
 from recollect.gateway.metrics import OTHER, Metrics
+from recollect.gateway.outgoing import Outgoing
 from recollect.gateway.replies import ending, rate_limited, unauthenticated, unavailable
+from recollect.gateway.works import Works
 from recollect.keys import DmScopes
+from recollect.remote.addresses import is_loopback
 from recollect.rpc.failures import Failure
 from recollect.rpc.transport import Transport
 from recollect.service import Sessions
@@ -57,14 +61,17 @@ class Desk:
         *,
         proxied: bool = False,
         dm_scopes: DmScopes = DmScopes(),  # noqa: B008 - a frozen value
+        models: tuple[str, ...] | None = None,
     ) -> None:
         self.sessions, self.engine, self.agent, self.limits = sessions, engine, agent, limits
         self.room = Room(limits.connections, limits.peer_connections)
         self.waiting = Room(limits.connections, limits.stranger_sockets)
         self.sockets: set[Open] = set()
-        self.feeds, self.turns, self.metrics = Feeds(), Turns(), Metrics()
+        self.feeds, self.turns, self.metrics, self.arguments = Feeds(), Turns(), Metrics(), Arguments()
+        self.works = Works()
+        self.outgoing = Outgoing(limits.answer_bytes)
         self.ending = False
-        self._proxied, self._dm_scopes = proxied, dm_scopes
+        self._proxied, self._dm_scopes, self._models = proxied, dm_scopes, models
         self._answering = 0
         self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, time.monotonic)
         self._known = Buckets(limits.rate, limits.burst, time.monotonic)
@@ -78,6 +85,7 @@ class Desk:
             yield
         finally:
             watching.cancel()
+            await self.works.end()
 
     def end(self) -> None:
         """Take nothing new, and close sockets as they have nothing left to answer."""
@@ -95,14 +103,17 @@ class Desk:
             address = told[-1].decode("latin-1").rpartition(",")[2].strip() if told else address
         return peer_name(address)
 
-    def greet(self, scope: Scope) -> None:
-        """Take note of a stranger. Raises `Refusal` for one who comes too often."""
-        self.turn_away(self._strangers.take(self.peer(scope)))
+    def greet(self, scope: Scope, wish: str = "page") -> None:
+        """Take note of a stranger. Raises `Refusal` for one who comes too often with the same wish.
+
+        So whoever tries bad tokens keeps nobody on the same machine from signing in, or from seeing that it runs.
+        """
+        self.turn_away(self._strangers.take((wish, self.peer(scope))))
 
     def turn_away_stranger(self, scope: Scope) -> None:
         """Take note of a bad token."""
         self.metrics.refused.add(reason="unauthenticated")
-        self.greet(scope)
+        self.greet(scope, "token")
 
     def count(self, caller: Caller) -> float:
         """Take note of a request; returns the seconds to wait if there are too many."""
@@ -144,39 +155,37 @@ class Desk:
 
     # Requests
 
-    def context(self, caller: Caller, subscriptions: Subscriptions | None = None) -> Context:
+    def context(
+        self, caller: Caller, subscriptions: Subscriptions | None = None, held: Held | None = None
+    ) -> Context:
         """What the requests of a caller are answered with."""
         return Context(
             sessions=self.sessions,
             token=caller.token,
             engine=self.engine,
+            models=self._models,
             turns=self.turns,
             subscriptions=subscriptions,
+            held=held,
             dm_scopes=self._dm_scopes,
         )
 
     async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:
         """The result of a method. Raises `Failure`."""
-        known = name if name in METHODS else OTHER
-        with self._timed(way):
-            try:
-                result = await call(context, name, params)
-            except Failure as failure:
-                code = str((failure.data or {}).get("code", failure.code))
-                self.metrics.requests.add(method=known, outcome=code)
-                raise
-        self.metrics.requests.add(method=known, outcome="ok")
-        return result
-
-    @contextmanager
-    def _timed(self, way: str) -> Iterator[None]:
-        began = time.monotonic()
+        began, outcome = time.monotonic(), "cancelled"
         self._answering += 1
         try:
-            yield
+            async with self.outgoing.making(context.token.id, METHODS[name].most if name in METHODS else 0):
+                result = await call(context, name, params)
+            outcome = "ok"
+            return result
+        except Failure as failure:
+            outcome = str((failure.data or {}).get("code", failure.code))
+            raise
         finally:
             self._answering -= 1
             self.metrics.seconds.add(time.monotonic() - began, way=way)
+            self.metrics.requests.add(method=name if name in METHODS else OTHER, outcome=outcome)
 
     # Beside
 
@@ -188,13 +197,15 @@ class Desk:
                 if revoked != known:
                     await self._check_sockets()
                     known = revoked
-            except RecollectError as error:
-                log.warning("tokens cannot be looked at, trying again: %s", error.message)
+            except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
+                log.warning("tokens cannot be looked at, trying again: %s", error)
+            self.arguments.forget()
             await asyncio.sleep(REVOKED_SECONDS)
 
     async def _check_sockets(self) -> None:
         for socket in tuple(self.sockets):
             await socket.check()
+        await self.works.check()
 
     def _show(self) -> None:
         gauge = self.metrics.gauge

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from recollect.errors import AmbiguousId, Busy, RecollectError, RevisionConflict
-from recollect.rpc.failures import CODES, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Failure
+from recollect.rpc.failures import (
+    CODES,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    OVERLOADED,
+    Failure,
+)
 
 UNAUTHENTICATED = -32000
 FORBIDDEN = -32003
@@ -18,6 +25,7 @@ OWN: Mapping[str, int] = {
     "unauthenticated": UNAUTHENTICATED,
     "forbidden": FORBIDDEN,
     "rate_limited": RATE_LIMITED,
+    "ending": OVERLOADED,
 }
 """Codes that only this door gives; the others are those of the whole program."""
 
@@ -35,6 +43,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "unauthenticated": Meaning("no token, or one that is unknown or revoked"),
     "forbidden": Meaning("the token is good for other things", {"scope": "the scope that is needed"}),
     "rate_limited": Meaning("too many requests", {"retry_after_ms": "when to try again"}),
+    "ending": Meaning("the server is shutting down: ask another, or try again"),
     "invalid_input": Meaning(
         "the parameters are wrong; nothing was done", {"path": "where, if it can be told"}
     ),

@@ -11,12 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
-from recollect.errors import RecollectError
+from recollect.limits import HISTORY_PAGE
 from recollect.model import Change, HistoryPage, Principal, Session
 from recollect.service import Sessions
 
 RETRY_SECONDS = 1.0
 ANSWERS = 64
+PAGE_BYTES = 64 * 1024
+"""About as much of a conversation is read at a time; at least one message."""
 
 T = TypeVar("T")
 Listener = Callable[[Change], None]
@@ -47,15 +49,20 @@ class Feed:
         """See `Sessions.live`."""
         return await self.once(("live", session_id), lambda: self.sessions.live(self.who, session_id))
 
-    async def entries(self, session_id: str, after: str | None, limit: int) -> HistoryPage:
+    async def entries(self, session_id: str, after: str | None) -> HistoryPage:
         """Some of the conversation after a message."""
 
         async def read() -> HistoryPage:
             return await self.sessions.history(
-                self.who, session_id, view="conversation", after=after, limit=limit
+                self.who,
+                session_id,
+                view="conversation",
+                after=after,
+                limit=HISTORY_PAGE,
+                max_bytes=PAGE_BYTES,
             )
 
-        return await self.once(("entries", session_id, after, limit), read)
+        return await self.once(("entries", session_id, after), read)
 
     async def last_entry(self, session_id: str) -> str | None:
         """The last message of the conversation."""
@@ -99,8 +106,8 @@ class Feed:
                     self.forget()
                     for listener in tuple(self.listeners):
                         listener(change)
-            except RecollectError as error:
-                log.warning("the change feed cannot be read, trying again: %s", error.message)
+            except Exception as error:  # noqa: BLE001 - everybody who listens depends on it
+                log.warning("the change feed cannot be read, trying again: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 
 

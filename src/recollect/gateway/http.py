@@ -15,6 +15,9 @@ from recollect.rpc import wire
 from recollect.rpc.failures import INVALID_REQUEST, Failure
 from recollect.rpc.wire import BadFrame
 
+SLOWEST = 100_000
+"""Bytes per second: a long body may take longer than a short one."""
+
 
 class Rpc:
     """The endpoint. Nothing of a body is read before it is known whose it is."""
@@ -34,7 +37,8 @@ class Rpc:
             await refuse(scope, send, ending())
         else:
             if line is not None:  # else the client has left
-                await reply(scope, send, 200 if line else 204, line)
+                with desk.outgoing.sending(caller.token.id, len(line)):
+                    await reply(scope, send, 200 if line else 204, line)
 
 
 async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
@@ -49,7 +53,9 @@ async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
     if not asked and (frame.method not in METHODS or METHODS[frame.method].waits):
         return b""
     try:
-        result = await desk.call(desk.context(caller), frame.method, wire.params_of(frame), "http")
+        answering = desk.call(desk.context(caller), frame.method, wire.params_of(frame), "http")
+        lasts = frame.method in METHODS and METHODS[frame.method].lasts
+        result = await (desk.works.done(caller, answering) if lasts else answering)
     except Failure as failure:
         return wire.refusal(frame.id, failure.code, failure.message, failure.data) if asked else b""
     return wire.answer(frame.id, result) if asked else b""
@@ -63,10 +69,10 @@ async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = ME
     told = [value for name, value in scope["headers"] if name == b"content-length"]
     if told and told[0].isdigit() and int(told[0]) > most:
         raise _too_long(most)
-    body = bytearray()
+    body, began = bytearray(), asyncio.get_running_loop().time()
     while True:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(began + seconds + len(body) / SLOWEST):
                 message = await receive()
         except TimeoutError:
             raise unreadable(408, "the body did not come") from None

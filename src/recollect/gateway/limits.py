@@ -20,6 +20,7 @@ class Limits(Value, frozen=True):
     """What one server allows. Rates are per second; a burst is what may come at once before the rate counts.
 
     A *stranger* is who has not shown a good token. `stall_seconds`: a peer that takes nothing for so long is given up.
+    `answer_bytes`: so much of long answers to one token is made, or on its way, at one time.
     """
 
     rate: float = 5_000.0
@@ -35,6 +36,7 @@ class Limits(Value, frozen=True):
     body_seconds: float = 30.0
     stall_seconds: float = 20.0
     linger_seconds: float = 5.0
+    answer_bytes: int = 128 * 1024 * 1024
 
 
 class Buckets:
@@ -82,14 +84,6 @@ class Room:
             self._counts[peer] -= 1
             if not self._counts[peer]:
                 del self._counts[peer]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address. A name is not looked up: it may mean another one tomorrow."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def peer_name(address: str) -> str:

@@ -7,21 +7,16 @@ one that reads slowly is told less often and nothing twice, and one that does no
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from recollect.cursors import sealed, unsealed
 from recollect.errors import EntryNotFound, SessionNotFound
 from recollect.gateway import shapes
 from recollect.gateway.feeds import Feed
-from recollect.limits import HISTORY_PAGE
 from recollect.model import Change, Json, Live, Session, Thought, decode_json
 
-T = TypeVar("T")
-
 PAGE = 100
-PAGE_BYTES = 256 * 1024
 REMEMBERED = 256
 CREATED = ("create", "fork", "import")
 
@@ -60,7 +55,7 @@ class OwnersNews:
     async def begin(cls, feed: Feed, cursor: str | None) -> OwnersNews:
         """From that cursor, or from now on."""
         if cursor is not None:
-            return cls(feed, _unsealed(feed, None, cursor, int))
+            return cls(feed, feed.sessions.place_of(feed.who, None, cursor, int))
         return cls(feed, await feed.sessions.newest_change(feed.who))
 
     def concerns(self, change: Change) -> bool:
@@ -76,7 +71,7 @@ class OwnersNews:
                     yield event
 
     def cursor(self) -> str:
-        return _sealed(self._feed, None, self._position)
+        return self._feed.sessions.place_told(self._feed.who, None, self._position)
 
     async def _event(self, change: Change) -> Json | None:
         seen = self._seen.pop(change.session, None)
@@ -122,7 +117,7 @@ class SessionsNews:
         """From that cursor, or from now on."""
         session = await feed.get(session_id)
         if cursor is not None:
-            return cls(feed, session, _unsealed(feed, session.id, cursor, _Place))
+            return cls(feed, session, feed.sessions.place_of(feed.who, session.id, cursor, _Place))
         last = await feed.last_entry(session.id)
         return cls(feed, session, _Place(last, session.revision, session.last_compaction))
 
@@ -133,7 +128,7 @@ class SessionsNews:
         try:
             session = await self._feed.get(self._id)
             if session.revision != self._place.revision:
-                async for event in self._entries(session):
+                async for event in self._entries():
                     yield event
                 compacted = session.last_compaction != self._place.compaction
                 self._place = _Place(self._place.last, session.revision, session.last_compaction)
@@ -145,21 +140,18 @@ class SessionsNews:
             yield {"event": "deleted", **self._named()}
 
     def cursor(self) -> str:
-        return _sealed(self._feed, self._id, self._place)
+        return self._feed.sessions.place_told(self._feed.who, self._id, self._place)
 
-    async def _entries(self, session: Session) -> AsyncIterator[Json]:
-        average = max(1, session.bytes // max(session.message_count, 1))
+    async def _entries(self) -> AsyncIterator[Json]:
         more = True
         while more:
-            limit = min(max(PAGE_BYTES // average, 1), HISTORY_PAGE)
             try:
-                page = await self._feed.entries(self._id, self._place.last, limit)
+                page = await self._feed.entries(self._id, self._place.last)
             except EntryNotFound:
                 yield await self._reset()
                 return
             more = page.next is not None
             if page.raw:
-                average = max(1, sum(map(len, page.raw)) // len(page.raw))
                 self._place = self._place._replace(last=page.entries[-1].id)
                 yield {
                     "event": "entries",
@@ -197,11 +189,3 @@ class SessionsNews:
 def _about(event: str, session: Session) -> Json:
     names = {"session_key": shapes.key_of(session), "session_id": session.id}
     return {"event": event, **names, "session": shapes.details(session)}
-
-
-def _sealed(feed: Feed, session_id: str | None, state: object) -> str:
-    return sealed(feed.sessions._store.secret, feed.who.owner, ["events", session_id], state)
-
-
-def _unsealed(feed: Feed, session_id: str | None, cursor: str, shape: type[T]) -> T:
-    return unsealed(feed.sessions._store.secret, feed.who.owner, ["events", session_id], cursor, shape)

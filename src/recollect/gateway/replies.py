@@ -10,7 +10,7 @@ from recollect.errors import RecollectError
 from recollect.gateway.bearer import CHALLENGE
 from recollect.gateway.errors import failure, failure_of
 from recollect.rpc import wire
-from recollect.rpc.failures import INVALID_REQUEST, OVERLOADED, Failure
+from recollect.rpc.failures import INVALID_REQUEST, Failure
 
 SAFE = (
     (b"x-content-type-options", b"nosniff"),
@@ -19,7 +19,8 @@ SAFE = (
 )
 """On every answer that does not say otherwise itself: nothing of it is guessed at, told on, or kept."""
 JSON = b"application/json"
-ENDING = Failure(OVERLOADED, "the server is ending: try another, or try again", {"code": "ending"})
+PIECE_BYTES = 256 * 1024
+ENDING = failure("ending", "the server is ending: try another, or try again")
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -85,7 +86,11 @@ async def reply(
     if body:
         told.append((b"content-type", kind))
     await send({"type": f"{prefix}http.response.start", "status": status, "headers": told})
-    await send({"type": f"{prefix}http.response.body", "body": body})
+    last = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
+    for start in range(0, last, PIECE_BYTES):  # each waits until the peer has taken most of the one before
+        piece = body[start : start + PIECE_BYTES]
+        await send({"type": f"{prefix}http.response.body", "body": piece, "more_body": True})
+    await send({"type": f"{prefix}http.response.body", "body": body[last:]})
 
 
 def safely(send: Send) -> Send:

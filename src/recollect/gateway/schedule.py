@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from recollect.errors import RecollectError
 from recollect.model import Principal
@@ -24,7 +25,7 @@ async def keep_to(policy: Policy, sessions: Sessions, every: float = EVERY_SECON
         if gone:
             log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
 
-    await _again_and_again(sessions, put_away, every)
+    await again_and_again(sessions, put_away, every)
 
 
 async def reset_chats(policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS) -> None:
@@ -36,17 +37,26 @@ async def reset_chats(policy: ResetPolicy, sessions: Sessions, every: float = RE
             log.info("%d chats were started anew", len(done))
 
     if policy:
-        await _again_and_again(sessions, reset, every)
+        await again_and_again(sessions, reset, every)
 
 
-async def _again_and_again(
+async def again_and_again(
     sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
 ) -> None:
-    """A store that is away for a while is tried again the next time."""
+    """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
     while True:
-        try:
-            for owner in await sessions._store.owners():
-                await work(Principal(owner=owner))
-        except RecollectError as error:
-            log.warning("what is to be done now and then cannot be done now: %s", error.message)
+        with _noted():
+            for owner in await sessions.owners():
+                with _noted():
+                    await work(Principal(owner=owner))
         await asyncio.sleep(every)
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    try:
+        yield
+    except RecollectError as error:
+        log.warning("what is to be done now and then cannot be done now: %s", error.message)
+    except Exception:
+        log.exception("what is to be done now and then has failed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import math
 import resource
 import signal
 import socket
@@ -17,9 +19,10 @@ from recollect.errors import InvalidInput
 from recollect.gateway.app import application
 from recollect.gateway.desk import Desk
 from recollect.gateway.guard import checked_origin, places
-from recollect.gateway.limits import MESSAGE_BYTES, is_loopback
+from recollect.gateway.limits import MESSAGE_BYTES
 from recollect.gateway.protocols import protocols
 from recollect.model import Value
+from recollect.remote.addresses import is_loopback
 
 BACKLOG = 1_024
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -48,9 +51,9 @@ def checked(where: Where) -> Where:
     for path in filter(None, (where.tls_cert, where.tls_key)):
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}")
-    for origin in where.origins:
-        checked_origin(origin)
-    if not (is_loopback(where.host) or where.tls or where.origins):
+    origins = [checked_origin(origin) for origin in where.origins]
+    behind_tls = origins and all(origin.startswith("https://") for origin in origins)
+    if not (is_loopback(where.host) or where.tls or behind_tls):
         raise InvalidInput(
             f"{where.host} can be reached from other machines, and everything would go there in the clear: give"
             " --tls-cert and --tls-key, or --behind-proxy ORIGIN if a proxy before it speaks TLS"
@@ -104,6 +107,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is there by now stays for good: looking through it again and again costs a tenth of a request
         self._tell()
 
 
@@ -159,7 +164,7 @@ def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
         proxy_headers=False,
         ws_max_size=MESSAGE_BYTES,
         ws_per_message_deflate=False,
-        timeout_graceful_shutdown=round(where.grace),
+        timeout_graceful_shutdown=math.ceil(where.grace),
         ssl_certfile=where.tls_cert,
         ssl_keyfile=where.tls_key,
     )

@@ -103,6 +103,8 @@ class Details(Row, frozen=True, kw_only=True):
     last_compaction: int | None
     identity: Identity
     cwd: str | None
+    project: str | None
+    branch: str | None
     tags: tuple[str, ...]
     pinned: bool
     parent: str | None
@@ -211,6 +213,8 @@ def _details(session: Session) -> dict[str, Any]:
         "last_compaction": session.last_compaction,
         "identity": Identity(role=who.role, identity_id=who.identity_id, source_channel=who.source_channel),
         "cwd": session.cwd,
+        "project": session.project,
+        "branch": session.branch,
         "tags": session.tags,
         "pinned": session.pinned,
         "parent": session.parent,

@@ -80,10 +80,12 @@ class Socket:
 
     async def send(self, data: bytes) -> None:
         for line in data.split(b"\n"):
-            if line:
+            if line.startswith(NUMBERED):
+                with self._desk.outgoing.sending(self.caller.token.id, len(line)):
+                    await self._line.say(line)
+                self._answered(_head(line))
+            elif line:
                 await self._line.say(line)
-                if line.startswith(NUMBERED):
-                    self._answered(_head(line))
 
     def trust(self) -> None:
         """Take long messages from now on."""

@@ -42,11 +42,22 @@ class _Subscription:
 
 
 class Subscribing:
-    """See `context.Subscriptions`. Whether the caller may be told is looked at before it is told something."""
+    """See `context.Subscriptions`. Whether the caller may be told is looked at before it is told something.
 
-    def __init__(self, feeds: Feeds, caller: Caller, most: int, metrics: Metrics, notify: Notify) -> None:
+    `fail` ends the connection: a client must not believe in a subscription that tells nothing any more.
+    """
+
+    def __init__(
+        self,
+        feeds: Feeds,
+        caller: Caller,
+        most: int,
+        metrics: Metrics,
+        notify: Notify,
+        fail: Callable[[], None],
+    ) -> None:
         self._feeds, self._caller, self._most = feeds, caller, most
-        self._metrics, self._notify = metrics, notify
+        self._metrics, self._notify, self._fail = metrics, notify, fail
         self._all: dict[str, _Subscription] = {}
 
     async def add(self, wish: Wish) -> Subscribed:
@@ -108,6 +119,7 @@ class Subscribing:
                     raise
                 except Exception:
                     log.exception("a subscription failed")
+                    self._fail()
                     return
 
     async def _tell(self, subscription: _Subscription, feed: Feed, news: News) -> None:

@@ -49,7 +49,7 @@ class Visitor:
         """Who the header says it is; None for one without such a header, who is let in to say it."""
         if any(name == b"authorization" for name, _ in self._scope["headers"]):
             return self._able(await self._desk.admit(self._scope))
-        self._desk.greet(self._scope)
+        self._desk.greet(self._scope, "socket")
         if self._desk.ending:
             raise ending()
         if not self._desk.waiting.enter(self._line, self._desk.peer(self._scope)):

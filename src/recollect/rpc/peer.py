@@ -43,11 +43,13 @@ log = logging.getLogger(__name__)
 
 
 class Method(msgspec.Struct, Generic[C], frozen=True):
-    """How a method is served. `waits`: it may wait for the peer, and so must not keep the peer from being heard."""
+    """How a method is served. `waits`: it may wait for the peer, and so must not keep the peer from being heard. `whole`:
+    it makes something that only its answer tells of, and so is not called off once it has begun."""
 
     handle: Callable[[C, Any], Awaitable[Any]]
     params: type[Any]
     waits: bool = False
+    whole: bool = False
 
 
 class Then(msgspec.Struct, frozen=True):
@@ -59,6 +61,20 @@ class Then(msgspec.Struct, frozen=True):
 
 class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
     request_id: Raw
+
+
+class _Request:
+    """A request that is being served. It can be called off until its handler has returned: whatever comes later, the
+    answer is on its way. Its task is never cut while it sends that."""
+
+    task: asyncio.Task[None]
+    begun = answered = called_off = False
+
+    def call_off(self) -> None:
+        """Have it answered as cancelled; one whose handler has not begun yet sees that by itself."""
+        if self.begun and not self.answered and not self.called_off:
+            self.task.cancel()
+        self.called_off = True
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -92,9 +108,8 @@ class Peer(Generic[C]):
         self._errors = msgspec.json.Decoder(_Error)
         self._turn = asyncio.Lock()
         self._short = asyncio.Semaphore(SHORT_REQUESTS)
-        self._waiting: set[asyncio.Task[None]] = set()
-        self._running: dict[Key, set[asyncio.Task[None]]] = {}
-        self._called_off: set[asyncio.Task[None]] = set()
+        self._waiting: set[_Request] = set()
+        self._running: dict[Key, set[_Request]] = {}
         self._asked: dict[int, asyncio.Future[Raw]] = {}
         self._numbers = itertools.count(1)
         self._left = False
@@ -110,6 +125,11 @@ class Peer(Generic[C]):
             pass
         finally:
             self._leave()
+
+    @property
+    def left(self) -> bool:
+        """Whether the peer has left."""
+        return self._left
 
     async def send(self, data: bytes) -> None:
         """Hand over whole lines, in the order in which they were sent; waits for a peer that is slow to read."""
@@ -155,11 +175,20 @@ class Peer(Generic[C]):
             try:
                 line = await self._transport.receive()
                 return None if line is None else wire.read_frame(line)
-            except FrameTooLong:
-                told = f"a message may have at most {LINE_BYTES} bytes"
-                await self.send(wire.refusal(wire.NULL, INVALID_REQUEST, told))
+            except FrameTooLong as dropped:
+                await self._miss(wire.read_head(dropped.head))
             except BadFrame as bad:
                 await self.send(bad.answer)
+
+    async def _miss(self, frame: Frame) -> None:
+        """A message was dropped: whoever waits for it here, or for its answer there, hears of that."""
+        told = f"a message may have at most {LINE_BYTES} bytes"
+        asked = self._waited_for(frame) if frame.method is None else None
+        if asked is not None:
+            asked.set_exception(Refused(INVALID_REQUEST, told))
+        else:
+            number = frame.id if wire.has_id(frame) else wire.NULL
+            await self.send(wire.refusal(number, INVALID_REQUEST, told))
 
     async def _take(self, tasks: asyncio.TaskGroup, frame: Frame) -> None:
         if frame.method is None:
@@ -179,47 +208,66 @@ class Peer(Generic[C]):
             await self.send(wire.refusal(frame.id, METHOD_NOT_FOUND, told, {"method": name[:100]}))
         elif not method.waits:
             await self._short.acquire()
-            self._note(tasks.create_task(self._serve(method, frame)), frame, self._short.release)
+            self._begin(tasks, _Request(), method, frame, self._short.release)
         elif len(self._waiting) < WAITING_REQUESTS:
-            task = tasks.create_task(self._serve(method, frame))
-            self._waiting.add(task)
-            self._note(task, frame, lambda: self._waiting.discard(task))
+            request = _Request()
+            self._waiting.add(request)
+            self._begin(tasks, request, method, frame, lambda: self._waiting.discard(request))
         else:
             told = f"at most {WAITING_REQUESTS} requests of this kind may run at once"
             await self.send(wire.refusal(frame.id, OVERLOADED, told))
 
-    def _note(self, task: asyncio.Task[None], frame: Frame, done: Callable[[], None]) -> None:
-        """Remember the request by its id, so that it can be cancelled. Two with one id are both served, and cancelled
-        together: which one is meant only the peer could know."""
+    def _begin(
+        self,
+        tasks: asyncio.TaskGroup,
+        request: _Request,
+        method: Method[C],
+        frame: Frame,
+        done: Callable[[], None],
+    ) -> None:
+        """Serve a request, which can be called off by its id. Two with one id are both served, and called off together:
+        which one is meant only the peer could know."""
         key = wire.key_of(frame.id)
-        self._running.setdefault(key, set()).add(task)
+        self._running.setdefault(key, set()).add(request)
 
         def forget(_: asyncio.Task[None]) -> None:
-            self._called_off.discard(task)
             same = self._running[key]
-            same.discard(task)
+            same.discard(request)
             if not same:
                 del self._running[key]
             done()
 
-        task.add_done_callback(forget)
+        request.task = tasks.create_task(self._serve(request, method, frame))
+        request.task.add_done_callback(forget)
 
-    async def _serve(self, method: Method[C], frame: Frame) -> None:
+    async def _serve(self, request: _Request, method: Method[C], frame: Frame) -> None:
+        """Every request gets one answer, and then what follows from it happens."""
         after = None
         try:
-            result = await self._answer(method, frame)
+            result = await self._handled(request, method, frame)
             if isinstance(result, Then):
                 result, after = result.result, result.after
             line = wire.answer(frame.id, result if isinstance(result, bytes) else wire.encode(result))
         except Failure as failure:
             line = wire.refusal(frame.id, failure.code, failure.message, failure.data)
-        except asyncio.CancelledError:
-            if asyncio.current_task() not in self._called_off:
-                raise
-            line = wire.refusal(frame.id, REQUEST_CANCELLED, "Request cancelled")
         await self.send(line)
         if after is not None:
             await after()
+
+    async def _handled(self, request: _Request, method: Method[C], frame: Frame) -> Any:
+        """What the handler returns, unless the request is called off first."""
+        cancelled = Failure(REQUEST_CANCELLED, "Request cancelled")
+        if request.called_off:
+            raise cancelled
+        request.begun, request.answered = True, method.whole
+        try:
+            return await self._answer(method, frame)
+        except asyncio.CancelledError:
+            if not request.called_off:
+                raise
+            raise cancelled from None
+        finally:
+            request.answered = True
 
     async def _heed(self, method: Method[C], frame: Frame) -> None:
         """A notification is answered by nothing, whatever becomes of it."""
@@ -246,15 +294,13 @@ class Peer(Generic[C]):
             named: _Cancelled = wire.decoded(self._cancelling, wire.params_of(frame))
         except Failure:
             return
-        for task in self._running.get(wire.key_of(named.request_id), ()):
-            self._called_off.add(task)
-            task.cancel()
+        for request in self._running.get(wire.key_of(named.request_id), ()):
+            request.call_off()
 
     def _resolve(self, frame: Frame) -> None:
         """An answer to a request of ours; one that nobody waits for is ignored."""
-        key = wire.key_of(frame.id)
-        answered = self._asked.get(key) if isinstance(key, int) else None
-        if answered is None or answered.done():
+        answered = self._waited_for(frame)
+        if answered is None:
             return
         if memoryview(frame.error):
             try:
@@ -265,6 +311,11 @@ class Peer(Generic[C]):
         else:
             answered.set_result(frame.result)
 
+    def _waited_for(self, frame: Frame) -> asyncio.Future[Raw] | None:
+        key = wire.key_of(frame.id)
+        answered = self._asked.get(key) if isinstance(key, int) else None
+        return None if answered is None or answered.done() else answered
+
     def _leave(self) -> None:
         """Nobody answers any more: end what would wait for that."""
         self._left = True
@@ -272,5 +323,6 @@ class Peer(Generic[C]):
             if not answered.done():
                 answered.set_exception(Gone())
                 answered.exception()  # seen, even if whoever waited is cancelled before it hears of it
-        for task in self._waiting:
-            task.cancel()
+        for request in self._waiting:
+            if not request.answered:
+                request.task.cancel()

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 LINE_BYTES = 32 * 1024 * 1024
 """The longest message that is taken: an entry of 16 MB with everything in it escaped still fits."""
 
 
+HEAD_BYTES = 1024
+
+
 class FrameTooLong(Exception):
-    """The peer has sent a message beyond `LINE_BYTES`. It was not kept; the next one can be received."""
+    """The peer has sent a message beyond `LINE_BYTES`. It was not kept but for its `head`; the next one can be
+    received."""
+
+    def __init__(self, head: bytes = b"") -> None:
+        super().__init__()
+        self.head = head
 
 
 class Transport(Protocol):
@@ -32,9 +41,10 @@ class Lines:
 
     def __init__(self, longest: int = LINE_BYTES) -> None:
         self._longest = longest
-        self._ready: deque[bytes | None] = deque()
+        self._ready: deque[bytes | FrameTooLong] = deque()
         self._rest = bytearray()
-        self._dropping = False
+        self._dropped: FrameTooLong | None = None
+        self._ended = False
 
     def feed(self, chunk: bytes) -> None:
         """Go on with these bytes."""
@@ -46,31 +56,44 @@ class Lines:
 
     def finish(self) -> None:
         """The stream has ended; what came after the last newline is a line too."""
-        if self._rest or self._dropping:
+        if self._rest or self._dropped:
             self._end()
+        self._ended = True
 
     def __bool__(self) -> bool:
         return bool(self._ready)
 
-    def put_back(self, line: bytes) -> None:
+    async def following(self, read: Callable[[], Awaitable[bytes]]) -> bytes | None:
+        """The next line, out of what is there or what `read` brings, which is nothing at the end; None if there is none.
+        Raises `FrameTooLong` like `take`."""
+        while not self._ready:
+            if self._ended:
+                return None
+            if chunk := await read():
+                self.feed(chunk)
+            else:
+                self.finish()
+        return self.take()
+
+    def put_back(self, line: bytes | FrameTooLong) -> None:
         """Let this line be the next one again."""
         self._ready.appendleft(line)
 
     def take(self) -> bytes:
         """The next line that is complete. Raises `FrameTooLong` in the place of one that was dropped."""
         line = self._ready.popleft()
-        if line is None:
-            raise FrameTooLong
+        if isinstance(line, FrameTooLong):
+            raise line
         return line
 
     def _grow(self, piece: bytes) -> None:
-        if not self._dropping:
+        if not self._dropped:
             self._rest += piece
         if len(self._rest) > self._longest:
-            self._rest, self._dropping = bytearray(), True
+            self._rest, self._dropped = bytearray(), FrameTooLong(bytes(self._rest[:HEAD_BYTES]))
 
     def _end(self) -> None:
-        line = None if self._dropping else bytes(self._rest)
-        self._rest, self._dropping = bytearray(), False
-        if line is None or line.strip():
+        line = self._dropped or bytes(self._rest)
+        self._rest, self._dropped = bytearray(), None
+        if isinstance(line, FrameTooLong) or line.strip():
             self._ready.append(line)

@@ -7,19 +7,45 @@ knows their shape. Whatever a peer sends, reading it raises nothing but `BadFram
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Raw
 
+from recollect.errors import InvalidInput
 from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Failure
 
 ABSENT = Raw(b"")
 NULL = Raw(b"null")
 NO_PARAMS = Raw(b"{}")
 ID_STARTS = frozenset(b'"-0123456789n')
-REPLACEMENT = "\ufffd"
+SAID = frozenset(
+    [
+        "_meta",
+        "arguments",
+        "content",
+        "description",
+        "error",
+        "input",
+        "label",
+        "message",
+        "metadata",
+        "name",
+        "output",
+        "prompt",
+        "query",
+        "rawInput",
+        "rawOutput",
+        "result",
+        "text",
+        "thought",
+        "title",
+        "topic",
+    ]
+)
+"""Members whose texts are what somebody said or calls something. All others are names, and no two may become one."""
 
 Key = str | int | float | bytes
 """What an id is compared by."""
@@ -48,6 +74,12 @@ class BadFrame(Exception):
         self.answer = answer
 
 
+_OPEN = re.compile(rb"\s*\{")
+_MEMBER = re.compile(
+    rb'\s*"(?P<name>jsonrpc|id|method)"\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"|[0-9.eE+-]+|null)\s*,'
+)
+"""A member of a message that is small, and has another one after it."""
+
 _frames = msgspec.json.Decoder(Frame)
 _numbered = msgspec.json.Decoder(_Numbered)
 _encode = msgspec.json.Encoder().encode
@@ -70,6 +102,21 @@ def read_frame(line: bytes) -> Frame:
         answered = NULL if _is_empty(frame.id) else frame.id
         raise BadFrame(refusal(answered, INVALID_REQUEST, 'every message says "jsonrpc": "2.0"'))
     return frame
+
+
+def read_head(head: bytes) -> Frame:
+    """What the beginning of a message says of it: id and method, if they stand before anything that is large."""
+    members: dict[str, Any] = {}
+    at = _OPEN.match(head)
+    while at is not None and (member := _MEMBER.match(head, at.end())) is not None:
+        members[member["name"].decode()] = member["value"]
+        at = member
+    number = members.get("id", b"")
+    try:
+        msgspec.json.decode(number)
+    except (msgspec.MsgspecError, ValueError):
+        number = b""
+    return Frame(id=Raw(number), method="" if "method" in members else None)  # nobody needs to know which
 
 
 def has_id(frame: Frame) -> bool:
@@ -96,21 +143,31 @@ def decoded(decoder: msgspec.json.Decoder[Any], params: Raw) -> Any:
     try:
         return decoder.decode(params)
     except msgspec.ValidationError as error:
-        raise Failure(INVALID_PARAMS, f"Invalid params: {error}") from None
+        raise invalid(f"{error}") from None
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Failure(INVALID_PARAMS, "Invalid params: they cannot be read") from None
+        raise invalid("they cannot be read") from None
+
+
+def invalid(told: str) -> Failure:
+    """The answer to parameters that a method cannot take."""
+    return Failure(INVALID_PARAMS, f"Invalid params: {told}", {"code": InvalidInput.code})
 
 
 def _mended(line: bytes, error: Exception) -> Frame:
-    """A message that the strict decoder refuses for a lone surrogate in a text, with the surrogate replaced.
+    """A message that the strict decoder refuses for a lone surrogate in what was said, with the surrogate replaced.
 
     JavaScript writes such texts when it cuts an emoji in two; no answer at all would leave its request open.
     """
     if isinstance(error, msgspec.ValidationError):
         _refuse_shape(line)
+    plain: Any = None
     try:
         plain = json.loads(line, parse_constant=_refuse_constant)
-        return _frames.decode(_encode(scrubbed(plain)))
+        return _frames.decode(_encode(_said_only(plain)))
+    except _HalfAName:
+        told = "Invalid params: a name holds half of a surrogate pair"
+        number = encode(plain.get("id")) if isinstance(plain, dict) else b"null"
+        raise BadFrame(refusal(Raw(number), INVALID_PARAMS, told, {"code": "invalid_input"})) from None
     except msgspec.ValidationError:
         _refuse_shape(line)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
@@ -127,6 +184,29 @@ def _refuse_shape(line: bytes) -> NoReturn:
         number = NULL
     known = number if _is_id(number) else NULL
     raise BadFrame(refusal(known, INVALID_REQUEST, "Invalid request: this is no JSON-RPC 2.0 message"))
+
+
+class _HalfAName(Exception):
+    """A name that would not be the same when it is mended."""
+
+
+def _said_only(value: Any) -> Any:
+    """The value, with lone surrogates replaced in what was said. Raises `_HalfAName` for one anywhere else."""
+    if isinstance(value, dict):
+        return {_whole(name): _said(name, item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_said_only(item) for item in value]
+    return _whole(value)
+
+
+def _said(name: str, value: Any) -> Any:
+    return scrubbed(value) if name in SAID else _said_only(value)
+
+
+def _whole(value: Any) -> Any:
+    if scrubbed(value) != value:
+        raise _HalfAName
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -15,6 +15,7 @@ from recollect.sdk.messages import SDKSystemMessage
 from recollect.sdk.options import Options
 from recollect.sdk.resuming import Begun
 from recollect.service import Sessions
+from recollect.service.catalogue import folders_of
 from recollect.service.turns import OpenSession
 
 Begin = Callable[[Sessions], Awaitable[Begun]]
@@ -64,8 +65,7 @@ def _tools(session: Session) -> tuple[str, ...]:
     """The tools that a model has on this machine; those of servers are known when these are ready."""
     from recollect.engines.tools import local_tools  # here: another engine has its own
 
-    roots = () if session.cwd is None else (session.cwd, *session.additional_directories)
-    return tuple(tool.name for tool in local_tools(roots, None))
+    return tuple(tool.name for tool in local_tools(folders_of(session), None))
 
 
 def _kind(server: msgspec.Struct) -> str:

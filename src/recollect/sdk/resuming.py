@@ -15,6 +15,7 @@ from recollect.errors import SessionNotFound
 from recollect.model import LOCAL, Session
 from recollect.sdk.options import Options
 from recollect.service import Sessions
+from recollect.service.placing import placed
 from recollect.settings import read_settings
 from recollect.sources import claude
 from recollect.sources.claude_source import NAME, ClaudeSource
@@ -39,6 +40,7 @@ async def created(sessions: Sessions, session_id: str, options: Options) -> Begu
         cwd=options.cwd,
         title=options.title,
         additional_directories=options.additional_directories,
+        **await placed(sessions, options.cwd),
     )
     return Begun(session)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from recollect.engine import Engine
 from recollect.errors import InvalidInput
 from recollect.ids import now_ms, uuid7
 from recollect.ports import Store
 from recollect.service.access import Access
+from recollect.service.comparing import Comparing
 from recollect.service.core import is_ephemeral
 from recollect.service.guarding import Guard, Guarding
 from recollect.service.importing import Importing
 from recollect.service.intake import Imported, Intake, Taken
+from recollect.service.looking import Looking
+from recollect.service.overview import Overviews
 from recollect.service.presence import Presence
 from recollect.service.remembering import Memory
 from recollect.service.resets import ResetPolicy, Resets, parse_resets
@@ -27,12 +31,15 @@ from recollect.summariser import CompactionPolicy
 class Sessions(
     Turns,
     Searching,
+    Looking,
+    Comparing,
     Retention,
     Resets,
     Importing,
     Intake,
     Memory,
     Upkeep,
+    Overviews,
     Access,
     Visits,
     Presence,
@@ -40,6 +47,9 @@ class Sessions(
     Guarding,
 ):
     """All that can be done with sessions. Every call takes the principal on whose behalf it is made."""
+
+    engine: Engine | None = None
+    """What answers prompts, where that is not the caller's to choose: a server's."""
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from recollect.errors import (
 from recollect.filters import normal_cwd, normal_filter, passes, text_terms
 from recollect.limits import (
     DIRECTORIES,
+    EARLIER_CWDS,
     EARLIER_TITLES,
     LIST_PAGE,
     META_BYTES,
@@ -53,6 +54,8 @@ from recollect.titles import clean_title
 FEW_TITLES = 100
 MEMOS_KEPT_MS = 7 * 86_400_000
 COLLECT_BATCH = 500
+CLAIMED = f"{OWN}claimed"
+"""Stands in a session's meta if its folders were named by somebody without rights on this machine: a label, no more."""
 T = TypeVar("T")
 
 
@@ -73,6 +76,8 @@ class Catalogue(Core):
         who: Principal,
         *,
         cwd: str | None = None,
+        project: str | None = None,
+        branch: str | None = None,
         title: str | None = None,
         tags: Sequence[str] = (),
         additional_directories: Sequence[str] = (),
@@ -93,6 +98,8 @@ class Catalogue(Core):
             updated_at=now,
             cwd=None if cwd is None else normal_cwd(cwd),
             additional_directories=checked_directories(additional_directories),
+            project=checked_name(project, "a project"),
+            branch=checked_name(branch, "a branch"),
             title=named,
             title_by="user" if named else None,
             tags=checked_tags(tags),
@@ -102,6 +109,8 @@ class Catalogue(Core):
             identity=checked_identity(identity),
             meta=checked_meta(foreign_keys(meta or {})),
         )
+        if cwd is not None or additional_directories:
+            session = replace(session, **vouched(who, session, {}))
         self._check_home(session)
 
         async def work(tx: Writer) -> str:
@@ -236,14 +245,19 @@ class Catalogue(Core):
         return await self._edit(who, session_id, "meta", lambda session: _merged(session, changes))
 
     async def move(self, who: Principal, session_id: str, cwd: str) -> Session:
-        """Say that the session's folder is now elsewhere."""
-        return await self._edit(who, session_id, "move", lambda _: {"cwd": normal_cwd(cwd)})
+        """Say that the session's folder is now elsewhere. Where it was is kept; its project stays the same."""
+
+        def moved(session: Session) -> Json:
+            return vouched(who, session, moved_to(session, (cwd,)))
+
+        return await self._edit(who, session_id, "move", moved)
 
     async def reroot(self, who: Principal, session_id: str, directories: Sequence[str]) -> Session:
         """Say which folders beside its own the session may use: exactly these."""
 
-        def rerooted(_: Session) -> Json:
-            return {"additional_directories": checked_directories(directories)}
+        def rerooted(session: Session) -> Json:
+            fields = {"additional_directories": checked_directories(directories)}
+            return fields if who.local else vouched(who, session, fields)
 
         return await self._edit(who, session_id, "move", rerooted)
 
@@ -367,6 +381,30 @@ def titled(session: Session, title: str | None, by: str | None) -> Json:
     return {"title": title, "title_by": by, "earlier_titles": tuple(earlier[-EARLIER_TITLES:])}
 
 
+def moved_to(session: Session, cwds: Sequence[str]) -> Json:
+    """The fields of a session that has been in these folders, the last of which is the present one."""
+    seen = dict.fromkeys([*session.earlier_cwds, *filter(None, [session.cwd]), *map(normal_cwd, cwds)])
+    present = normal_cwd(cwds[-1]) if cwds else session.cwd
+    return {"cwd": present, "earlier_cwds": tuple(cwd for cwd in seen if cwd != present)[-EARLIER_CWDS:]}
+
+
+def vouched(who: Principal, session: Session, fields: Json) -> Json:
+    """The fields of a session whose folder is named, with a note of whether that opens it: see `CLAIMED`."""
+    if not who.local:
+        return {**fields, "meta": {**session.meta, CLAIMED: True}}
+    if CLAIMED not in session.meta:
+        return fields
+    meta = {name: value for name, value in session.meta.items() if name != CLAIMED}
+    return {"additional_directories": (), **fields, "meta": meta}
+
+
+def folders_of(session: Session) -> tuple[str, ...]:
+    """The folders of this machine that tools may touch in the session, its own first."""
+    if session.cwd is None or CLAIMED in session.meta:
+        return ()
+    return (session.cwd, *session.additional_directories)
+
+
 def checked_title(title: str | None) -> str | None:
     """A title in one line, or None."""
     if title is None:
@@ -460,9 +498,11 @@ async def _scan(tx: Reader, owner: str, given: Filter, below: ListKey | None, li
     few = await tx.titled(owner, terms, FEW_TITLES) if terms else None
     if few is None:
         return await tx.scan(owner, given, below, limit, ROWS_EXAMINED)
-    keyed = sorted(
-        ((ListKey(r.order_at, r.session.id), r) for r in few if passes(r.session, given)), reverse=True
-    )
+    few = [record for record in few if passes(record.session, given)]
+    if given.day is not None:
+        there = await tx.spoken(owner, given.day, [record.num for record in few])
+        few = [record for record in few if record.num in there]
+    keyed = sorted(((ListKey(r.order_at, r.session.id), r) for r in few), reverse=True)
     rest = [(key, record) for key, record in keyed if below is None or key < below]
     page = rest[:limit]
     return Scan([record for _, record in page], page[-1][0] if page else None, len(rest) <= limit)

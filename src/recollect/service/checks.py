@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
 from recollect.filters import normal_cwd
 from recollect.limits import (
+    EARLIER_CWDS,
     EARLIER_TITLES,
     ENTRY_SUM,
     FACT_CHARS,
@@ -16,8 +17,9 @@ from recollect.limits import (
     checked_length,
     checked_number,
 )
-from recollect.model import OWN, Checkpoint, Entry, Fact, Part, Session, ToolResult
+from recollect.model import OWN, Checkpoint, Entry, Fact, Json, Part, Session, ToolResult
 from recollect.service.catalogue import (
+    CLAIMED,
     checked_directories,
     checked_identity,
     checked_meta,
@@ -25,6 +27,18 @@ from recollect.service.catalogue import (
     checked_title,
 )
 from recollect.service.core import MICROS, checked_name, checked_required
+
+OURS = frozenset(("bytes", "compaction", "erased", "imported", "replay", "said_as", "tokens_estimated"))
+"""Keys of an entry's meta that this program acts on and writes itself."""
+SOURCES = frozenset(("compact_summary", "error", "meta", "synthetic"))
+"""Those that it acts on and that what is read from another program's files may have."""
+
+
+def said(metas: Iterable[Json], refused: frozenset[str]) -> None:
+    """Raise if what a caller says comes with words about it that only the program may say."""
+    for meta in metas:
+        if names := sorted(refused & meta.keys()):
+            raise InvalidInput(f"meta cannot have the key {names[0]}: it is for the program to say")
 
 
 def checked_entry(entry: Entry) -> Entry:
@@ -63,6 +77,8 @@ def checked_session(session: Session) -> Session:
             ("agent_id", "an agent id"),
             ("channel", "a channel"),
             ("source", "a source"),
+            ("project", "a project"),
+            ("branch", "a branch"),
             ("parent", "a session id"),
             ("parent_entry", "an entry id"),
         )
@@ -72,13 +88,20 @@ def checked_session(session: Session) -> Session:
         session,
         id=checked_required(session.id, "a session id"),
         cwd=None if session.cwd is None else normal_cwd(session.cwd),
+        earlier_cwds=tuple(map(normal_cwd, session.earlier_cwds[-EARLIER_CWDS:])),
         additional_directories=checked_directories(session.additional_directories),
         title=checked_title(session.title),
         earlier_titles=tuple(filter(None, earlier))[-EARLIER_TITLES:],
         tags=checked_tags(session.tags),
         identity=checked_identity(session.identity),
         # What was permitted in another store is not permitted in this one.
-        meta=checked_meta({name: value for name, value in session.meta.items() if not name.startswith(OWN)}),
+        meta=checked_meta(
+            {
+                name: value
+                for name, value in session.meta.items()
+                if not name.startswith(OWN) or name == CLAIMED
+            }
+        ),
         read_at=None,
         **names,
     )

@@ -22,7 +22,8 @@ from recollect.service.extractive import Extractive
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import History, append_entries, checked_drafts
 from recollect.service.remembering import merged, unforgotten
-from recollect.service.shrinking import CHANGED, EMPTY, UNSETTLED, WHOLE, Seen, Shrinking, plan
+from recollect.service.shrinking import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
+from recollect.service.summarising import alone
 from recollect.spans import Place
 from recollect.summariser import CompactionPolicy, Summariser
 
@@ -65,12 +66,27 @@ class Compaction(History, Forking):
 
         The facts are stored with the summary, in one step. If there is nothing to leave out, if the summary is no
         smaller than what it stands for, or if the context was changed meanwhile (other than by what was added to it),
-        nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`.
+        nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`, and
+        while another summariser is at work on the session.
         """
         seen = await self._store.read(partial(_seen, who, session_id, fence))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
+        work = partial(self._shrunk, who, session_id, shrinking, summariser, fence)
+        if summariser is None or fence is not None:
+            return await work()
+        async with alone(self._aside, who, session_id):
+            return await work()
+
+    async def _shrunk(
+        self,
+        who: Principal,
+        session_id: str,
+        shrinking: Shrinking,
+        summariser: Summariser | None,
+        fence: int | None,
+    ) -> Shrunk:
         shrinking = await _summarised(shrinking, summariser, self._now)
         if shrinking.reason is not None:
             return shrinking.refused(shrinking.reason)
@@ -83,6 +99,17 @@ class Compaction(History, Forking):
                     return shrinking.refused(CHANGED)
                 shrinking = shrinking.moved_to(seen)
         return shrinking.refused(UNSETTLED)
+
+    async def shrink_preview(
+        self, who: Principal, session_id: str, *, policy: CompactionPolicy | None = None
+    ) -> Foreseen:
+        """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may go on."""
+        seen = await self._store.read(partial(_looked_at, who, session_id))
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
+        if not shrinking.retired:
+            return shrinking.foreseen(WHOLE if seen.payloads else EMPTY)
+        shrinking = await _summarised(shrinking, None, self._now)
+        return shrinking.foreseen(shrinking.reason)
 
     async def _put(
         self, who: Principal, session_id: str, fence: int | None, shrinking: Shrinking, tx: Writer
@@ -146,5 +173,14 @@ async def _seen(who: Principal, session_id: str, fence: int | None, tx: Reader) 
     """The context as it is now, if the caller may change it."""
     record = await required(tx, who, session_id)
     await writable(tx, record, fence)
+    return await _context(tx, record)
+
+
+async def _looked_at(who: Principal, session_id: str, tx: Reader) -> Seen:
+    """The context as it is now, whoever may change it."""
+    return await _context(tx, await required(tx, who, session_id))
+
+
+async def _context(tx: Reader, record: Record) -> Seen:
     stretches = (await load_lists(tx, record)).context()
     return Seen(record.num, record.session.revision, await tx.payloads(record.owner, stretches))

@@ -10,9 +10,9 @@ from recollect.model import Draft, Entry, Text, ToolCall, ToolResult, Usage
 from recollect.summariser import CompactionPolicy
 
 INTERRUPTED = "interrupted: the tool was started and its end was never seen"
-CANCELLED = "cancelled by the user before it ended"
+CANCELLED = "cancelled before it ended"
 CUT_OFF = "cut off: the turn failed before this was complete"
-WITHDRAWN = "cancelled by the user before this was complete"
+WITHDRAWN = "cancelled before this was complete"
 
 
 def unanswered(history: Sequence[Entry]) -> list[ToolCall]:

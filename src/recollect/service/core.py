@@ -8,7 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import Busy, InvalidInput, InvalidKey, LeaseLost, ReadOnly, SessionNotFound
+from recollect.errors import (
+    Busy,
+    CheckpointNotFound,
+    InvalidInput,
+    InvalidKey,
+    LeaseLost,
+    ReadOnly,
+    SessionNotFound,
+)
 from recollect.holders import is_gone
 from recollect.ids import now_ms, uuid7
 from recollect.keys import Kind, parse_key
@@ -27,6 +35,8 @@ class Core:
         self, store: Store, *, now: Callable[[], int] = now_ms, new_id: Callable[[], str] = uuid7
     ) -> None:
         self._store = store
+        self._aside = store
+        """The store itself: for what is noted apart from what a call writes, of which there may be only one."""
         self._now = now
         self._new_id = new_id
 
@@ -144,6 +154,14 @@ async def load_lists(tx: Reader, record: Record) -> Lists:
     return Lists(record, present, expansions)
 
 
+async def load_checkpoint(tx: Reader, record: Record, checkpoint: str) -> Lists:
+    """The spans that a checkpoint holds, as if they were the present ones. Raises `CheckpointNotFound`."""
+    if checkpoint not in {known.id for known in await tx.checkpoints(record.owner, record.num)}:
+        raise CheckpointNotFound(checkpoint)
+    spans = await tx.spans(record.owner, record.num, checkpoint)
+    return Lists(record, spans, await load_expansions(tx, record, spans))
+
+
 async def load_expansions(tx: Reader, record: Record, spans: Sequence[algebra.Span]) -> dict[str, Spans]:
     """The checkpoints that these spans stand for, transitively."""
     found: dict[str, Spans] = {}
@@ -191,7 +209,15 @@ def erased(entry: Entry, size: int) -> Entry:
     meta: Json = {"erased": True, "bytes": size}
     if is_error(entry):
         meta["error"] = True
-    return Entry(id=entry.id, at=entry.at, role=entry.role, usage=entry.usage, tokens=entry.tokens, meta=meta)
+    return Entry(
+        id=entry.id,
+        at=entry.at,
+        role=entry.role,
+        model=entry.model,
+        usage=entry.usage,
+        tokens=entry.tokens,
+        meta=meta,
+    )
 
 
 def counted(session: Session, messages: int, sums: Totals) -> Session:

@@ -33,7 +33,7 @@ ESTIMATED = "tokens_estimated"
 CODE_SHARE = 0.06
 """A text with more than this share of the signs that programs are made of is counted as code."""
 
-_SIGNS = '{}()[];=<>_/\\|"`#$&*'
+_SIGNS = b'{}()[];=<>_/\\|"`#$&*'
 # Han, Kana, Hangul, and the scripts of South East Asia that are written without spaces.
 _WIDE = re.compile(
     "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U0001f300-\U0003ffff]"
@@ -55,9 +55,14 @@ def estimate(text: str) -> int:
         wide = len(_WIDE.findall(text))
         other = len(_OTHER.findall(text)) - wide
     plain = len(text) - wide - other
-    signs = sum(map(text.count, _SIGNS))
+    signs = _signs(text)
     per_token = CODE_CHARS if signs > CODE_SHARE * len(text) else PROSE_CHARS
     return math.ceil(plain / per_token + other / OTHER_SCRIPT_CHARS + wide / WIDE_CHARS)
+
+
+def _signs(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data) - len(data.translate(None, _SIGNS))
 
 
 def tokens_of(entry: Entry) -> Tokens:

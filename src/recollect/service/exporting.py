@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import SessionNotFound
 from recollect.exports import About, Writer, format_named
-from recollect.exports.lines import FORMAT, VERSION, Head, Line, entry_line, order_of, ranges_of
-from recollect.model import Fact, Principal, Session, decode_entry, encode
+from recollect.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_line, order_of, ranges_of
+from recollect.model import Entry, Fact, Principal, Session, Value, decode_entry, encode
 from recollect.ports import CURRENT, RawCopy, Reader, Record, Totals
 from recollect.service.catalogue import Catalogue
 from recollect.service.core import load_lists, measure, required
@@ -43,6 +43,14 @@ class _Outline(NamedTuple):
     conversation: list[Stretch]
 
 
+class Reviewed(Value, frozen=True):
+    """What a redacted file replaces, the first messages in which it does, as they are in it, and its size in bytes."""
+
+    replaced: tuple[Replaced, ...]
+    entries: tuple[Entry, ...]
+    size: int
+
+
 class Exporting(Catalogue):
     """Taking sessions along."""
 
@@ -59,8 +67,22 @@ class Exporting(Catalogue):
 
         Secrets are replaced and listed in the file, unless it is to be `raw`.
         """
+        async for piece in self._file(who, session_id, format, None if raw else _new_redactor()):
+            yield piece
+
+    async def export_review(
+        self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
+    ) -> Reviewed:
+        """What would be replaced in such a file. Nothing is kept of it."""
+        redactor, size = _new_redactor(limit), 0
+        async for piece in self._file(who, session_id, format, redactor):
+            size += len(piece)
+        return Reviewed(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
+
+    async def _file(
+        self, who: Principal, session_id: str, format: str, redactor: Redactor | None
+    ) -> AsyncIterator[bytes]:
         outline, totals = await self._store.read(lambda tx: _measured(tx, who, session_id))
-        redactor = None if raw else _new_redactor()
         writer = format_named(format).writer(self._about(outline, totals, redactor))
         yield _utf8(writer.begin())
         if writer.shows:
@@ -181,10 +203,10 @@ def _redacted(payloads: Sequence[bytes], redactor: Redactor) -> list[bytes]:
     return out
 
 
-def _new_redactor() -> Redactor:
+def _new_redactor(keep: int = 0) -> Redactor:
     from recollect.exports.redacting import Redactor  # its patterns take a while to make
 
-    return Redactor()
+    return Redactor(keep)
 
 
 def _utf8(text: str) -> bytes:

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import CheckpointNotFound, EntryNotFound
+from recollect.errors import EntryNotFound
 from recollect.filters import normal_cwd
 from recollect.model import Checkpoint, Principal, Session
 from recollect.permissions import REMEMBERED
 from recollect.ports import Reader, Record, Writer
-from recollect.service.catalogue import add_session, checked_title
+from recollect.service.catalogue import add_session, checked_title, vouched
 from recollect.service.core import (
     Core,
     Lists,
     checked_name,
     counted,
+    load_checkpoint,
     load_expansions,
     load_lists,
     measure,
@@ -37,11 +38,13 @@ class Forking(Core):
         session_id: str,
         *,
         at: str | None = None,
+        before: bool = False,
         title: str | None = None,
         cwd: str | None = None,
         new_id: str | None = None,
     ) -> Session:
-        """A new session that shares this one's history up to and including the entry `at` (None: all of it).
+        """A new session that shares this one's history up to and including the entry `at` (None: all of it), or with
+        `before` up to the one before it.
 
         Nothing is copied, so it costs the same for a long session as for a short one, and the fork stays whole when
         its source is deleted. An entry from before a compaction gives the context of that time. `new_id` is the id
@@ -51,18 +54,22 @@ class Forking(Core):
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
             lists = await load_lists(tx, record)
-            spans = lists.closed() if at is None else await _cut(tx, lists, at)
-            return await self._branch(tx, record, spans, at, title, cwd, new_id)
+            spans = lists.closed() if at is None else await _cut(tx, lists, at, before=before)
+            placed = _placed(who, record.session, cwd)
+            return await self._branch(tx, record, spans, at, title, placed, new_id)
 
         return await self._store.write(work)
 
-    async def rewind(self, who: Principal, session_id: str, to: str, *, fence: int | None = None) -> Session:
-        """Go back to the entry `to`, which becomes the newest. What was there becomes a checkpoint."""
+    async def rewind(
+        self, who: Principal, session_id: str, to: str, *, before: bool = False, fence: int | None = None
+    ) -> Session:
+        """Go back to the entry `to`, which becomes the newest; with `before`, the one before it does. What was there
+        becomes a checkpoint."""
 
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
-            spans = await _cut(tx, await load_lists(tx, record), to)
+            spans = await _cut(tx, await load_lists(tx, record), to, before=before)
             return await self._reshape(tx, record, spans, "rewind")
 
         return await self._store.write(work)
@@ -102,12 +109,12 @@ class Forking(Core):
 
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
-            spans = await _checkpoint_spans(tx, record, checkpoint)
+            then = await load_checkpoint(tx, record, checkpoint)
             await writable(tx, record, fence)
+            spans = then.present
             if since:
                 now = (await load_lists(tx, record)).conversation()
-                then = Lists(record, spans, await load_expansions(tx, record, spans)).conversation()
-                spans = (*spans, *algebra.said_since(now, then))
+                spans = (*spans, *algebra.said_since(now, then.conversation()))
             return await self._reshape(tx, record, spans, "restore")
 
         return await self._store.write(work)
@@ -125,8 +132,9 @@ class Forking(Core):
 
         async def work(tx: Writer) -> Session:
             record = await required(tx, who, session_id)
-            spans = await _checkpoint_spans(tx, record, checkpoint)
-            return await self._branch(tx, record, spans, None, title, cwd, None)
+            spans = (await load_checkpoint(tx, record, checkpoint)).present
+            placed = _placed(who, record.session, cwd)
+            return await self._branch(tx, record, spans, None, title, placed, None)
 
         return await self._store.write(work)
 
@@ -162,7 +170,7 @@ class Forking(Core):
         spans: Spans,
         at: str | None,
         title: str | None,
-        cwd: str | None,
+        placed: Session,
         new_id: str | None,
     ) -> Session:
         """A new session over the source's entries, with the checkpoints that its summaries stand for."""
@@ -173,8 +181,10 @@ class Forking(Core):
             revision=1,
             created_at=now,
             updated_at=now,
-            cwd=old.cwd if cwd is None else normal_cwd(cwd),
-            additional_directories=old.additional_directories,
+            cwd=placed.cwd,
+            additional_directories=placed.additional_directories,
+            project=old.project,
+            branch=old.branch,
             title=given or old.title,
             title_by="user" if given else old.title_by,
             agent_id=old.agent_id,
@@ -183,7 +193,7 @@ class Forking(Core):
             last_compaction=old.last_compaction if algebra.summaries(spans) else None,
             parent=old.id,
             parent_entry=at,
-            meta={name: value for name, value in old.meta.items() if name != REMEMBERED},
+            meta={name: value for name, value in placed.meta.items() if name != REMEMBERED},
         )
         record = await add_session(tx, source.owner, await recounted(tx, source, spans, made))
         expansions = await load_expansions(tx, source, spans)
@@ -194,22 +204,27 @@ class Forking(Core):
         return record.session
 
 
+def _placed(who: Principal, source: Session, cwd: str | None) -> Session:
+    """The source as it would be in the folder of its fork."""
+    return source if cwd is None else replace(source, **vouched(who, source, {"cwd": normal_cwd(cwd)}))
+
+
 async def recounted(tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session) -> Session:
     """The session with the counts of these closed spans."""
     stretches = algebra.context(spans, record.num, record.head)
     return counted(session, algebra.size(stretches), await measure(tx, record.owner, stretches))
 
 
-async def _cut(tx: Reader, lists: Lists, entry_id: str) -> Spans:
-    place = await find_place(tx, lists.record, lists.conversation(), entry_id)
+async def _cut(tx: Reader, lists: Lists, entry_id: str, *, before: bool) -> Spans:
+    conversation = lists.conversation()
+    place = await find_place(tx, lists.record, conversation, entry_id)
+    if before:
+        at = algebra.ordinal(conversation, place) or 0
+        if not at:
+            return ()
+        (last,) = algebra.slice_of(conversation, at - 1, at)
+        place = algebra.Place(last.log, last.first)
     spans = algebra.cut(lists.closed(), place, lists.expand)
     if spans is None:
         raise EntryNotFound(entry_id)
     return spans
-
-
-async def _checkpoint_spans(tx: Reader, record: Record, checkpoint: str) -> Spans:
-    known = {known.id for known in await tx.checkpoints(record.owner, record.num)}
-    if checkpoint not in known:
-        raise CheckpointNotFound(checkpoint)
-    return await tx.spans(record.owner, record.num, checkpoint)

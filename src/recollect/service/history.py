@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import cast
+from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -43,6 +43,7 @@ from recollect.service.core import (
     checked_owner,
     erased,
     is_erased,
+    load_checkpoint,
     load_lists,
     required,
     totals_of,
@@ -85,7 +86,11 @@ class History(Core):
             await _expect_new(tx, record, [draft.id for draft in given if draft.id is not None])
             record = await append_entries(tx, record, entries, now)
             await self._title_from(tx, record, entries)
-            return Appended(entries=tuple(entry.id for entry in entries), revision=record.session.revision)
+            return Appended(
+                entries=tuple(entry.id for entry in entries),
+                revision=record.session.revision,
+                message_count=record.session.message_count,
+            )
 
         asked = [session_id, given]
         remembered = once(checked_owner(who), "append", idempotency_key, asked, now, work, Appended)
@@ -102,17 +107,21 @@ class History(Core):
         session_id: str,
         *,
         view: View = "context",
+        checkpoint: str | None = None,
         after: str | None = None,
         before: str | None = None,
         around: str | None = None,
         last: bool = False,
         limit: int = 100,
         max_bytes: int | None = None,
+        seen: bool = False,
     ) -> HistoryPage:
-        """A page of one view of a session, in the order in which it was said.
+        """A page of one view of a session, in the order in which it was said; as a checkpoint has it, if one is named.
 
         From the start, or with `last` up to the end; `after`, `before` and `around` name an entry of the view. A page
-        of more than `max_bytes` is cut at the end that is farther from where it was asked for; one entry it always has.
+        of more than `max_bytes` is cut at the end that is farther from where it was asked for, at both ends around an
+        entry; one entry it always has. `seen` says that somebody reads it with their own eyes: what was said until now
+        is not new to them any more.
         """
 
         async def work(tx: Reader) -> tuple[Record, HistoryPage]:
@@ -121,39 +130,44 @@ class History(Core):
             anchors = [anchor for anchor in (after, before, around) if anchor is not None]
             if len(anchors) + last > 1:
                 raise InvalidInput("give one of after, before, around and last")
-            if max_bytes is not None and around is not None:
-                raise InvalidInput("max_bytes cuts a page at one end: it does not go with around")
             if view not in ("context", "conversation"):
                 raise InvalidInput(f"view is context or conversation, not {view!r}")
-            lists = await load_lists(tx, record)
+            if checkpoint is None:
+                lists = await load_lists(tx, record)
+            else:
+                lists = await load_checkpoint(tx, record, checkpoint)
             stretches = lists.context() if view == "context" else lists.conversation()
             total = algebra.size(stretches)
             place = await _ordinal(tx, record, stretches, anchors[0]) if anchors else 0
+            mode = _mode(after=after, before=before, around=around, last=last)
             start = {
                 "after": place + 1,
                 "before": place - limit,
                 "around": place - limit // 2,
                 "last": total - limit,
                 "start": 0,
-            }[_mode(after=after, before=before, around=around, last=last)]
+            }[mode]
             stop = place if before is not None else max(start, 0) + limit
             start, stop = max(start, 0), min(stop, total)
             if max_bytes is not None:
-                backwards = before is not None or last
-                start, stop = await _fitting(tx, record.owner, stretches, start, stop, max_bytes, backwards)
-            return record, await _page(tx, record, stretches, start, stop)
+                asked = _Asked(start, stop, mode, place)
+                start, stop = await _affordable(tx, record.owner, stretches, asked, max_bytes)
+            past = algebra.left_behind(stretches, lists.context()) if view == "conversation" else 0
+            return record, await _page(tx, record, stretches, start, stop, past)
 
         record, page = await self._store.read(work)
-        await self._note_reading(record)
+        await self._note_reading(record, seen=seen)
         return page
 
     async def entry(self, who: Principal, session_id: str, entry_id: str) -> Entry:
-        """One entry of the conversation."""
+        """One entry of the conversation, or of what only a checkpoint still has."""
 
         async def work(tx: Reader) -> Entry:
             record = await required(tx, who, session_id)
-            stretches = (await load_lists(tx, record)).conversation()
-            place = await find_place(tx, record, stretches, entry_id)
+            try:
+                place = await find_place(tx, record, (await load_lists(tx, record)).conversation(), entry_id)
+            except EntryNotFound:
+                place = await find_place(tx, record, await _everything(tx, record), entry_id)
             return decode_entry(await _payload(tx, record.owner, place))
 
         return await self._store.read(work)
@@ -204,10 +218,14 @@ class History(Core):
         session = replace(record.session, **titled(record.session, title, "auto"))
         return await tx.rewrite(replace(record, session=session), "append")
 
-    async def _note_reading(self, record: Record) -> None:
-        """Remember, at most once an hour, that the session was read: retention spares what people look at."""
-        at, known = self._now(), record.session.read_at
-        if known is None or at - known >= READ_NOTED_EVERY:
+    async def _note_reading(self, record: Record, *, seen: bool) -> None:
+        """Remember, at most once an hour, that the session was read: retention spares what people look at.
+
+        At once if somebody has `seen` what is newer than that.
+        """
+        said, known = record.session.updated_at, record.session.read_at
+        at = max(self._now(), said) if seen else self._now()
+        if known is None or at - known >= READ_NOTED_EVERY or (seen and known < said):
             noting = asyncio.ensure_future(self._store.write(lambda tx: tx.put_read_at(record, at)))
             noting.add_done_callback(lambda done: done.cancelled() or done.exception())
             # Nobody who reads has to wait for those who write, nor for a disk that is full.
@@ -318,8 +336,30 @@ def _mode(*, after: str | None, before: str | None, around: str | None, last: bo
     return next((name for name, anchor in named.items() if anchor is not None), "last" if last else "start")
 
 
+class _Asked(NamedTuple):
+    """A page that was asked for: from `start` up to `stop`, and in which way, from which place."""
+
+    start: int
+    stop: int
+    mode: str
+    place: int
+
+
+async def _affordable(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], asked: _Asked, most: int
+) -> tuple[int, int]:
+    """As much of a page as has at most so many bytes."""
+    start, stop, mode, place = asked
+    if mode != "around":
+        return await _fitting(tx, owner, stretches, start, stop, most, backwards=mode in ("before", "last"))
+    _, stop = await _fitting(tx, owner, stretches, place, stop, most // 2, backwards=False)
+    if start < place:
+        start, _ = await _fitting(tx, owner, stretches, start, place, most // 2, backwards=True)
+    return start, stop
+
+
 async def _fitting(
-    tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, most: int, backwards: bool
+    tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, most: int, *, backwards: bool
 ) -> tuple[int, int]:
     """As much of `start` to `stop` as has at most so many bytes, or one entry: from its end if `backwards`."""
     few, many = 1, stop - start
@@ -348,7 +388,7 @@ async def _bytes(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> int:
 
 
 async def _page(
-    tx: Reader, record: Record, stretches: Sequence[Stretch], start: int, stop: int
+    tx: Reader, record: Record, stretches: Sequence[Stretch], start: int, stop: int, past: int
 ) -> HistoryPage:
     part = algebra.slice_of(stretches, start, stop)
     raw = await tx.payloads(record.owner, part)
@@ -360,6 +400,8 @@ async def _page(
         marks=_marks(part),
         previous=decode_entry(raw[0]).id if raw and start > 0 else None,
         next=decode_entry(raw[-1]).id if raw and stop < total else None,
+        start=start,
+        past=past,
     )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from recollect.errors import InvalidInput, TooLarge
 from recollect.exports.documents import Foreign
 from recollect.exports.lines import Range
@@ -35,8 +37,11 @@ from recollect.model import (
 from recollect.service.catalogue import checked_title
 from recollect.service.checks import checked_entry
 from recollect.service.core import counted
+from recollect.service.estimating import ESTIMATED, tokens_of
 from recollect.service.unpacking import Parcel, rows_of
 
+UNTOLD = -1
+"""The time of what has none."""
 REPEATED = 4
 """So many times its entries a conversation may be long: an entry may stand in it twice, not without end."""
 
@@ -70,27 +75,28 @@ def humble(parcel: Parcel, now: int) -> Parcel:
 
 def adopted(foreign: Foreign, now: int) -> Parcel:
     """The messages of another program as a session."""
-    began = now if foreign.created_at is None else foreign.created_at
-    entries = [
-        entry_of(message, id=str(number), at=began) for number, message in enumerate(foreign.messages, 1)
-    ]
-    return _parcel(foreign.title, began, entries, now)
+    at = UNTOLD if foreign.created_at is None else foreign.created_at
+    entries = [entry_of(message, id=str(number), at=at) for number, message in enumerate(foreign.messages, 1)]
+    return _parcel(foreign.title, foreign.created_at, entries, now)
 
 
-def _parcel(title: str | None, began: int, said: list[Entry], now: int) -> Parcel:
+def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -> Parcel:
     if len(said) > LOG_ENTRIES:
         raise TooLarge(f"a session may have at most {LOG_ENTRIES} messages")
-    entries = [_entry(number, entry, now) for number, entry in enumerate(said, 1) if entry.parts]
-    rows = rows_of((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")) for entry in entries)
-    began = _past(began, now)
+    told = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
+    if began is None:
+        began = min((entry.at for entry in told if entry.at != UNTOLD), default=UNTOLD)
+    began = _told(began)
     named = checked_title(title)
-    digest = hashlib.sha256(encode([named, began, [row.payload.decode() for row in rows]])).digest()
+    # The same content has the same id, so it is recognised when it comes again: whatever the time is then.
+    digest = hashlib.sha256(encode([named, began, [encode(entry).decode() for entry in told]])).digest()
+    entries = [_settled(entry, now) for entry in told]
+    rows = rows_of((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")) for entry in entries)
     session = Session(
-        # The same content has the same id, so it is recognised when it comes again.
-        id=uuid7_of(began, digest),
+        id=uuid7_of(max(began, 0), digest),
         revision=1,
-        created_at=began,
-        updated_at=max((entry.at for entry in entries), default=began),
+        created_at=_past(began, now),
+        updated_at=max((entry.at for entry in entries), default=_past(began, now)),
         title=named,
         title_by="source" if named else None,
         meta={"imported": True},
@@ -102,18 +108,25 @@ def _parcel(title: str | None, began: int, said: list[Entry], now: int) -> Parce
     return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows))
 
 
-def _entry(number: int, entry: Entry, now: int) -> Entry:
+def _entry(number: int, entry: Entry) -> Entry:
+    """What is taken of an entry, at the time that its file tells."""
     meta: Json = {"imported": True}
     if entry.role == "system":
         meta["said_as"] = "system"
     taken = Entry(
         id=f"imported-{number}",
-        at=_past(entry.at, now),
+        at=_told(entry.at),
         role="user" if entry.role == "system" else entry.role,
         parts=_parts(entry.parts),
         meta=meta,
     )
     return checked_entry(taken)
+
+
+def _settled(entry: Entry, now: int) -> Entry:
+    """The entry as it is kept, with its tokens, which are estimated."""
+    meta = {**entry.meta, ESTIMATED: True}
+    return replace(entry, at=_past(entry.at, now), tokens=tokens_of(entry).number, meta=meta)
 
 
 def _parts(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -128,5 +141,9 @@ def _part(part: Part) -> Part:
     return type(part)(**fields)
 
 
+def _told(at: int) -> int:
+    return at if at == UNTOLD else max(checked_number(at, "a time"), 0)
+
+
 def _past(at: int, now: int) -> int:
-    return min(max(checked_number(at, "a time"), 0), now)
+    return now if at == UNTOLD else min(at, now)

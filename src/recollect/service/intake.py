@@ -10,12 +10,19 @@ from msgspec.structs import replace
 
 from recollect import spans as algebra
 from recollect.errors import InvalidInput, SessionNotFound
-from recollect.filters import normal_cwd
-from recollect.limits import RAW_BYTES, checked_size
+from recollect.limits import NAME_CHARS, RAW_BYTES, checked_size, is_storable
 from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
 from recollect.ports import RawCopy, Reader, Record, Writer
 from recollect.service.boundaries import Summarised, forms_of, led, put_retired
-from recollect.service.catalogue import add_session, checked_meta, checked_tags, checked_title, titled
+from recollect.service.catalogue import (
+    add_session,
+    checked_meta,
+    checked_tags,
+    checked_title,
+    moved_to,
+    titled,
+    vouched,
+)
 from recollect.service.checks import checked_entry
 from recollect.service.core import Lists, checked_owner, checked_required, is_clean, load_lists
 from recollect.service.forking import Forking, recounted
@@ -29,13 +36,17 @@ UNFINISHED = "unfinished"
 
 
 class Imported(Value, frozen=True):
-    """A session as its agent's own files tell it. `id` has the source's name in front: `claude:…`."""
+    """A session as its agent's own files tell it. `id` has the source's name in front: `claude:…`. `cwds` are the folders
+    that it has been in, in order."""
 
     id: str
     source: str
     created_at: int
     updated_at: int
     cwd: str | None = None
+    cwds: tuple[str, ...] = ()
+    project: str | None = None
+    branch: str | None = None
     title: str | None = None
     tags: tuple[str, ...] = ()
     agent_id: str | None = None
@@ -63,6 +74,7 @@ class _Source(NamedTuple):
     compactions: Sequence[Summarised]
     raw: Sequence[RawCopy]
     revive: bool
+    who: Principal
 
 
 class Intake(Forking):
@@ -97,7 +109,7 @@ class Intake(Forking):
             checked_entry(entry)
         for copy in raw:
             checked_size(copy.data, RAW_BYTES, "a raw copy")
-        source = _Source(imported, given, extends, amended, compactions, raw, revive)
+        source = _Source(imported, given, extends, amended, compactions, raw, revive, who)
         taken = await self._store.write(partial(self._at_once, owner, source))
         return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
 
@@ -146,7 +158,7 @@ class Intake(Forking):
     async def _make(self, tx: Writer, owner: str, source: _Source) -> Taken:
         """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
         now, count = self._now(), len(source.entries)
-        session = _described(_blank(source.imported), source.imported)
+        session = _described(_blank(source.imported), source)
         order_at = max(min(session.updated_at, now), 0)
         record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
         await append_entries(tx, record, source.entries, now)
@@ -192,7 +204,7 @@ class Intake(Forking):
             await self._checkpoint(tx, record, "sync")
         await put_retired(tx, record, retired)
         await _put_raw(tx, record, source)
-        described = _described(record.session, source.imported)
+        described = _described(record.session, source)
         compacted = retired[-1].summary.at if retired else described.last_compaction
         described = replace(described, last_compaction=compacted if algebra.summaries(spans) else None)
         session = await recounted(tx, record, spans, described)
@@ -307,8 +319,11 @@ async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int
     return decode_entry(payload)
 
 
-def _described(session: Session, imported: Imported) -> Session:
+def _described(session: Session, source: _Source) -> Session:
     """The session with what its source says of it; what its owner said here wins."""
+    imported = source.imported
+    if imported.cwd is not None or imported.cwds:
+        session = replace(session, **vouched(source.who, session, {}))
     title = checked_title(imported.title)
     fields: Json = {}
     if session.title_by != "user" and title is not None and title != session.title:
@@ -326,10 +341,17 @@ def _described(session: Session, imported: Imported) -> Session:
         session,
         created_at=imported.created_at,
         updated_at=imported.updated_at,
-        cwd=session.cwd if imported.cwd is None else normal_cwd(imported.cwd),
+        project=_kept_name(imported.project) or session.project,
+        branch=_kept_name(imported.branch) or session.branch,
         agent_id=imported.agent_id or session.agent_id,
         archived=session.archived or imported.archived,
         tags=tuple(sorted(tags)),
         meta=meta,
+        **moved_to(session, (*imported.cwds, *filter(None, [imported.cwd]))),
         **fields,
     )
+
+
+def _kept_name(text: str | None) -> str | None:
+    """A name that somebody else's program has written, if it is one that every store can keep."""
+    return text[:NAME_CHARS] if text and is_storable(text) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, SessionNotFound
 from recollect.limits import LIST_PAGE
 from recollect.model import Archived, Filter, Principal, Session, Value
 from recollect.ports import Writer
@@ -65,7 +65,10 @@ class Retention(Catalogue, Leasing):
                 yield Doomed(session=session, reason=reason)
 
     async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
-        return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
+        try:
+            return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
+        except SessionNotFound:  # deleted since it was listed
+            return True
 
     async def _put_away(self, who: Principal, session: Session, policy: Policy) -> bool:
         """Do it, unless the session has become worth sparing, or has changed, meanwhile: looked at and done at once."""

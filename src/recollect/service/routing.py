@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound
 from recollect.keys import Kind, SessionKey, spelled
-from recollect.model import Identity, Json, Principal, Session, Value
+from recollect.model import Appended, Draft, Identity, Json, Principal, Session, Value
 from recollect.ports import Reader, Writer
-from recollect.service.catalogue import Catalogue
+from recollect.service.catalogue import CLAIMED, Catalogue
 from recollect.service.core import checked_owner, is_clean, is_ephemeral, required, writable
 from recollect.service.forking import Forking
 from recollect.service.guarding import within
+from recollect.service.history import History
 
 GATEWAY = "gateway"
 """The channel of a session that belongs to none."""
@@ -50,7 +52,7 @@ def address_of(
     return Address(key=str(key), agent_id=key.agent, channel=own, identity=identity)
 
 
-class Routing(Catalogue, Forking):
+class Routing(Catalogue, History, Forking):
     """Sessions that are reached by key."""
 
     async def addressed(self, who: Principal, name: str) -> Session:
@@ -89,6 +91,26 @@ class Routing(Catalogue, Forking):
 
         return await self._store.write(work)
 
+    async def begin_with(
+        self,
+        who: Principal,
+        address: Address,
+        drafts: Sequence[Draft],
+        *,
+        idempotency_key: str | None = None,
+        expected_revision: int | None = None,
+    ) -> tuple[Session, Appended]:
+        """Make a session there and say these in it, all of that or nothing. `AlreadyExists` if one is there."""
+
+        async def work(tx: Writer) -> tuple[Session, Appended]:
+            here = within(self, tx)
+            made = await here.begin(who, address)
+            return made, await here.append(
+                who, made.id, drafts, idempotency_key=idempotency_key, expected_revision=expected_revision
+            )
+
+        return await self._store.write(work)
+
     async def start_anew(
         self, who: Principal, session_id: str, *, title: str | None = None
     ) -> tuple[Session, Session]:
@@ -105,9 +127,12 @@ class Routing(Catalogue, Forking):
                 raise InvalidInput("an ephemeral session is its key: make another with a key of its own")
             if old.key is not None:
                 record = await self._change(tx, record, "route", key=None)
+            # Whoever asks for it names no folder: that of the old one is as good as it was.
             fresh = await within(self, tx).create(
-                who,
+                replace(who, local=True),
                 cwd=old.cwd,
+                project=old.project,
+                branch=old.branch,
                 additional_directories=old.additional_directories,
                 title=title,
                 key=old.key,
@@ -116,6 +141,8 @@ class Routing(Catalogue, Forking):
                 identity=old.identity,
                 meta={PREVIOUS: old.id},
             )
+            if CLAIMED in old.meta:
+                fresh = await within(self, tx).keep_own(who, fresh.id, {CLAIMED: True})
             return record.session, fresh
 
         return await self._store.write(work)
@@ -127,6 +154,7 @@ class Routing(Catalogue, Forking):
         address: Address | None,
         *,
         at: str | None = None,
+        before: bool = False,
         checkpoint: str | None = None,
         title: str | None = None,
     ) -> Session:
@@ -135,7 +163,7 @@ class Routing(Catalogue, Forking):
         async def work(tx: Writer) -> Session:
             inner = within(self, tx)
             if checkpoint is None:
-                made = await inner.fork(who, session_id, at=at, title=title)
+                made = await inner.fork(who, session_id, at=at, before=before, title=title)
             else:
                 made = await inner.branch(who, session_id, checkpoint, title=title)
             return made if address is None else await self._put_at(tx, who, made.id, address)

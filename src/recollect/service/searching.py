@@ -15,8 +15,8 @@ from recollect.filters import normal_cwd, normal_filter, passes, title_text, tit
 from recollect.limits import HITS_EXAMINED, MORE_CAP, SEARCH_PAGE, SEARCH_WALK, checked_limit
 from recollect.model import Entry, Filter, Hit, Principal, SearchPage, Session, decode_entry, search_text
 from recollect.ports import Match, Reader, Record
-from recollect.service.catalogue import Catalogue
 from recollect.service.core import checked_owner, load_lists
+from recollect.service.placing import Placing
 from recollect.spans import Place, Stretch
 from recollect.words import Query
 
@@ -31,7 +31,7 @@ class _Walk(msgspec.Struct, array_like=True):
     shown: tuple[str, ...] = ()
 
 
-class Searching(Catalogue):
+class Searching(Placing):
     """Finding sessions by what was said in them."""
 
     async def search(
@@ -45,13 +45,15 @@ class Searching(Catalogue):
     ) -> SearchPage:
         """The newest hit of each session whose conversation or titles have all the words in one message.
 
-        Words, "phrases", prefix*, and title: tag: cwd: agent: role: before: after: to narrow. Archived sessions are
+        Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow. Archived sessions are
         searched too unless the filter says otherwise. A page may be shorter than `limit` and still have a cursor.
         """
         owner = checked_owner(who)
         checked_limit(limit, SEARCH_PAGE)
         query = words.parse_query(text if isinstance(text, str) else "")
         wanted = _narrowed(normal_filter(given or Filter(archived="include")), query)
+        if query.project is not None:
+            wanted = msgspec.structs.replace(wanted, project=await self.project_called(who, query.project))
         if query == Query() and isinstance(text, str) and text.strip():
             return SearchPage(hits=())  # nothing but signs: no message has all of its words, for it has none
         if not query.terms and query.role is None:
@@ -185,11 +187,16 @@ class _Search:
     async def _session(self, num: int) -> tuple[Session, list[Stretch]] | None:
         if num not in self.sessions:
             record = await self.tx.by_num(self.owner, num)
-            self.sessions[num] = await self._viewed(record) if record and self._passes(record) else None
+            passed = record is not None and self._passes(record) and await self._in_day(record)
+            self.sessions[num] = await self._viewed(record) if record and passed else None
         return self.sessions[num]
 
     async def _viewed(self, record: Record) -> tuple[Session, list[Stretch]]:
         return record.session, (await load_lists(self.tx, record)).conversation()
+
+    async def _in_day(self, record: Record) -> bool:
+        day = self.wanted.day
+        return day is None or bool(await self.tx.spoken(self.owner, day, [record.num]))
 
     def _passes(self, record: Record) -> bool:
         fresh = _short(record.session.id) not in self.shown

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from recollect.model import Compaction, Draft, Entry, Shrunk, Text, Usage, decode_entry, plain_text
+from recollect.model import Compaction, Draft, Entry, Shrunk, Text, Usage, Value, decode_entry, plain_text
 from recollect.secrets import redacted
 from recollect.service.essentials import completed, essentials
-from recollect.service.estimating import PER_ENTRY, estimate, total
+from recollect.service.estimating import ESTIMATED, PER_ENTRY, estimate, total
 from recollect.service.extracting import Statement, statements
 from recollect.service.extractive import findings
 from recollect.service.tail import kept_from
@@ -72,8 +72,19 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def draft(self) -> Draft:
-        """The summary as an entry."""
-        return Draft(role="system", parts=(Text(text=self.text),), model=self.model, usage=self.usage)
+        """The summary as an entry. Its tokens are estimated: it is not all the model's own words."""
+        return Draft(
+            role="system",
+            parts=(Text(text=self.text),),
+            tokens=self._tokens,
+            model=self.model,
+            usage=self.usage,
+            meta={ESTIMATED: True},
+        )
+
+    @property
+    def _tokens(self) -> int:
+        return PER_ENTRY + estimate(self.text)
 
     def with_summary(self, given: Summary, now: int) -> Shrinking:
         """With this summary, completed by what it must not lose; with a reason if it will not do.
@@ -109,6 +120,21 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
         added = map(decode_entry, seen.payloads[len(self.seen.payloads) :])
         return replace(self, seen=seen, entries=(*self.entries, *added))
 
+    def foreseen(self, reason: str | None) -> Foreseen:
+        """What would come of it; what is left out is only then if there is no reason against it."""
+        retired, kept = total(self.retired), total(self.kept)
+        return Foreseen(
+            retired=self.retired,
+            kept=self.kept,
+            tokens_retired=retired.number,
+            tokens_kept=kept.number,
+            tokens_summary=self._tokens if self.text else 0,
+            estimated=retired.estimated or kept.estimated,
+            summary=self.text,
+            facts=len(self.findings),
+            reason=reason,
+        )
+
     def refused(self, reason: str) -> Shrunk:
         """Nothing was changed."""
         count, tokens = len(self.entries), total(self.entries)
@@ -125,7 +151,7 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
 
     def done(self, done: Compaction, facts: int) -> Shrunk:
         """It was done."""
-        after = PER_ENTRY + estimate(self.text) + total(self.kept).number
+        after = self._tokens + total(self.kept).number
         return Shrunk(
             compacted=True,
             messages_before=done.messages_before,
@@ -138,6 +164,24 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
             summary=done.summary,
             fallback=self.fallback,
         )
+
+
+class Foreseen(Value, frozen=True):
+    """What making a context smaller would do: what leaves it and what stays, and how many tokens both have.
+
+    `summary` is what the built-in summariser would put in the place of what leaves. If nothing would be changed,
+    `reason` says why. `estimated` says that not all tokens were counted by a provider.
+    """
+
+    retired: tuple[Entry, ...]
+    kept: tuple[Entry, ...]
+    tokens_retired: int
+    tokens_kept: int
+    tokens_summary: int
+    estimated: bool
+    summary: str = ""
+    facts: int = 0
+    reason: str | None = None
 
 
 def plan(seen: Seen, policy: CompactionPolicy) -> Shrinking:

@@ -24,9 +24,10 @@ from recollect.engine import (
     Turn,
     summariser_of,
 )
-from recollect.errors import ContextTooLong, EngineError, LeaseLost, RecollectError
+from recollect.errors import ContextTooLong, EngineError, LeaseLost, RecollectError, SessionNotFound
 from recollect.model import Draft, Entry, Json, Status, ToolCall, Usage, plain_text
-from recollect.permissions import CHOICES, REMEMBERED, Choice, Verdict, decided, remembering
+from recollect.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decided, remembering
+from recollect.service.call_ids import CallIds
 from recollect.service.context import (
     CANCELLED,
     CUT_OFF,
@@ -77,14 +78,16 @@ class RunningTurn:
         emit: Emit,
         key: str | None,
         servers: str,
+        mode: Callable[[], Mode] | None,
     ) -> None:
+        self._mode = mode or (lambda: choices.mode)
         self._desk, self._conversation, self._choices, self._key = desk, conversation, choices, key
         self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
         self._saying = Saying(desk.new_id())
-        self._calls: dict[str, ToolCall] = {}
+        self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
         self._usages: list[Usage] = []
         self._answer: Entry | None = None
@@ -93,7 +96,7 @@ class RunningTurn:
         self._over, self._dirty = asyncio.Event(), asyncio.Event()
         self._engine: asyncio.Task[None] | None = None
         self._cancelled = False
-        self._lost = False
+        self._lost: RecollectError | None = None
 
     async def run(self) -> Outcome:
         """The whole turn."""
@@ -172,25 +175,31 @@ class RunningTurn:
             case Message():
                 await unbroken(self._message(event))
             case ToolEnded():
-                self._calls.pop(event.result.id, None)
-                changed = self._inputs.pop(event.result.id, None)
-                meta = event.meta if changed is None else {**event.meta, "input": changed}
-                draft = Draft(role="tool", parts=(event.result, *event.extra), meta=meta)
-                await unbroken(self._keep(draft))
-            case ToolProgress() | Context() | Notice():
+                await unbroken(self._keep(self._ended(event)))
+            case ToolProgress():
+                self._emit(replace(event, id=self._ids.stored(event.id)))
+            case Context() | Notice():
                 self._emit(event)
             case Stopped():
                 self._stop = event.reason
             case _:
                 raise EngineError(f"the engine told something that is no event: {event!r:.200}")
 
+    def _ended(self, event: ToolEnded) -> Draft:
+        number = self._ids.stored(event.result.id)
+        self._calls.pop(number, None)
+        changed = self._inputs.pop(number, None)
+        meta = event.meta if changed is None else {**event.meta, "input": changed}
+        return Draft(role="tool", parts=(replace(event.result, id=number), *event.extra), meta=meta)
+
     async def _message(self, event: Message) -> None:
         usage = event.usage or Usage()
         self._usages.append(usage)
-        self._calls.update((part.id, part) for part in event.parts if isinstance(part, ToolCall))
+        parts = self._ids.taken(event.parts, self._history)
+        self._calls.update((part.id, part) for part in parts if isinstance(part, ToolCall))
         draft = Draft(
             role="assistant",
-            parts=event.parts,
+            parts=parts,
             id=self._saying.entry,
             model=event.model,
             usage=event.usage,
@@ -215,22 +224,30 @@ class RunningTurn:
         while not await happens(self._over, RENEW_SECONDS):
             try:
                 await self._fenced(lambda fence: self._desk.renew(fence, LEASE_MS))
-            except LeaseLost:
-                self._lost = True
-                self.cancel()
+            except LeaseLost as lost:
+                self._give_up(lost)
                 return
             except RecollectError:
                 continue  # the store may come back before the lease is over; each step tells if it does not
 
     async def _listen(self) -> None:
-        """End the turn if another process wants that, through whichever door it was begun."""
+        """End the turn if another process wants that, through whichever door it was begun; or has deleted the session,
+        so that nothing of it could be kept."""
         while not await happens(self._over, LOOK_SECONDS):
-            with suppress(
-                RecollectError
-            ):  # the store may be away for a moment; each step tells if it stays so
+            try:
                 if await self._desk.called_off():
                     self.cancel()
                     return
+            except SessionNotFound as gone:
+                self._give_up(gone)
+                return
+            except RecollectError:
+                continue  # the store may be away for a moment; each step tells if it stays so
+
+    def _give_up(self, why: RecollectError) -> None:
+        """End a turn that can store nothing any more."""
+        self._lost = why
+        self.cancel()
 
     async def _fenced(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
         """Do this under the lease. One that ran out while the machine slept is taken anew if nobody else has had it."""
@@ -259,6 +276,7 @@ class RunningTurn:
 
     async def _permit(self, call: ToolCall) -> Verdict:
         """Whether a tool may run; one question at a time, and an answer for always covers those that wait."""
+        call = replace(call, id=self._ids.stored(call.id))
         if (verdict := self._known(call)) is not None:
             return verdict
         async with self._questions:
@@ -290,11 +308,12 @@ class RunningTurn:
         raise asyncio.CancelledError
 
     def _known(self, call: ToolCall) -> Verdict | None:
-        """What needs no question."""
-        ruling = decided(self._choices.mode, self._session, call, self._servers)
+        """What needs no question, in the mode of now."""
+        mode = self._mode()
+        ruling = decided(mode, self._session, call, self._servers)
         if ruling == "ask":
             return None
-        refused = REFUSED.get(self._choices.mode, REJECTED)
+        refused = REFUSED.get(mode, REJECTED)
         return Verdict(allowed=ruling == "allow", reason="" if ruling == "allow" else refused)
 
     async def _settled(self, call: ToolCall, answer: Choice | Verdict) -> Verdict:
@@ -314,8 +333,8 @@ class RunningTurn:
 
     def _failure(self) -> RecollectError | None:
         """What went wrong in the engine, if anything did."""
-        if self._lost:
-            return LeaseLost()
+        if self._lost is not None:
+            return self._lost
         if self._engine is None or self._engine.cancelled():
             self._stop = "cancelled"
             return self._told_late()
@@ -332,14 +351,15 @@ class RunningTurn:
 
     async def _finish(self, failure: RecollectError | None) -> Outcome:
         """Store what was left unfinished, tell how it ended, give the lease back."""
-        if isinstance(failure, LeaseLost):
+        if isinstance(failure, LeaseLost | SessionNotFound):
             raise failure
         unfinished = self._unfinished(failure)
+        said = next((draft for draft in unfinished if draft.role == "assistant"), self._answer)
         outcome = Outcome(
             stop_reason=self._stop,
             prompt=self._prompt,
-            answer=self._answer.id if self._answer else None,
-            text=plain_text(self._answer) if self._answer else "",
+            answer=said.id if said else None,
+            text=plain_text(said) if said else "",
             usage=summed(self._usages),
             requests=len(self._usages),
         )

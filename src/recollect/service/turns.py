@@ -22,12 +22,13 @@ from recollect.engine import (
     StdioServer,
     summariser_of,
 )
-from recollect.errors import AlreadyExists, Busy, InvalidInput, RecollectError
+from recollect.errors import AlreadyExists, Busy, InvalidInput, RecollectError, SessionNotFound
 from recollect.holders import new_holder
 from recollect.model import Part, Principal, Session, Shrunk, encode
+from recollect.permissions import Mode
 from recollect.ports import Writer
 from recollect.service.asking import Asking
-from recollect.service.catalogue import checked_title, titled
+from recollect.service.catalogue import checked_title, folders_of, titled
 from recollect.service.compaction import Compaction
 from recollect.service.core import required
 from recollect.service.desk import Begun, Desk
@@ -40,6 +41,7 @@ from recollect.updates import Ask, Emit, Outcome, Titled
 T = TypeVar("T")
 
 WAIT_SECONDS = 1.0
+END_SECONDS = 5.0
 TITLE_SECONDS = 10.0
 TITLE_GRACE_SECONDS = 0.5
 _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
@@ -60,19 +62,21 @@ class Turns(Asking, Compaction, Leasing, Watching):
         mcp_servers: Sequence[McpServer] = (),
         host: Host | None = None,
         local: bool = True,
+        continuing: bool = False,
         improve_titles: bool = True,
         report: Callable[[Notice], None] = lambda _: None,
     ) -> AsyncIterator[OpenSession]:
         """Open a session for prompts; its tool servers run until the block ends, and end with it.
 
         `roots` are the folders that tools may touch, the working directory first; None means the session's own.
-        `local` says that the caller is a person on this machine, who may have programs started.
+        `local` says that the caller is a person on this machine, who may have programs started. `continuing`: one read
+        from another agent goes on in its continuation, which is made when there is something to store in it.
         """
         session = await self.get(who, session_id)
-        own = () if session.cwd is None else (session.cwd, *session.additional_directories)
+        continues = continuing and session.source is not None
         setup = Setup(
-            session_id=session.id,
-            roots=own if roots is None else tuple(roots),
+            session_id=_continuation_id(who, session.id) if continues else session.id,
+            roots=folders_of(session) if roots is None else tuple(roots),
             mcp_servers=tuple(mcp_servers),
             local=local,
             host=host,
@@ -82,8 +86,9 @@ class Turns(Asking, Compaction, Leasing, Watching):
             opened = OpenSession(
                 self,
                 who,
-                session.id,
+                setup.session_id,
                 conversation,
+                origin=session.id if continues else None,
                 servers=_digest(setup.mcp_servers),
                 improve_titles=improve_titles,
             )
@@ -97,14 +102,38 @@ class Turns(Asking, Compaction, Leasing, Watching):
 
         Asked again, the same fork comes back, so that what was said in it goes on.
         """
+        known = await self.continued(who, session_id)
+        if known is not None:
+            return known
+        made = _continuation_id(who, session_id)
+        try:
+            return await self.fork(who, session_id, new_id=made)
+        except AlreadyExists:
+            return await self.get(who, made)
+
+    async def continued(self, who: Principal, session_id: str) -> Session | None:
+        """The continuation of a session as far as there is one; nothing is made."""
         session = await self.get(who, session_id)
         if session.source is None:
             return session
-        known = str(uuid.uuid5(_CONTINUATIONS, f"{who.owner}\n{session.id}"))
-        try:
-            return await self.fork(who, session.id, new_id=known)
-        except AlreadyExists:
-            return await self.get(who, known)
+        with suppress(SessionNotFound):
+            return await self.get(who, _continuation_id(who, session.id))
+        return None
+
+    async def end_turn(self, who: Principal, session_id: str, *, seconds: float = END_SECONDS) -> None:
+        """End the turn that runs, in whichever process, and return when it has ended: at once if none runs. `Busy` if it
+        does not end within so many seconds."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        await self.call_off(who, session_id)
+        while True:
+            seen = await self.newest_change(who)
+            held = await self.leased(who, session_id)
+            left = deadline - asyncio.get_running_loop().time()
+            if held is None:
+                return
+            if left <= 0:
+                raise Busy(held.holder, max(self._now() - held.acquired_at, 0))
+            await self.await_change(who, after=seen, seconds=min(left, WAIT_SECONDS))
 
     async def retitle(self, who: Principal, session_id: str, title: str) -> Session:
         """Give a better title by machine; one that a person or another agent gave stays."""
@@ -134,7 +163,7 @@ class _Asked:
 
 
 class OpenSession:
-    """A session that is open in this process."""
+    """A session that is open in this process. `origin` is the one that it continues, if it may not be there yet."""
 
     def __init__(
         self,
@@ -143,10 +172,12 @@ class OpenSession:
         session_id: str,
         conversation: Conversation,
         *,
+        origin: str | None,
         servers: str,
         improve_titles: bool,
     ) -> None:
         self.session_id, self._servers = session_id, servers
+        self._origin = origin
         self._sessions, self._who, self._conversation = sessions, who, conversation
         self._desk = Desk(sessions, who, session_id)
         self._improve_titles = improve_titles
@@ -169,19 +200,21 @@ class OpenSession:
         emit: Emit = lambda _: None,
         wait: bool = False,
         idempotency_key: str | None = None,
+        mode: Callable[[], Mode] | None = None,
     ) -> Outcome:
         """Say something and have it answered; the outcome comes when the turn has ended.
 
         `emit` is told everything as it happens, `ask` is asked about tools unless somebody elsewhere answers first
-        (without it, what would be asked is refused). `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn
-        of the session runs, anywhere; with `wait`, its end is waited for. If the caller is cancelled, so is the turn.
+        (without it, what would be asked is refused). `mode` says which one holds now, if it may change while the turn
+        runs. `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn of the
+        session runs, anywhere; with `wait`, its end is waited for. If the caller is cancelled, so is the turn.
         """
         if self._closed:
             raise InvalidInput("the session is closed: open it again")
         asked = _Asked()
         self._asked.add(asked)
         asked.task = task = self._beside(
-            self._answered(asked, parts, choices, ask, emit, wait, idempotency_key)
+            self._answered(asked, parts, choices, ask, emit, wait, idempotency_key, mode)
         )
         task.add_done_callback(lambda _: self._asked.discard(asked))
         try:
@@ -202,13 +235,15 @@ class OpenSession:
         emit: Emit,
         wait: bool,
         key: str | None,
+        mode: Callable[[], Mode] | None,
     ) -> Outcome:
         window = await self._conversation.window(choices)
+        await self._exists()
         begun = await self._begin(parts, wait, key)
         if isinstance(begun, Outcome):
             return begun
         asked.turn = RunningTurn(
-            self._desk, begun, self._conversation, choices, window, ask, emit, key, self._servers
+            self._desk, begun, self._conversation, choices, window, ask, emit, key, self._servers, mode
         )
         outcome = await asked.turn.run()
         if self._improve_titles and not self._closed and _is_first(begun, outcome):
@@ -217,6 +252,7 @@ class OpenSession:
 
     async def compact(self, *, choices: Choices = Choices()) -> Shrunk:  # noqa: B008 - a frozen value
         """Make the context smaller, with the engine's own summariser if it has one. `Busy` while a turn runs."""
+        await self._exists()
         return await self._sessions.shrink(
             self._who, self.session_id, summariser=summariser_of(self._conversation, choices)
         )
@@ -237,6 +273,11 @@ class OpenSession:
             for task in titles:
                 task.cancel()
         await ended(*self._tasks)
+
+    async def _exists(self) -> None:
+        """Make the session if it is a continuation that is not there, yet or any more."""
+        if self._origin is not None:
+            await self._sessions.continuation(self._who, self._origin)
 
     async def _begin(self, parts: Sequence[Part], wait: bool, key: str | None) -> Begun | Outcome:
         while True:
@@ -281,6 +322,10 @@ def _is_first(begun: Begun, outcome: Outcome) -> bool:
     """Whether this was a session's first exchange, and its title is only what the prompt gave it."""
     prompts = sum(entry.role == "user" for entry in begun.history)
     return prompts == 1 and outcome.stop_reason == "end_turn" and begun.session.title_by == "auto"
+
+
+def _continuation_id(who: Principal, session_id: str) -> str:
+    return str(uuid.uuid5(_CONTINUATIONS, f"{who.owner}\n{session_id}"))
 
 
 def _digest(servers: Sequence[McpServer]) -> str:

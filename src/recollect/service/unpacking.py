@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect import spans as algebra
 from recollect.errors import InvalidInput
@@ -169,7 +170,10 @@ def _sized(ranges: Sequence[Range], entries: int, sizes: Mapping[str, _Size]) ->
 
 
 def _counted(head: Head, rows: Sequence[Row]) -> Session:
-    """The session, whose counts must be those of its context; where secrets were replaced, they are counted anew."""
+    """The session, whose counts must be those of its context; where secrets were replaced, they are counted anew.
+
+    Bytes are always counted anew: the same JSON may have been written by another program meanwhile.
+    """
     session = checked_session(head.session)
     sums = Totals()
     for first, last, _, _ in head.spans:
@@ -178,6 +182,6 @@ def _counted(head: Head, rows: Sequence[Row]) -> Session:
         before = rows[first - 2].totals if first > 1 else Totals()
         sums = sums.plus(rows[last - 1].totals.minus(before))
     recounted = counted(session, sum(last - first + 1 for first, last, _, _ in head.spans), sums)
-    if recounted != session and not head.redacted:
+    if replace(recounted, bytes=session.bytes) != session and not head.redacted:
         raise InvalidInput("the export's counts are not those of its entries")
     return recounted

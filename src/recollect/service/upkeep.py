@@ -24,6 +24,10 @@ class Upkeep(Catalogue):
         """A name for this store, the same for everyone who opens it and for nobody else's."""
         return hashlib.blake2b(self._store.secret, digest_size=8, person=b"store id").hexdigest()
 
+    async def owners(self) -> list[str]:
+        """Everyone who has sessions here: for what is done to all of them, such as retention."""
+        return await self._store.owners()
+
     async def drop_raw(self, who: Principal, session_id: str) -> None:
         """Forget the files that a session was read from; what was read from them stays."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
+from recollect.cursors import sealed, unsealed
 from recollect.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
 from recollect.model import Change, Principal
 from recollect.ports import Reader, Writer
 from recollect.service.core import Core, checked_owner, required, writable
 
+T = TypeVar("T")
 WAIT_SECONDS = 30.0
 
 
@@ -27,6 +30,12 @@ class Watching(Core):
         owner = checked_owner(who)
         return await self._store.read(lambda tx: tx.newest(owner))
 
+    async def await_change(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
+        """The number of the caller's newest change, once it is above `after` or so many seconds have passed."""
+        owner = checked_owner(who)
+        checked_number(after, "a change number")
+        return await self._store.wait(owner, after, seconds)
+
     async def watch(
         self, who: Principal, *, session_id: str | None = None, after: int | None = None
     ) -> AsyncIterator[Change]:
@@ -34,14 +43,21 @@ class Watching(Core):
 
         Two quick changes of one session may arrive as one, the newest: a change is a hint to read again.
         """
-        owner = checked_owner(who)
         position = await self.newest_change(who) if after is None else after
         while True:
             for change in await self.changes(who, after=position, limit=CHANGES_PAGE):
                 position = change.number
                 if session_id is None or change.session == session_id:
                     yield change
-            await self._store.wait(owner, position, WAIT_SECONDS)
+            await self.await_change(who, after=position)
+
+    def place_told(self, who: Principal, session_id: str | None, state: object) -> str:
+        """A cursor for somebody who is told of changes, of one session or of all, and may come back."""
+        return sealed(self._store.secret, checked_owner(who), ["events", session_id], state)
+
+    def place_of(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:
+        """What `place_told` was given. Raises `InvalidCursor`."""
+        return unsealed(self._store.secret, checked_owner(who), ["events", session_id], cursor, shape)
 
     async def put_live(
         self, who: Principal, session_id: str, data: bytes | None, *, fence: int | None = None

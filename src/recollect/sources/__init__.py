@@ -11,6 +11,7 @@ from recollect.claude.places import config_home
 from recollect.errors import InvalidInput
 from recollect.settings import SOURCES, read_settings
 from recollect.sources.claude_source import ClaudeSource
+from recollect.sources.codex_source import CodexSource
 from recollect.sources.pi_source import PiSource
 from recollect.sources.port import Source
 
@@ -32,6 +33,7 @@ def _under(variable: str, otherwise: str, below: str = "") -> Callable[[Environ]
 
 AGENTS: dict[str, Agent] = {
     "claude": Agent("Claude Code", lambda _: config_home(), ClaudeSource),
+    "codex": Agent("Codex", _under("CODEX_HOME", ".codex"), CodexSource),
     "pi": Agent("Pi", _under("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"), PiSource),
 }
 """Every agent that can be read. A new one is a module and a line here."""

@@ -7,7 +7,6 @@ of it: also what was before a compaction, of which is told where it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -18,7 +17,6 @@ from recollect.claude.lines import (
     Damage,
     count_bad_utf8,
     count_nul_runs,
-    is_object,
     read_line,
     split,
 )
@@ -27,13 +25,11 @@ from recollect.sources.claude_entries import LINKED, Answer, Compacted, Conversa
 from recollect.sources.claude_facts import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from recollect.sources.claude_linking import Linked, NeedsWhole, Window
 from recollect.sources.claude_records import Record, read
+from recollect.sources.growth import complete, goes_on, sealed
 
 VERSION = 2
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
-SEAL = 64
 _NEWLINE = 0x0A
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_REST_OF_LINE = re.compile(rb"[^\n\0]+")
 
 __all__ = ["Child", "Compacted", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
 
@@ -128,9 +124,9 @@ def child_id(parent_uuid: str, agent_id: str) -> str:
 
 
 def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> Parsed:
-    if start.version != VERSION or (start.open and _goes_on(data)):
+    if start.version != VERSION or (start.open and goes_on(data)):
         raise NeedsWhole
-    end = _end(data)
+    end = complete(data)
     facts = start.facts.copy()
     lines = list(_lines(data[:end] if end < len(data) else data, facts))
     sidechain = _is_sidechain(lines, start.sidechain)
@@ -142,7 +138,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
     total = start.entries + len(talk.entries)
     state = State(
         offset=start.offset + end,
-        seal=(start.seal + data[max(end - SEAL, 0) : end])[-SEAL:],
+        seal=sealed(start.seal, data, end),
         open=data[end - 1] != _NEWLINE if end else start.open,
         sidechain=sidechain,
         window=linked.window(),
@@ -163,24 +159,6 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         unread=len(data) - end,
         compactions=tuple(talk.compactions),
     )
-
-
-def _end(data: bytes) -> int:
-    """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one.
-
-    NULs end lines too, but a run of them at the end may grow and waits.
-    """
-    end = max(data.rfind(b"\n"), data.rfind(b"\0")) + 1
-    if end == len(data):
-        return len(data.rstrip(b"\0"))
-    rest = data[end:].removeprefix(_BYTE_ORDER_MARK)
-    return len(data) if rest.rstrip().endswith(b"}") and is_object(rest) else end
-
-
-def _goes_on(data: bytes) -> bool:
-    """Whether these bytes go on with the line before them."""
-    rest = _REST_OF_LINE.match(data)
-    return rest is not None and not rest.group().isspace()
 
 
 def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:

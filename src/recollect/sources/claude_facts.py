@@ -10,7 +10,15 @@ import msgspec
 
 from recollect.claude.lines import Damage
 from recollect.claude.places import is_session_id
-from recollect.limits import CWD_CHARS, ENTRY_SUM, NAME_CHARS, TAG_CHARS, TITLE_CHARS, is_storable
+from recollect.limits import (
+    CWD_CHARS,
+    EARLIER_CWDS,
+    ENTRY_SUM,
+    NAME_CHARS,
+    TAG_CHARS,
+    TITLE_CHARS,
+    is_storable,
+)
 from recollect.model import Entry, Json, TitleBy, Usage, Value, plain_text
 from recollect.sources.claude_records import Record, is_deep, milliseconds, value_of
 from recollect.titles import clean_title, title_from
@@ -54,8 +62,8 @@ class Info(Value, frozen=True):
 
     `title_by` is who gave the title. `agent_id` and `sidechain` tell a subagent's transcript. `usage` is the sum over
     the responses of the conversation, each counted once; `cost` is what the program itself last said. `unknown` counts
-    records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `extra` holds
-    the newest record about the session of each new kind. `continued_in` is the session that goes on where this ended.
+    records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `cwds` are all folders that it
+    has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where this ended.
     """
 
     session_id: str | None = None
@@ -63,6 +71,7 @@ class Info(Value, frozen=True):
     title_by: TitleBy | None = None
     tags: tuple[str, ...] = ()
     cwd: str | None = None
+    cwds: tuple[str, ...] = ()
     git_branch: str | None = None
     created_at: int | None = None
     updated_at: int | None = None
@@ -96,6 +105,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     leaf: str | None = None
     relocated: str | None = None
     cwd: str | None = None
+    cwds: list[str] = []
     git_branch: str | None = None
     created_at: int | None = None
     updated_at: int | None = None
@@ -119,6 +129,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Facts of the same content that can be changed apart."""
         return msgspec.structs.replace(
             self,
+            cwds=list(self.cwds),
             models=list(self.models),
             children=list(self.children),
             unknown=dict(self.unknown),
@@ -130,6 +141,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Take in what every record of a conversation says beside its message."""
         self._begin(record)
         self.cwd = self.cwd or _folder(record.cwd)
+        if record.cwd != self.cwd and (folder := _folder(record.cwd)) is not None:
+            self._visit(folder)
         self.agent_id = self.agent_id or _name(record.agent_id)
         self.team = self.team or _name(record.team_name)
         self.entrypoint = self.entrypoint or _name(record.entrypoint)
@@ -170,6 +183,11 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         if name is not None and name not in self.models and len(self.models) < MODELS:
             self.models.append(name)
 
+    def _visit(self, folder: str) -> None:
+        """Note a folder beside the first one."""
+        if folder not in self.cwds and len(self.cwds) < EARLIER_CWDS:
+            self.cwds.append(folder)
+
     def _prompt(self, text: str) -> None:
         if title_from(text) is not None:
             self.first_prompt = text[:PROMPT_CHARS]
@@ -186,6 +204,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             title_by=by,
             tags=tuple(filter(None, [clean_title(self.tag or "")[:TAG_CHARS].strip()])),
             cwd=self.relocated or self.cwd,
+            cwds=tuple(filter(None, [self.cwd])) + tuple(self.cwds),
             git_branch=self.git_branch,
             created_at=self.created_at,
             updated_at=self.updated_at if self.updated_at is not None else self.created_at,

@@ -22,6 +22,8 @@ from recollect.titles import title_from
 
 NAME = "claude"
 MS = 1_000_000
+DETACHED = "HEAD"
+"""What is written where no branch is checked out."""
 
 
 class _Read(NamedTuple):
@@ -112,6 +114,8 @@ def imported_from(found: Transcript, parsed: Parsed) -> Imported:
         created_at=min(info.created_at or at, updated),
         updated_at=updated,
         cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        cwds=tuple(cwd for cwd in info.cwds if cwd.startswith("/")),
+        branch=info.git_branch if info.git_branch != DETACHED else None,
         title=notes.custom_title or info.title or title_from(info.first_prompt or ""),
         tags=info.tags,
         agent_id="claude-code",

@@ -98,7 +98,7 @@ def _cost(usages: Iterator[Usage | None]) -> float | None:
     return sum(known) if known else None
 
 
-def raw_copies(data: bytes) -> Iterator[RawCopy]:
-    """The exact bytes of a file, named by where they stand in it."""
+def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
+    """The exact bytes of a file from `offset` on, named by where they stand in it."""
     for start in range(0, len(data), RAW_BYTES):
-        yield RawCopy(f"{start:015d}", data[start : start + RAW_BYTES])
+        yield RawCopy(f"{offset + start:015d}", data[start : start + RAW_BYTES])

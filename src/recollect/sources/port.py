@@ -16,13 +16,18 @@ from recollect.ports import RawCopy
 from recollect.service import Imported
 from recollect.service.boundaries import Summarised
 
+WITHIN = "#"
+"""Stands in a key between a database and a session in it."""
 Stamp = tuple[int, ...]
 """Numbers that change when a session does: of a file its device, inode, size and time; of a row when it was changed."""
 
 
 class Found(NamedTuple):
     """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own."""
+    changed last at `at`, in ms. `where` is the source's own.
+
+    A database that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading it tells
+    why it cannot be."""
 
     source: Source
     key: str

@@ -6,11 +6,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from recollect.errors import RecollectError
 from recollect.model import Principal, Value, decode_json, encode
-from recollect.service import Sessions, Taken
+from recollect.service import Imported, Sessions, Taken
+from recollect.service.placing import placed
 from recollect.sources.ledger import Ledger, Seen
-from recollect.sources.port import Found, Known, Reading, Source, Stamp
+from recollect.sources.port import WITHIN, Found, Known, Reading, Source, Stamp
 
 AT_ONCE = 16
 
@@ -52,6 +55,7 @@ class Sync:
         self._advance = advance
         self._revive = revive
         self._counts = Counter[str]()
+        self._projects: dict[str, str | None] = {}
         self._failed: list[str] = []
 
     async def run(self, sources: Sequence[Source], found: Iterable[Found]) -> Report:
@@ -61,7 +65,9 @@ class Sync:
         for source in sources:
             there = {each.key for each in found if each.source.name == source.name}
             await self._vanished(source.name, known[source.name], there)
-        return await self._changed(found, known)
+        report = await self._changed(found, known)
+        await self._place_others()
+        return report
 
     async def take(self, found: Found, *, anew: bool = False) -> Report:
         """Take in what changed in this one, or all of it `anew`; of others nothing is said."""
@@ -102,7 +108,7 @@ class Sync:
         if reading.total:
             taken = await self._sessions.take_in(
                 self._who,
-                reading.imported,
+                await self._placed(reading.imported),
                 reading.entries,
                 extends=reading.extends,
                 amended=reading.amended,
@@ -114,6 +120,23 @@ class Sync:
         strange = sum(reading.unknown.values())
         seen = Seen(_packed(found.stamp), reading.imported.id, reading.damaged, strange)
         self._ledger.put(found.source.name, found.key, seen, reading.state)
+
+    async def _placed(self, imported: Imported) -> Imported:
+        """The session with the project that its folder belongs to; each folder is looked at once."""
+        if imported.cwd is None or imported.project is not None:
+            return imported
+        return replace(imported, project=await self._project(imported.cwd))
+
+    async def _place_others(self) -> None:
+        """Sessions that were made before projects were known, or elsewhere, get theirs without being read again."""
+        for cwd in await self._sessions.placeless(self._who):
+            if (project := await self._project(cwd)) is not None:
+                await self._sessions.place_folder(self._who, cwd, project)
+
+    async def _project(self, cwd: str) -> str | None:
+        if cwd not in self._projects:
+            self._projects[cwd] = (await placed(self._sessions, cwd, self._who))["project"]
+        return self._projects[cwd]
 
     def _tell(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
         if taken.refused:
@@ -130,7 +153,7 @@ class Sync:
 
     async def _vanished(self, source: str, seen: dict[str, Seen], there: set[str]) -> None:
         for key, known in seen.items():
-            if key not in there:
+            if key not in there and key.partition(WITHIN)[0] not in there:
                 if await self._sessions.mark_source(self._who, known.session, gone=True):
                     self._counts["kept"] += 1
                 self._ledger.forget(source, key)

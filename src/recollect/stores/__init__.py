@@ -19,6 +19,10 @@ STORES = {
 def connector(url: str) -> Connect:
     """How to open the store at this URL."""
     scheme, colon, _ = url.partition(":")
+    if scheme in ("http", "https"):
+        raise InvalidInput(
+            "this needs the store itself, not the address of a server: run it where the server runs"
+        )
     module = STORES.get(scheme) if colon else None
     if module is None:
         raise InvalidInput(

@@ -19,17 +19,20 @@ from recollect.gateway.methods import (
     compacting,
     exporting,
     finding,
+    holding,
     listing,
     making,
     prompting,
     reading,
     remembering,
+    storing,
     watching,
 )
 from recollect.gateway.shapes import Details, Named, NamedWriting, Overwriting, Params
 
 SESSION, OR_NEW, IF_NAMED = Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED
 OWN, NOTHING = Owns.OWN, Owns.NOTHING
+PAGE = reading.PAGE_BYTES
 
 
 async def discover(call: Call[Params]) -> Raw:  # noqa: ARG001 - it is the same for everyone
@@ -40,29 +43,32 @@ async def discover(call: Call[Params]) -> Raw:  # noqa: ARG001 - it is the same 
 METHODS: dict[str, Method] = {
     "session.get": Method(reading.get, Named, Details, "read", SESSION),
     "session.list": Method(listing.list_sessions, listing.ListSessions, listing.Rows, "read", OWN),
-    "session.history": Method(reading.history, reading.GetHistory, reading.History, "read", SESSION),
+    "session.history": Method(reading.history, reading.GetHistory, reading.History, "read", SESSION, most=PAGE),
     "session.usage": Method(reading.usage, Named, reading.Spent, "read", SESSION),
     "session.search": Method(finding.search, finding.Search, finding.Results, "read", OWN),
     "session.resolve": Method(finding.resolve, finding.Resolve, finding.Resolved, "read", OWN),
     "session.create": Method(making.create, making.Create, making.Created, "write", OWN),
     "session.append": Method(changing.append, changing.Append, changing.Appended, "write", OR_NEW),
     "session.fork": Method(making.fork, making.Fork, making.Forked, "write", SESSION),
-    "session.compact": Method(compacting.compact, Overwriting, compacting.Compacted, "write", SESSION, waits=True),
+    "session.compact": Method(compacting.compact, Overwriting, compacting.Compacted, "write", SESSION, waits=True, lasts=True),
     "session.erase": Method(changing.erase, changing.Erase, changing.Erased, "write", SESSION),
     "session.delete": Method(changing.delete, Overwriting, changing.Deleted, "write", SESSION, final=True),
     "session.export": Method(
-        exporting.export, exporting.Export, exporting.Exported, "read", SESSION, needs={"raw": "raw"}
+        exporting.export, exporting.Export, exporting.Exported, "read", SESSION, needs={"raw": "raw"},
+        most=exporting.EXPORT_BYTES,
     ),
     "session.import": Method(exporting.import_session, exporting.Import, exporting.Imported, "write", OWN),
-    "session.send": Method(prompting.send, prompting.Send, prompting.Sent, "run", SESSION, waits=True),
+    "session.send": Method(prompting.send, prompting.Send, prompting.Sent, "run", SESSION, waits=True, lasts=True),
     "session.question": Method(prompting.question, Named, prompting.Question, "read", SESSION),
     "session.answer": Method(prompting.answer, prompting.GiveAnswer, prompting.Answered, "commands", SESSION),
     "session.cancel": Method(prompting.cancel, NamedWriting, prompting.Cancelled, "run", SESSION),
     "session.subscribe": Method(watching.subscribe, watching.Subscribe, watching.Subscribed, "read", IF_NAMED),
     "session.unsubscribe": Method(watching.unsubscribe, watching.Unsubscribe, watching.Unsubscribed, "read", NOTHING),
     "sessions.list": Method(listing.list_runtime, listing.ListRuntime, listing.RuntimeRows, "read", OWN),
-    "sessions.history": Method(reading.runtime_history, reading.RuntimeHistory, reading.CountedHistory, "read", SESSION),
-    "sessions.preview": Method(reading.preview, reading.GetPreview, reading.Preview, "read", SESSION),
+    "sessions.history": Method(
+        reading.runtime_history, reading.RuntimeHistory, reading.CountedHistory, "read", SESSION, most=PAGE
+    ),
+    "sessions.preview": Method(reading.preview, reading.GetPreview, reading.Preview, "read", SESSION, most=PAGE),
     "sessions.new": Method(making.start_anew, making.Anew, making.Renewed, "write", SESSION),
     "sessions.reset": Method(changing.reset, Overwriting, changing.Reset, "write", SESSION),
     "sessions.delete": Method(changing.delete_runtime, Overwriting, changing.RuntimeDeleted, "write", SESSION, final=True),
@@ -79,6 +85,8 @@ METHODS: dict[str, Method] = {
     "memory.search": Method(remembering.search, remembering.Recall, remembering.Facts, "read", OWN),
     "memory.list": Method(remembering.list_facts, remembering.ListFacts, remembering.Facts, "read", IF_NAMED),
     "memory.forget": Method(remembering.forget, remembering.Forget, remembering.Forgotten, "write", OWN),
+    **storing.CALLED,
+    **holding.HOLDING,
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),
 }  # fmt: skip
 

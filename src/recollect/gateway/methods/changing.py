@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from recollect import model
 from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound
 from recollect.gateway.calling import Call
 from recollect.gateway.content import GivenMessage, drafts_of
-from recollect.gateway.methods.making import addressed
+from recollect.gateway.methods.making import Title, addressed
 from recollect.gateway.shapes import Answer, NamedWriting, Overwriting, key_of
-from recollect.limits import ENTRIES_PER_APPEND, TITLE_CHARS
-from recollect.model import Session
+from recollect.limits import ENTRIES_PER_APPEND
+from recollect.model import Draft, Session
 from recollect.service import Sessions
 
 MODEL = "model"
 """The key of a session's meta under which stands the model that answers in it."""
 
 Messages = Annotated[tuple[GivenMessage, ...], Meta(min_length=1, max_length=ENTRIES_PER_APPEND)]
-Title = Annotated[str, Meta(max_length=TITLE_CHARS)]
 
 
 class Append(Overwriting, frozen=True, kw_only=True):
@@ -105,22 +105,22 @@ class RuntimeDeleted(Answer, frozen=True, kw_only=True):
 
 async def append(call: Call[Append]) -> Appended:
     """Add messages to the end of a session, all or none; they are durable when this is answered."""
-    given, drafts = call.params, drafts_of(call.params.messages)
-    session = call.found or await _made(call)
-    home = call.context.sessions.at(session.key or session.id)
-    done = await home.append(
-        call.who,
-        session.id,
-        drafts,
-        idempotency_key=given.idempotency_key,
-        expected_revision=given.expected_revision,
-    )
-    after = await home.get(call.who, session.id)
+    drafts, session = drafts_of(call.params.messages), call.found
+    given: dict[str, Any] = {
+        "idempotency_key": call.params.idempotency_key,
+        "expected_revision": call.params.expected_revision,
+    }
+    done: model.Appended | None = None
+    if session is None:
+        session, done = await _begun(call, drafts, given)
+    if done is None:
+        home = call.context.sessions.at(session.key or session.id)
+        done = await home.append(call.who, session.id, drafts, **given)
     return Appended(
-        session_key=key_of(after),
-        session_id=after.id,
+        session_key=key_of(session),
+        session_id=session.id,
         revision=done.revision,
-        message_count=after.message_count,
+        message_count=done.message_count,
     )
 
 
@@ -145,7 +145,7 @@ async def patch(call: Call[Patch]) -> Updated:
     archived = given.archived if given.status is None else given.status == "archived"
     meta = dict(given.metadata or {})
     if given.model is not UNSET:
-        meta[MODEL] = given.model
+        meta[MODEL] = given.model and call.context.offered(given.model)
     return await _amended(
         call, title=given.label, tags=given.tags, archived=archived, pinned=given.pinned, meta=meta or None
     )
@@ -179,15 +179,21 @@ async def delete_runtime(call: Call[Overwriting]) -> RuntimeDeleted:
     return await call.once(lambda sessions: sessions.delete(call.who, call.session.id), answer)
 
 
-async def _made(call: Call[Append]) -> Session:
-    """The session of the key, which was not there; whoever else makes it at the same time makes it for us."""
+async def _begun(
+    call: Call[Append], drafts: Sequence[Draft], given: dict[str, Any]
+) -> tuple[Session, model.Appended | None]:
+    """The session of the key, which was not there, with this said in it; if somebody else was quicker, only theirs."""
     name = call.params.session_key
     if name is None:
         raise SessionNotFound(call.params.session_id or "")
     home, address = call.context.sessions.at(name), addressed(call, name)
-    with suppress(AlreadyExists):
-        return await home.begin(call.who, address)
-    return await home.addressed(call.who, name)
+    try:
+        return await home.begin_with(call.who, address, drafts, **given)
+    except AlreadyExists as refused:  # the session, or one of the messages twice
+        try:
+            return await home.addressed(call.who, name), None
+        except SessionNotFound:
+            raise refused from None
 
 
 async def _amended(call: Call[Any], **changes: Any) -> Updated:

@@ -76,14 +76,17 @@ class Restored(Answer, frozen=True, kw_only=True):
 
 
 async def compact(call: Call[Overwriting]) -> Compacted:
-    """Draw facts from older messages into the memory, and put a summary in their place for the model."""
+    """Draw facts from older messages into the memory, and put a summary in their place for the model.
+
+    The server's model writes it for a token that may `run`, else the built-in summariser.
+    """
     engine, session = call.context.engine, call.session
 
     async def shrink(sessions: Sessions) -> Shrunk:
-        if engine is None:
+        if engine is None or "run" not in call.context.token.scopes:
             return await sessions.shrink(call.who, session.id)
         async with sessions.opened(call.who, session.id, engine, roots=(), local=False) as opened:
-            return await opened.compact(choices=chosen(session))
+            return await opened.compact(choices=chosen(call))
 
     def answer(done: Shrunk) -> Compacted:
         return Compacted(

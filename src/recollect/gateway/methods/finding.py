@@ -19,7 +19,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
 class Search(Params, frozen=True, kw_only=True):
-    """Words, "phrases", prefix*, and title: tag: cwd: agent: role: before: after: to narrow."""
+    """Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow."""
 
     query: Query
     limit: SearchLimit = 20

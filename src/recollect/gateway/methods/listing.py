@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
 from recollect.gateway.calling import Call
@@ -22,11 +23,14 @@ _DOING: dict[Status, Doing] = {"idle": "idle", "running": "running", "error": "f
 
 
 class Wanted(Params, frozen=True, kw_only=True):
-    """All that is given must hold. Archived sessions are listed only if asked for."""
+    """All that is given must hold. Archived sessions are listed only if asked for. `day` (`2026-11-15`, in UTC) asks for
+    those in which something was said on that day; `project` may be the end of a name."""
 
     agent_id: str | None = None
     channel: str | None = None
     status: Status | None = None
+    project: str | None = None
+    day: str | None = None
 
 
 class ListSessions(Params, frozen=True, kw_only=True):
@@ -39,13 +43,15 @@ class ListSessions(Params, frozen=True, kw_only=True):
 
 
 class ListRuntime(Params, frozen=True, kw_only=True):
-    """The same, with words of the title, a folder and tags to narrow by."""
+    """The same, with words of the title, a folder, a project, a day and tags to narrow by."""
 
     agent_id: str | None = None
     channel: str | None = None
     status: Status | None = None
     search: str | None = None
     cwd: str | None = None
+    project: str | None = None
+    day: str | None = None
     tags: tuple[str, ...] = ()
     limit: ListLimit = 50
     offset: Offset = 0
@@ -72,7 +78,7 @@ class RuntimeRows(Answer, frozen=True, kw_only=True):
 async def list_sessions(call: Call[ListSessions]) -> Rows:
     """A page of the caller's sessions, newest activity first."""
     given, wanted = call.params, call.params.filter or Wanted()
-    looked = _filter(wanted.agent_id, wanted.channel, wanted.status)
+    looked = await _filter(call, wanted)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
     total = await call.sessions.count(call.who, looked)
     return Rows(sessions=tuple(map(row, found)), total=total, cursor=cursor or UNSET)
@@ -81,29 +87,23 @@ async def list_sessions(call: Call[ListSessions]) -> Rows:
 async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
     """A page of the caller's sessions with all that is known of each, newest activity first."""
     given = call.params
-    looked = _filter(given.agent_id, given.channel, given.status, given.search, given.cwd, given.tags)
+    looked = replace(await _filter(call, given), text=given.search, cwd=given.cwd, tags=given.tags)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
     total = await call.sessions.count(call.who, looked)
     rows = tuple(map(runtime_row, found))
     return RuntimeRows(sessions=rows, count=len(rows), total=total, cursor=cursor or UNSET)
 
 
-def _filter(
-    agent_id: str | None,
-    channel: str | None,
-    status: Status | None,
-    text: str | None = None,
-    cwd: str | None = None,
-    tags: tuple[str, ...] = (),
-) -> Filter:
+async def _filter(call: Call[Any], given: Wanted | ListRuntime) -> Filter:
+    """What both lists narrow by."""
+    project = given.project
     return Filter(
-        agent_id=agent_id,
-        channel=channel,
-        status=None if status is None else _DOING.get(status),
-        archived="only" if status == "archived" else "exclude",
-        text=text,
-        cwd=cwd,
-        tags=tags,
+        agent_id=given.agent_id,
+        channel=given.channel,
+        status=None if given.status is None else _DOING.get(given.status),
+        archived="only" if given.status == "archived" else "exclude",
+        project=None if project is None else await call.sessions.project_called(call.who, project),
+        day=given.day,
     )
 
 

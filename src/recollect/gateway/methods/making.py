@@ -30,9 +30,10 @@ class Create(Writing, frozen=True, kw_only=True):
 
 
 class Fork(NamedWriting, frozen=True, kw_only=True):
-    """Up to and including a message, or all of it."""
+    """Up to and including a message, with `before` up to the one before it; or all of it."""
 
     message_id: str | None = None
+    before: bool = False
     title: Title | None = None
     new_session_key: str | None = None
 
@@ -119,7 +120,7 @@ async def fork(call: Call[Fork]) -> Forked:
 
     return await call.once(
         lambda sessions: sessions.fork_to(
-            call.who, source.id, address, at=given.message_id, title=given.title
+            call.who, source.id, address, at=given.message_id, before=given.before, title=given.title
         ),
         answer,
     )

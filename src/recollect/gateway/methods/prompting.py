@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -13,9 +14,10 @@ from recollect.gateway.calling import Call
 from recollect.gateway.content import Content, parts_of
 from recollect.gateway.methods.changing import MODEL
 from recollect.gateway.shapes import Answer, Message, Named, NamedWriting, Usage, key_of, message, usage
-from recollect.model import Session, ToolCall
+from recollect.model import Part, ToolCall
 from recollect.permissions import Choice
-from recollect.updates import Outcome, elsewhere
+from recollect.service import Sessions
+from recollect.updates import Ask, Emit, Outcome, elsewhere
 
 
 class Send(NamedWriting, frozen=True, kw_only=True):
@@ -74,28 +76,49 @@ class Cancelled(Answer, frozen=True, kw_only=True):
 
 async def send(call: Call[Send]) -> Sent:
     """Say something in a session and have it answered; what happens meanwhile is told to subscribers."""
-    parts, engine, session = parts_of(call.params.content), call.context.engine, call.session
-    if not parts:
-        raise InvalidInput("there is nothing to answer in an empty prompt")
-    if engine is None:
-        raise ModelMissing("this server has no model: start it with one, or set RECOLLECT_MODEL")
-    local = "commands" in call.context.token.scopes
-    async with call.sessions.opened(
-        call.who, session.id, engine if local else Rootless(engine), local=local, improve_titles=False
-    ) as opened:
-        with call.context.turns.running(call.who, opened):
-            outcome = await opened.prompt(
-                parts,
-                choices=chosen(session),
-                ask=elsewhere if call.params.ask else None,
-                emit=lambda update: call.context.emit(session.id, update),
-                idempotency_key=call.params.idempotency_key,
-            )
+    outcome = await run_turn(
+        call,
+        parts_of(call.params.content),
+        chosen(call),
+        ask=elsewhere if call.params.ask else None,
+        emit=lambda update: call.context.emit(call.session.id, update),
+        key=call.params.idempotency_key,
+    )
     return Sent(
         message=await _answer(call, outcome),
         stop_reason=outcome.stop_reason,
         usage=None if outcome.usage is None else usage(outcome.usage),
     )
+
+
+async def run_turn(
+    call: Call[object],
+    parts: Sequence[Part],
+    choices: Choices,
+    *,
+    ask: Ask | None,
+    emit: Emit,
+    key: str | None,
+) -> Outcome:
+    """Have a prompt answered by the server's engine, with the rights that the token has on this machine."""
+    if not parts:
+        raise InvalidInput("there is nothing to answer in an empty prompt")
+    engine = engine_of(call)
+    if choices.model is not None:
+        call.context.offered(choices.model)
+    local = "commands" in call.context.token.scopes
+    async with call.sessions.opened(
+        call.who, call.session.id, engine if local else Rootless(engine), local=local, improve_titles=False
+    ) as opened:
+        with call.context.turns.running(call.who, opened):
+            return await opened.prompt(parts, choices=choices, ask=ask, emit=emit, idempotency_key=key)
+
+
+def engine_of(call: Call[object]) -> Engine:
+    """What answers prompts here. Raises `ModelMissing`."""
+    if call.context.engine is None:
+        raise ModelMissing("this server has no model: start it with one, or set RECOLLECT_MODEL")
+    return call.context.engine
 
 
 async def question(call: Call[Named]) -> Question:
@@ -113,9 +136,15 @@ async def answer(call: Call[GiveAnswer]) -> Answered:
 
 async def cancel(call: Call[NamedWriting]) -> Cancelled:
     """End the session's running turn, in whichever process it runs; what was said is kept."""
-    here = call.context.turns.cancel(call.who, call.session.id)
-    anywhere = here or await call.sessions.call_off(call.who, call.session.id)
-    return Cancelled(session_key=key_of(call.session), cancelled=anywhere)
+
+    async def end(sessions: Sessions) -> bool:
+        asked = await sessions.call_off(call.who, call.session.id)
+        return call.context.turns.cancel(call.who, call.session.id) or asked
+
+    def told(was_running: bool) -> Cancelled:
+        return Cancelled(session_key=key_of(call.session), cancelled=was_running)
+
+    return await call.once(end, told)
 
 
 class Rootless:
@@ -139,7 +168,8 @@ async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:
     return message(await call.sessions.entry(call.who, call.session.id, outcome.answer))
 
 
-def chosen(session: Session) -> Choices:
-    """The model that was chosen for the session, by `sessions.patch`."""
-    model = session.meta.get(MODEL)
-    return Choices(model=model if isinstance(model, str) and model else None)
+def chosen(call: Call[object]) -> Choices:
+    """The model that was chosen for the session, by `sessions.patch`, if this server still offers it."""
+    model, offered = call.session.meta.get(MODEL), call.context.models
+    is_one = isinstance(model, str) and model and (offered is None or model in offered)
+    return Choices(model=model if is_one else None)

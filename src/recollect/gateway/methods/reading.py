@@ -24,16 +24,19 @@ from recollect.model import HistoryPage, Usage, View, decode_entry
 
 PAGE_BYTES = 16 * 1024 * 1024
 """An answer holds no more than about this of stored messages, however many were asked for; at least one."""
+PREVIEW_BYTES = 4 * 1024 * 1024
+"""So much is read for a preview, of which little is shown."""
 PREVIEW_CHARS = 200
 
 
 class GetHistory(Named, frozen=True, kw_only=True):
-    """`before` and `after` are ids of messages; without them, the newest come."""
+    """`before` and `after` are ids of messages; without them, the newest come. With `checkpoint_id`, as it was then."""
 
     limit: HistoryLimit = 100
     before: str | None = None
     after: str | None = None
     view: View = "context"
+    checkpoint_id: str | None = None
 
 
 class RuntimeHistory(Named, frozen=True, kw_only=True):
@@ -103,34 +106,33 @@ async def history(call: Call[GetHistory]) -> History:
         call.who,
         call.session.id,
         view=given.view,
+        checkpoint=given.checkpoint_id,
         before=given.before,
         after=given.after,
         last=given.before is None and given.after is None,
         limit=given.limit,
+        max_bytes=PAGE_BYTES,
     )
-    first, stop = _fitting(page, forward=given.after is not None)
-    shown = page.entries[first:stop]
     return History(
         session_key=key_of(call.session),
-        messages=tuple(map(message, shown)),
+        messages=tuple(map(message, page.entries)),
         total=page.total,
         token_count=page.token_count if page.total else 0,
-        previous=shown[0].id if first else page.previous or UNSET,
-        next=shown[-1].id if stop < len(page.raw) else page.next or UNSET,
+        previous=page.previous or UNSET,
+        next=page.next or UNSET,
     )
 
 
 async def runtime_history(call: Call[RuntimeHistory]) -> CountedHistory:
     """The newest messages of the context."""
-    page = await call.sessions.history(call.who, call.session.id, last=True, limit=call.params.limit)
-    first, _ = _fitting(page, forward=False)
-    messages = tuple(map(message, page.entries[first:]))
+    page = await _newest(call, call.params.limit, PAGE_BYTES)
+    messages = tuple(map(message, page.entries))
     return CountedHistory(session_key=key_of(call.session), messages=messages, count=len(messages))
 
 
 async def preview(call: Call[GetPreview]) -> Preview:
     """The newest messages, each shortened, and what a list shows of the session."""
-    page = await call.sessions.history(call.who, call.session.id, last=True, limit=call.params.limit)
+    page = await _newest(call, call.params.limit, PREVIEW_BYTES)
     return Preview(
         session_key=key_of(call.session),
         meta=runtime_row(call.session),
@@ -145,7 +147,12 @@ async def usage(call: Call[Named]) -> Spent:
     last: str | None = None
     while True:
         page = await call.sessions.history(
-            call.who, call.session.id, view="conversation", after=last, limit=HISTORY_PAGE
+            call.who,
+            call.session.id,
+            view="conversation",
+            after=last,
+            limit=HISTORY_PAGE,
+            max_bytes=PAGE_BYTES,
         )
         spent.add(page)
         if (last := page.next) is None:
@@ -162,6 +169,10 @@ async def usage(call: Call[Named]) -> Spent:
         cost_usd=spent.cost,
         cost_status=spent.status,
     )
+
+
+async def _newest(call: Call[RuntimeHistory] | Call[GetPreview], limit: int, most: int) -> HistoryPage:
+    return await call.sessions.history(call.who, call.session.id, last=True, limit=limit, max_bytes=most)
 
 
 class _Used(msgspec.Struct):
@@ -210,17 +221,6 @@ def _usage(raw: bytes) -> Usage | None:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return one if other is None else other + (one or 0)
-
-
-def _fitting(page: HistoryPage, *, forward: bool) -> tuple[int, int]:
-    """Which of the page's messages fit an answer: the first of them, going forward, else the last."""
-    size, count, raw = 0, 0, page.raw if forward else page.raw[::-1]
-    for each in raw:
-        size += len(each)
-        if size > PAGE_BYTES and count:
-            break
-        count += 1
-    return (0, count) if forward else (len(raw) - count, len(raw))
 
 
 def _short(given: Message) -> Message:

@@ -8,12 +8,12 @@ from msgspec import Meta
 
 from recollect.errors import NotFound, SessionNotFound
 from recollect.gateway.calling import Call
+from recollect.gateway.methods.finding import Query
 from recollect.gateway.shapes import Answer, Named, Number, Params, Writing, key_of
 from recollect.limits import FACTS_PAGE
 from recollect.model import Fact
 
 FactLimit = Annotated[int, Meta(ge=1, le=FACTS_PAGE)]
-Query = Annotated[str, Meta(max_length=4_096)]
 
 
 class Recall(Params, frozen=True, kw_only=True):

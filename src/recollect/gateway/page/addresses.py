@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from msgspec.structs import replace
 
 from recollect.limits import TAGS
-from recollect.model import Archived, Filter, Value
+from recollect.model import STATUSES, Archived, Filter, Status, Value
 
 SHORTEST = 2
 """Fewer characters than this are no question yet."""
 NATIVE = "recollect"
-SOURCES = {NATIVE: "Recollect", "claude": "Claude Code"}
-"""Where sessions come from, as people call it."""
+SOURCES = {NATIVE: "Recollect", "claude": "Claude Code", "pi": "Pi"}
+"""Where sessions come from, as people call it; others are called by their names."""
 _UNFINISHED = re.compile(r"(?:^|\s)\w{2,}$")
 
 
@@ -24,7 +25,11 @@ class Asked(Value, frozen=True):
 
     q: str = ""
     source: str | None = None
+    agent: str | None = None
+    project: str | None = None
     tags: tuple[str, ...] = ()
+    status: Status | None = None
+    day: str | None = None
     archived: bool = False
     pinned: bool = False
     cursor: str | None = None
@@ -39,12 +44,17 @@ class Asked(Value, frozen=True):
 
     @property
     def filter(self) -> Filter:
-        """Which sessions pass. A search looks among those that were put away too."""
-        put_away: Archived = "only" if self.archived else "exclude" if self.query is None else "include"
+        """Which sessions pass. A search looks among those that were put away too, and so does a day."""
+        everything = self.query is not None or self.day is not None
+        put_away: Archived = "only" if self.archived else "include" if everything else "exclude"
         return Filter(
             source=None if self.source == NATIVE else self.source,
-            native=True if self.source == NATIVE else None,
+            native=True if self.source == NATIVE or self.agent is not None else None,
+            agent_id=self.agent,
+            project=self.project,
             tags=self.tags,
+            status=self.status,
+            day=self.day,
             pinned=True if self.pinned else None,
             archived=put_away,
         )
@@ -52,7 +62,17 @@ class Asked(Value, frozen=True):
     @property
     def is_narrowed(self) -> bool:
         """Whether something is left out."""
-        return self.query is not None or replace(self, q="", cursor=None) != Asked()
+        return self.query is not None or self.is_faceted
+
+    @property
+    def is_faceted(self) -> bool:
+        """Whether something is left out, apart from what is searched for."""
+        return replace(self, q="", cursor=None) != Asked()
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What a search goes on with: all that the address says, apart from what is searched for."""
+        return replace(self, q="", cursor=None)._pairs()
 
     def but(self, **changes: Any) -> str:
         """The address of the same list with something changed, from its beginning."""
@@ -60,11 +80,16 @@ class Asked(Value, frozen=True):
 
     def address(self) -> str:
         """The address that means this."""
-        pairs = [("q", self.q), ("source", self.source), *(("tag", tag) for tag in self.tags)]
+        told = urlencode(self._pairs(), errors="replace")
+        return f"/?{told}" if told else "/"
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        pairs = [("q", self.q), ("source", self.source), ("agent", self.agent), ("project", self.project)]
+        pairs += [("tag", tag) for tag in self.tags]
+        pairs += [("status", self.status), ("day", self.day)]
         pairs += [("archived", "1" if self.archived else ""), ("pinned", "1" if self.pinned else "")]
         pairs.append(("cursor", self.cursor))
-        told = urlencode([(name, value) for name, value in pairs if value], errors="replace")
-        return f"/?{told}" if told else "/"
+        return [(name, value) for name, value in pairs if value]
 
 
 def asked(query: bytes) -> Asked:
@@ -74,8 +99,24 @@ def asked(query: bytes) -> Asked:
     return Asked(
         q=last.get("q", ""),
         source=last.get("source") or None,
+        agent=last.get("agent") or None,
+        project=last.get("project") or None,
         tags=tuple(dict.fromkeys(value for name, value in pairs if name == "tag"))[:TAGS],
+        status=next((status for status in STATUSES if status == last.get("status")), None),
+        day=_day(last.get("day", "")),
         archived=last.get("archived") == "1",
         pinned=last.get("pinned") == "1",
         cursor=last.get("cursor") or None,
     )
+
+
+def called(name: str | None) -> str:
+    """What people call an agent, or where a session comes from."""
+    return SOURCES.get(name or NATIVE, name or NATIVE)
+
+
+def _day(text: str) -> str | None:
+    try:
+        return str(date.fromisoformat(text))
+    except ValueError:
+        return None

@@ -12,6 +12,7 @@ from recollect.gateway.page.ansi import coloured
 from recollect.gateway.page.code import highlight, highlight_file
 from recollect.gateway.page.diffs import Diff, of_call, of_result
 from recollect.gateway.page.pictures import Picture, pictures
+from recollect.gateway.page.rows import Row
 from recollect.gateway.page.trees import Node, tree
 from recollect.model import Part, Resource, Text, ToolCall, ToolResult
 
@@ -40,7 +41,10 @@ class Output(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A call; its parts are there if they say something. `output` is None while it runs, or if it never came back."""
+    """A call; its parts are there if they say something. `output` is None while it runs, or if it never came back.
+
+    `child` is the session that it has started.
+    """
 
     name: str
     kind: str
@@ -49,13 +53,14 @@ class Card(NamedTuple):
     diff: Diff | None = None
     given: Node | None = None
     output: Output | None = None
+    child: Row | None = None
 
     @property
     def failed(self) -> bool:
         return self.output is not None and self.output.failed
 
 
-def card(call: ToolCall, output: Output | None) -> Card:
+def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Card:
     """The card of a call."""
     given = call.input if isinstance(call.input, dict) else {}
     command, diff = _text(given, COMMANDS), of_call(given)
@@ -68,6 +73,7 @@ def card(call: ToolCall, output: Output | None) -> Card:
         diff=diff,
         given=None if diff is not None else _given(call.input, shown),
         output=output,
+        child=child,
     )
 
 

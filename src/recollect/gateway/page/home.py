@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
-from recollect.errors import InvalidCursor
+from recollect.errors import InvalidCursor, SessionNotFound
+from recollect.filters import normal_filter, passes
 from recollect.gateway.bearer import Caller
 from recollect.gateway.page import templates
-from recollect.gateway.page.addresses import SOURCES, Asked
+from recollect.gateway.page.addresses import Asked
+from recollect.gateway.page.facets import groups
+from recollect.gateway.page.families import families
 from recollect.gateway.page.rows import Row, hit_row, row
 from recollect.ids import now_ms
+from recollect.model import Session
 
 ROWS, HITS = 50, 20
+GENERATIONS = 4
 
 
 async def home(caller: Caller, wanted: Asked) -> bytes:
@@ -27,7 +34,7 @@ async def home(caller: Caller, wanted: Asked) -> bytes:
         asked=wanted,
         rows=rows,
         following=None if cursor is None else wanted.but(cursor=cursor),
-        sources=SOURCES,
+        groups=groups(await caller.sessions.facets(caller.who), wanted),
         newest=newest,
         owner=caller.token.owner,
         writes=caller.may("write"),
@@ -42,4 +49,26 @@ async def _rows(caller: Caller, wanted: Asked) -> tuple[list[Row], str | None]:
         )
         return [hit_row(hit, now) for hit in found.hits], found.cursor
     page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)
-    return [row(session, now) for session in page.sessions], page.cursor
+    origins = await _origins(caller, wanted, page.sessions)
+    return families([row(session, now) for session in (*page.sessions, *origins)]), page.cursor
+
+
+async def _origins(caller: Caller, wanted: Asked, sessions: Iterable[Session]) -> list[Session]:
+    """What these were forked from, if it is in the list too: it stands above them, wherever it would stand alone."""
+    if wanted.day is not None:
+        return []  # only entries tell on which days something was said
+    known, given = {session.id for session in sessions}, normal_filter(wanted.filter)
+    found: list[Session] = []
+    for session in sessions:
+        for _ in range(GENERATIONS):
+            if session.parent is None or session.parent in known:
+                break
+            known.add(session.parent)
+            try:
+                session = await caller.sessions.get(caller.who, session.parent)
+            except SessionNotFound:
+                break
+            if not passes(session, given):
+                break
+            found.append(session)
+    return found

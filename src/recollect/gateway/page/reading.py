@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import msgspec
 
 from recollect.exports.markdown import blocks
 from recollect.gateway.bearer import Caller
 from recollect.gateway.page import templates
-from recollect.gateway.page.rows import row
-from recollect.gateway.page.transcript import Message, messages
+from recollect.gateway.page.asking import question_of
+from recollect.gateway.page.children import children_of
+from recollect.gateway.page.rows import Row, row
+from recollect.gateway.page.stretches import Place, Stretch, stretch_of
+from recollect.gateway.page.transcript import messages, messages_of
 from recollect.ids import now_ms
-from recollect.model import Entry, HistoryPage, Live, Session, Text, Value, decode_entry, decode_json, encode
+from recollect.model import Entry, Live, Session, Text, decode_json, encode
 from recollect.service import Sessions
-
-MESSAGES, AROUND = 40, 30
-PAGE_BYTES = 500_000
-
-
-class Place(Value, frozen=True):
-    """Which stretch of a session: around a message, before or after one, or else the newest."""
-
-    session: str
-    at: str | None = None
-    before: str | None = None
-    after: str | None = None
 
 
 async def session_page(caller: Caller, place: Place, *, answers: bool = False) -> bytes:
@@ -37,10 +29,17 @@ async def session_page(caller: Caller, place: Place, *, answers: bool = False) -
     home = caller.sessions.at(place.session)
     newest = await home.newest_change(caller.who)
     session = await home.get(caller.who, place.session)
-    page = await _stretch(home, caller, place)
-    live = await _saying(home, caller, session) if page.next is None else None
-    may = {"writes": caller.may("write"), "runs": answers and caller.may("run") and session.source is None}
-    return await asyncio.to_thread(_rendered, session, page, place, live, newest, may)
+    stretch = await stretch_of(home, caller.who, place)
+    children = await children_of(home, caller.who, session, stretch.entries, now_ms())
+    live = None if stretch.after else await _saying(home, caller, session)
+    may = {
+        "writes": caller.may("write"),
+        "rewinds": caller.may("write") and session.source is None,
+        "runs": answers and caller.may("run") and session.source is None,
+        "permits": caller.may("commands"),
+        "question": await question_of(home, caller.who, session),
+    }
+    return await asyncio.to_thread(_rendered, session, stretch, children, place, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:
@@ -50,22 +49,6 @@ async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> 
         return _markdown(entry).encode("utf-8", "replace")
     kept = decode_json(encode(entry))
     return json.dumps(kept, ensure_ascii=False, indent=2).encode("utf-8", "replace")
-
-
-async def _stretch(home: Sessions, caller: Caller, place: Place) -> HistoryPage:
-    who, name = caller.who, place.session
-    if place.at is not None:
-        return await home.history(who, name, view="conversation", around=place.at, limit=AROUND)
-    return await home.history(
-        who,
-        name,
-        view="conversation",
-        before=place.before,
-        after=None if place.before is not None else place.after,
-        last=place.before is None and place.after is None,
-        limit=MESSAGES,
-        max_bytes=PAGE_BYTES,
-    )
 
 
 async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | None:
@@ -78,21 +61,22 @@ async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | N
 
 
 def _rendered(
-    session: Session, page: HistoryPage, place: Place, live: Entry | None, newest: int, may: dict[str, bool]
+    session: Session,
+    stretch: Stretch,
+    children: dict[str, Row],
+    place: Place,
+    live: Entry | None,
+    newest: int,
+    may: dict[str, Any],
 ) -> bytes:
-    shown: list[Message] = messages(page.entries, page.marks)
     return templates.page(
         "session.html",
         row=row(session, now_ms()),
         session=session,
-        messages=shown,
+        messages=messages_of(stretch, children),
+        stretch=stretch,
         saying=None if live is None else messages([live])[0],
-        first=decode_entry(page.raw[0]).id if page.raw else None,
-        last=decode_entry(page.raw[-1]).id if page.raw else None,
-        previous=page.previous,
-        following=page.next,
-        total=page.total,
-        target=place.at,
+        place=place,
         newest=newest,
         **may,
     )

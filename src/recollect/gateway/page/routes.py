@@ -12,15 +12,18 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from recollect.errors import NotFound, RecollectError
+from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.gateway.bearer import Caller
 from recollect.gateway.cookies import is_ours
 from recollect.gateway.desk import Desk
 from recollect.gateway.guard import header
-from recollect.gateway.page import live, reading, signin, templates
+from recollect.gateway.page import finding, live, reading, signin, templates
+from recollect.gateway.page.acting import LOOKS, Look
 from recollect.gateway.page.addresses import asked
 from recollect.gateway.page.answers import AS_TEXT, PLAIN, Shown
 from recollect.gateway.page.home import home
+from recollect.gateway.page.overview import looked, overview
+from recollect.gateway.page.stretches import Place
 from recollect.gateway.replies import (
     JSON,
     Refusal,
@@ -32,6 +35,7 @@ from recollect.gateway.replies import (
     unreadable,
 )
 from recollect.limits import LARGEST_NUMBER
+from recollect.service.looking import KINDS
 
 READS = "read"
 FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -61,9 +65,16 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """All of the page."""
     return [
         Route("/", Endpoint(desk, entered(_home, stranger=200)), methods=["GET"]),
+        Route("/overview", Endpoint(desk, entered(_overview)), methods=["GET"]),
         Route("/s/{session:path}", Endpoint(desk, entered(_session)), methods=["GET"]),
         Route("/message", Endpoint(desk, entered(_message)), methods=["GET"]),
+        Route("/find", Endpoint(desk, entered(_find)), methods=["GET"]),
+        Route("/jump", Endpoint(desk, entered(_jump)), methods=["GET"]),
         Route("/live", Endpoint(desk, entered(_live)), methods=["GET"]),
+        *(
+            Route(path, Endpoint(desk, entered(_looked(look))), methods=["GET"])
+            for path, look in LOOKS.items()
+        ),
         Route("/signin", Endpoint(desk, signin.sign_in), methods=["POST"]),
         Route("/signout", Endpoint(desk, signin.sign_out), methods=["POST"]),
         Route("/static/{stamp}/{name}", Endpoint(desk, _asset), methods=["GET"]),
@@ -121,6 +132,8 @@ async def _answered(work: Work, visit: Visit) -> Shown:
         return _sorry(
             404, "There is nothing here", "No session of yours has this address. It may have been deleted."
         )
+    except InvalidInput as error:
+        return _sorry(400, "This cannot be shown", f"{error.message[:1].upper()}{error.message[1:]}.")
     except RecollectError as error:
         log.warning("a page cannot be shown: %s", error.message)
         return _sorry(503, "This cannot be shown now", f"The store says: {error.message}")
@@ -134,15 +147,28 @@ async def _home(visit: Visit) -> Shown:
     return Shown(await home(visit.caller, asked(visit.scope["query_string"])))
 
 
+async def _overview(visit: Visit) -> Shown:
+    return Shown(await overview(visit.caller, looked(visit.asked)))
+
+
 async def _session(visit: Visit) -> Shown:
-    place = reading.Place(
+    place = Place(
         session=visit.scope["path_params"]["session"],
         at=visit.asked.get("at"),
         before=visit.asked.get("before"),
         after=visit.asked.get("after"),
+        first="first" in visit.asked,
+        find=visit.asked.get("find", ""),
     )
     answers = visit.desk.engine is not None
     return Shown(await reading.session_page(visit.caller, place, answers=answers))
+
+
+def _looked(look: Look) -> Work:
+    async def shown(visit: Visit) -> Shown:
+        return Shown(await look(visit.caller, visit.asked, visit.desk.engine is not None))
+
+    return shown
 
 
 async def _message(visit: Visit) -> Shown:
@@ -152,6 +178,22 @@ async def _message(visit: Visit) -> Shown:
         visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json")
     )
     return Shown(body, kind=PLAIN, headers=AS_TEXT)
+
+
+async def _find(visit: Visit) -> Shown:
+    told = visit.asked
+    found = await finding.find(visit.caller, told.get("session", ""), told.get("q", ""))
+    return Shown(msgspec.json.encode(found), kind=JSON)
+
+
+async def _jump(visit: Visit) -> Shown:
+    told = visit.asked
+    if told.get("kind") not in KINDS:
+        raise unreadable(400, f"kind is one of {', '.join(KINDS)}")
+    target = await finding.jump(
+        visit.caller, told.get("session", ""), told.get("from"), told["kind"], back="back" in told
+    )
+    return Shown(msgspec.json.encode(target), kind=JSON)
 
 
 async def _live(visit: Visit) -> Shown:

@@ -9,37 +9,63 @@ from markupsafe import Markup, escape
 
 from recollect.cleaning import clean
 from recollect.gateway.page import wording
-from recollect.gateway.page.addresses import NATIVE, SOURCES
+from recollect.gateway.page.addresses import called
 from recollect.gateway.page.templates import named
 from recollect.gateway.shapes import tokens_of
-from recollect.model import Hit, Session
+from recollect.model import Hit, Session, agent_of
 
 UNTITLED = "A session without a title"
 STATUSES = {"running": "running", "waiting": "waiting for an answer", "failed": "failed"}
+WINDOWS = (200_000, 1_000_000)
+"""How much models see, as is usual. A session does not say which it had, so it is measured by the least that holds it."""
+FULL = 0.8
+
+
+class Context(NamedTuple):
+    """How much of a model's window the context of a session takes."""
+
+    tokens: int
+    window: int
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return min(self.tokens / self.window, 1.0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is little room left."""
+        return self.share > FULL
 
 
 class Row(NamedTuple):
-    """What a row shows. `found` is what was searched for, with marks."""
+    """What a row shows. `found` is what was searched for, with marks; `depth` is how far down a family it stands."""
 
     session: Session
     title: str
     origin: str
     status: str | None
     tokens: int | None
+    context: Context | None
+    unread: bool
     age: str
     address: str
     found: Markup | None = None
     more: int = 0
+    depth: int = 0
 
 
 def row(session: Session, now: int) -> Row:
     """The row of a session."""
+    tokens = tokens_of(session) or None
     return Row(
         session=session,
         title=clean(session.title or "").strip() or UNTITLED,
-        origin=_origin(session),
+        origin=called(agent_of(session)),
         status=STATUSES.get(session.status),
-        tokens=tokens_of(session) or None,
+        tokens=tokens,
+        context=None if tokens is None else _context(tokens),
+        unread=session.read_at is not None and session.read_at < session.updated_at,
         age=wording.age(session.updated_at, now),
         address=address(session.id),
     )
@@ -61,10 +87,8 @@ def address(session_id: str, entry: str | None = None) -> str:
     return place if entry is None else f"{place}?at={named(entry)}#m-{named(entry)}"
 
 
-def _origin(session: Session) -> str:
-    if session.source is not None:
-        return SOURCES.get(session.source, session.source)
-    return session.agent_id or SOURCES[NATIVE]
+def _context(tokens: int) -> Context:
+    return Context(tokens, next((window for window in WINDOWS if tokens <= window), tokens))
 
 
 def _marked(hit: Hit) -> Iterator[Markup]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -12,10 +13,13 @@ from recollect.exports import wording
 from recollect.gateway.page.cards import Output, card, output_of
 from recollect.gateway.page.code import markdown
 from recollect.gateway.page.pictures import picture
+from recollect.gateway.page.rows import Row
+from recollect.gateway.page.stretches import Stretch
 from recollect.gateway.page.trees import tree
 from recollect.model import (
     Entry,
     Image,
+    Json,
     Part,
     Plan,
     Resource,
@@ -42,15 +46,24 @@ class Block(NamedTuple):
 class Message(NamedTuple):
     """A message. `mark`: the summary that a compaction left; `same`: the speaker goes on.
 
-    `until` is the last entry that it shows: of one with calls, the last of their results.
+    `until` is the last entry that it shows: of one with calls, the last of their results. `number` is its position in
+    the conversation; `past`: it has left the context, which `begins` with the first that has not.
     """
 
     entry: Entry
     speaker: str
     blocks: tuple[Block, ...]
     until: str
+    number: int = 0
     mark: bool = False
     same: bool = False
+    past: bool = False
+    begins: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether a tool has not come back yet."""
+        return any(block.kind == "card" and block.value.output is None for block in self.blocks)
 
     @property
     def is_prompt(self) -> bool:
@@ -64,19 +77,34 @@ class Message(NamedTuple):
         )
 
 
-def messages(entries: Sequence[Entry], marks: Iterable[int] = ()) -> list[Message]:
+def messages_of(given: Stretch, children: Mapping[str, Row]) -> list[Message]:
+    """The messages of a stretch, with the sessions that its calls have started."""
+    made = messages(given.entries, given.marks, children)
+    return [
+        each._replace(
+            number=given.start + each.number,
+            past=given.start + each.number < given.past,
+            begins=0 < given.past == given.start + each.number,
+        )
+        for each in made
+    ]
+
+
+def messages(
+    entries: Sequence[Entry], marks: Iterable[int] = (), children: Mapping[str, Row] = MappingProxyType({})
+) -> list[Message]:
     """The messages of some entries; `marks` are the places of summaries among them."""
     marked, outputs = frozenset(marks), _Outputs(entries)
     made: list[Message] = []
     for at, entry in enumerate(entries):
-        blocks = tuple(_blocks(entry, outputs))
+        blocks = tuple(_blocks(entry, outputs, children))
         if not blocks and made and outputs.took(entry):  # it is all in the cards of its calls
             made[-1] = made[-1]._replace(until=entry.id)
             continue
         speaker = SPEAKERS[entry.role]
         same = bool(made) and entry.role == "assistant" == made[-1].entry.role and not made[-1].mark
         made.append(
-            Message(entry, speaker, blocks, entry.id, mark=at in marked, same=same and at not in marked)
+            Message(entry, speaker, blocks, entry.id, at, mark=at in marked, same=same and at not in marked)
         )
     return made
 
@@ -110,13 +138,13 @@ class _Outputs:
         )
 
 
-def _blocks(entry: Entry, outputs: _Outputs) -> Iterator[Block]:
+def _blocks(entry: Entry, outputs: _Outputs, children: Mapping[str, Row]) -> Iterator[Block]:
     if entry.meta.get("erased"):
         yield Block("note", "erased")
     for part in entry.parts:
         match part:
             case ToolCall():
-                yield Block("card", card(part, outputs.of(part)))
+                yield Block("card", card(part, outputs.of(part), children.get(part.id)))
             case ToolResult() if not outputs.has(part):
                 yield Block("output", output_of(part, ""))
             case ToolResult():
@@ -134,13 +162,19 @@ def _block(part: Part) -> Block:
         case Image():
             return Block("picture", picture(part))
         case Plan(steps=steps):
-            return Block("plan", wording.steps(steps))
+            return Block("plan", [_step(step) for step in steps])
         case Resource(text=str(text)):
             shown = (wording.noted(part), clean_lines(text[:SHOWN_CHARS]))
             return Block("attached", shown, max(0, len(text) - SHOWN_CHARS))
         case Unknown(raw=raw):
             return Block("unknown", tree(raw))
     return Block("note", wording.noted(part))
+
+
+def _step(step: Json) -> tuple[str, str]:
+    """How far a step of a plan is, and what it is."""
+    status, told = step.get("status"), str(step.get("content", ""))[:2_000]
+    return status if status in ("completed", "in_progress") else "pending", told
 
 
 def _rendered(text: str) -> Markup:

@@ -17,6 +17,14 @@ def count(number: int) -> str:
     return str(number)
 
 
+def size(number: int) -> str:
+    """Bytes: 950 bytes, 12 kB, 3.4 MB."""
+    if number < 1_000:
+        return f"{number} byte{'' if number == 1 else 's'}"
+    told = count(number)
+    return f"{told[:-1]} {told[-1]}B"
+
+
 def cost(dollars: float) -> str:
     """An amount of money; what is less than a cent is not nothing."""
     if dollars < 0.01:

@@ -12,16 +12,17 @@ from msgspec.structs import replace
 from recollect import words
 from recollect.filters import passes
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, Session
-from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
+from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
 from recollect.spans import Place, Spans, Stretch
 from recollect.stores.memory.access import AccessReader
+from recollect.stores.memory.counting import CountingReader
 from recollect.stores.memory.tables import Document, Library, Log, Shelf
 from recollect.words import Term
 
 MICROS = 1_000_000
 
 
-class MemoryReader(AccessReader):
+class MemoryReader(AccessReader, CountingReader):
     """A view of the store. Nothing changes while a transaction runs, since none is ever suspended."""
 
     def __init__(self, library: Library, now: Now) -> None:
@@ -57,7 +58,7 @@ class MemoryReader(AccessReader):
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         shelf = self._shelf(owner)
         rows = ((key, shelf.sessions[num]) for key, num in shelf.order.falling(below))
-        return _walked(rows, given, limit, examine)
+        return await self._walked(rows, given, limit, examine)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         shelf = self._shelf(owner)
@@ -75,10 +76,11 @@ class MemoryReader(AccessReader):
             for number, change in shelf.feed.rising(after)
             if change.session in shelf.ids
         )
-        return _walked(rows, given, limit, examine)
+        return await self._walked(rows, given, limit, examine)
 
     async def count(self, owner: str, given: Filter) -> int:
-        return sum(passes(record.session, given) for record in self._shelf(owner).sessions.values())
+        records = list(self._shelf(owner).sessions.values())
+        return sum([await self._passes(record, given) for record in records])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         return self._shelf(owner).spans.get(num, {}).get(name, ())
@@ -111,6 +113,28 @@ class MemoryReader(AccessReader):
             Match(number, document.num, document.place)
             for number, document in self._shelf(owner).documents.falling(before)
             if kind in (None, document.kind) and _has_all(document, terms)
+        )
+        return list(islice(found, limit))
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        entries, documents = self._log(owner, stretch.log).entries, self._shelf(owner).documents
+        seqs = range(stretch.first, stretch.last + 1)
+        found = (
+            Spot(seq, entry.id)
+            for seq in (reversed(seqs) if backwards else seqs)
+            if (entry := entries.get(seq)) is not None
+            and entry.document is not None
+            and role in (None, (document := documents[entry.document]).kind)
+            and _has_all(document, terms)
         )
         return list(islice(found, limit))
 
@@ -155,6 +179,25 @@ class MemoryReader(AccessReader):
             "checkpoints": sum(map(len, shelf.checkpoints.values())),
         }
 
+    async def _walked(
+        self, rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, examine: int
+    ) -> Scan:
+        """The records that pass, until there are enough of them or enough was looked at."""
+        records: list[Record] = []
+        last: ListKey | None = None
+        for looked, (key, record) in enumerate(rows):
+            if len(records) >= limit or looked >= examine:
+                return Scan(records, last, ended=False)
+            last = key
+            if await self._passes(record, given):
+                records.append(apart(record))
+        return Scan(records, last, ended=True)
+
+    async def _passes(self, record: Record, given: Filter) -> bool:
+        if not passes(record.session, given):
+            return False
+        return given.day is None or bool(await self.spoken(record.owner, given.day, [record.num]))
+
 
 def _looked_up(shelf: Shelf, num: int | None) -> Record | None:
     found = None if num is None else shelf.sessions.get(num)
@@ -165,19 +208,6 @@ def apart(record: Record) -> Record:
     """The record with metadata of its own: whoever changes it there changes nothing here."""
     meta = record.session.meta
     return replace(record, session=replace(record.session, meta=deepcopy(meta))) if meta else record
-
-
-def _walked(rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, examine: int) -> Scan:
-    """The records that pass, until there are enough of them or enough was looked at."""
-    records: list[Record] = []
-    last: ListKey | None = None
-    for looked, (key, record) in enumerate(rows):
-        if len(records) >= limit or looked >= examine:
-            return Scan(records, last, ended=False)
-        last = key
-        if passes(record.session, given):
-            records.append(apart(record))
-    return Scan(records, last, ended=True)
 
 
 def _has_all(document: Document, terms: Sequence[Term]) -> bool:

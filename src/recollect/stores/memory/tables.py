@@ -146,6 +146,7 @@ class Shelf:
     facts: dict[str, Fact] = field(default_factory=dict)
     raw_copies: dict[int, dict[str, RawCopy]] = field(default_factory=dict)
     links: dict[Account, Account] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -159,6 +159,9 @@ class MemoryWriter(MemoryReader, AccessWriter):
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._journal.drop(self._shelf(owner).raw_copies, num)
 
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        self._journal.put(self._shelf(owner).roots, root, project)
+
     def _put_changed(self, record: Record, kind: str) -> Record:
         """Keep a record as the owner's next change; its titles become a new document if their text is new."""
         shelf = self._shelf(record.owner)

@@ -1,4 +1,4 @@
-"""Looking for damage, and mending what is derived from the rest: tags, titles and the words of the search.
+"""Looking for damage, and mending what is derived from the rest: tags, titles, counters, the words of the search.
 
 Everything is looked at in transactions of a moderate size, while the store is in use.
 """
@@ -13,6 +13,7 @@ from recollect import words
 from recollect.model import decode_entry, search_text
 from recollect.ports import Health, Record
 from recollect.stores.postgres import lexemes
+from recollect.stores.postgres.counting import days_of, kept_days, recount
 from recollect.stores.postgres.holding import (
     DROP_TAGS,
     DROP_TITLE,
@@ -129,6 +130,28 @@ WITH mended AS (
 ) SELECT count(*) FROM mended
 """
 
+STRAY_DAYS = """
+SELECT count(*) FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num)
+"""
+DROP_STRAY_DAYS = """
+WITH gone AS (
+    DELETE FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num) RETURNING 1
+) SELECT count(*) FROM gone
+"""
+OWNERS = "SELECT owner FROM owner ORDER BY owner"
+LOCK_OWNER = "SELECT 1 FROM owner WHERE owner = %s FOR UPDATE"
+WRONG_FACETS = """
+SELECT count(*) FROM (SELECT value, kind, sessions FROM facet WHERE owner = %(owner)s) kept
+FULL JOIN (SELECT value, kind, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s) right_ones
+    USING (kind, value)
+WHERE kept.sessions IS DISTINCT FROM right_ones.sessions
+"""
+MEND_FACETS = (
+    "DELETE FROM facet WHERE owner = %(owner)s",
+    """INSERT INTO facet (owner, kind, value, sessions)
+    SELECT owner, kind, value, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s""",
+)
+
 # What only a person can judge: the statement, and what its rows say of a session.
 DAMAGE = (
     (HOLES, "spans reach entries that are not there"),
@@ -139,6 +162,7 @@ DAMAGE = (
 LEFTOVERS = (
     (ORPHANS, QUEUE_ORPHANS, "logs that nothing reaches were not waiting for removal"),
     (STRAYS, DROP_STRAYS, "tags and titles belonged to no session"),
+    (STRAY_DAYS, DROP_STRAY_DAYS, "days belonged to no session"),
 )
 CHECKED = (
     "every span reaches entries that exist",
@@ -147,6 +171,8 @@ CHECKED = (
     "nothing unreachable is forgotten",
     "lists by tag hold every session",
     "the search holds every title and every entry",
+    "the numbers of sessions are right",
+    "every session is counted on the days of its entries",
 )
 
 
@@ -160,8 +186,10 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     counts["sessions were listed under wrong tags or not at all"] = await _sessions(
         transactions, repair, _mend_tags
     )
+    counts["numbers of sessions were wrong"] = await _facets(transactions, repair)
     counts["titles were not found by their words"] = await _sessions(transactions, repair, _mend_titles)
     counts["entries were not found by their words"] = await _entries(transactions, repair)
+    counts["sessions were counted on wrong days"] = await _sessions(transactions, repair, _mend_days)
     derived = [f"{count} {what}" for what, count in counts.items() if count]
     return Health(
         checked=CHECKED,
@@ -246,6 +274,36 @@ async def _mend_titles(tx: Statements, records: Sequence[Record], repair: bool) 
         if each["text"]:
             await tx.queue(PUT_TITLE, each)
     return len(wrong)
+
+
+async def _mend_days(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    wrong = [
+        each
+        for each in records
+        if await kept_days(tx, each.owner, each.num) != await days_of(tx, each.owner, each.num)
+    ]
+    for record in wrong if repair else ():
+        await recount(tx, record.owner, record.num)
+    return len(wrong)
+
+
+async def _facets(transactions: Transactions, repair: bool) -> int:
+    """How many numbers of sessions were wrong, owner by owner: nobody changes them meanwhile."""
+    found = 0
+    for (owner,) in await transactions.run(READ, lambda tx: tx.rows(OWNERS)):
+
+        async def work(tx: Statements, owner: str = owner) -> int:
+            await tx.queue(UNHURRIED)
+            await tx.queue(ANY_PLAN)
+            if repair:
+                await tx.queue(LOCK_OWNER, (owner,))
+            wrong = int((await tx.rows(WRONG_FACETS, {"owner": owner}))[0][0])
+            for statement in MEND_FACETS if wrong and repair else ():
+                await tx.queue(statement, {"owner": owner})
+            return wrong
+
+        found += await transactions.run(WRITE if repair else READ, work)
+    return found
 
 
 async def _entries(transactions: Transactions, repair: bool) -> int:

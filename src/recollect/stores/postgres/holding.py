@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from recollect import words
+from recollect.facets import traits_of
 from recollect.filters import title_text
 from recollect.model import Session
 from recollect.ports import Record
 from recollect.stores.postgres import lexemes
+from recollect.stores.postgres.counting import count
 from recollect.stores.postgres.rows import FIELDS, OWN, values_of
 from recollect.stores.postgres.transactions import Statements
 
@@ -155,6 +157,7 @@ class Backlog:
             case Buried(record, at):
                 values = {"owner": record.owner, "id": record.session.id, "num": record.num, "at": at}
                 await self._statements.queue(PUT_TOMBSTONE, values)
+                await self._count(record.owner, self._stored.pop(_key(record), None), None)
 
     async def _write_session(self, change: Stored) -> None:
         record = change.record
@@ -164,7 +167,12 @@ class Backlog:
         await self._statements.queue(INSERT if change.is_new else UPDATE, values)
         await self._write_tags(record)
         await self._write_title(record)
+        await self._count(record.owner, self._stored.get(_key(record)), record.session)
         self._stored[_key(record)] = record.session
+
+    async def _count(self, owner: str, old: Session | None, new: Session | None) -> None:
+        was, is_now = (None if session is None else traits_of(session) for session in (old, new))
+        await count(self._statements, owner, was, is_now)
 
     async def _write_tags(self, record: Record) -> None:
         session, old = record.session, self._stored.get(_key(record))

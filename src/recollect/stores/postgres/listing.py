@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from recollect.days import day_number
 from recollect.filters import statuses, text_terms
 from recollect.model import Filter
 from recollect.ports import ListKey
@@ -20,6 +21,7 @@ START = ListKey(lexemes.NO_END, "")
 # What each field of a filter asks of a session `s`.
 CONDITIONS = {
     "cwd": "hashtextextended(s.cwd, 0) = hashtextextended(%(cwd)s, 0) AND s.cwd = %(cwd)s",
+    "project": "s.project = %(project)s",
     "agent_id": "s.agent_id = %(agent_id)s",
     "channel": "s.channel = %(channel)s",
     "source": "s.source = %(source)s",
@@ -32,6 +34,7 @@ CONDITIONS = {
     "updated_before": "s.updated_at < %(updated_before)s",
     "tags": """(SELECT count(*) FROM tag t
                 WHERE t.owner = s.owner AND t.id = s.id AND t.tag = ANY(%(tags)s)) = %(tag_count)s""",
+    "day": "(SELECT true FROM day d WHERE d.owner = s.owner AND d.num = s.num AND d.day = %(day)s LIMIT 1)",
     # No EXISTS: PostgreSQL would turn that into a join, and collect all titles that match.
     "text": """(SELECT t.words @@ %(text)s::tsquery FROM title t
                 WHERE t.owner = s.owner AND t.num = s.num)""",
@@ -46,6 +49,7 @@ LEADERS = {
     "cwd": f"{CONDITIONS['cwd']} AND s.cwd IS NOT NULL",
     "channel": f"{CONDITIONS['channel']} AND s.channel IS NOT NULL",
     "source": f"{CONDITIONS['source']} AND s.source IS NOT NULL",
+    "project": f"{CONDITIONS['project']} AND s.project IS NOT NULL",
     "agent_id": f"{CONDITIONS['agent_id']} AND s.agent_id IS NOT NULL",
 }
 
@@ -67,6 +71,14 @@ SELECT {", ".join(f"t.{name}" if name in ("order_at", "id") else f"s.{name}" for
     ORDER BY t.order_at DESC, t.id DESC LIMIT %(examine)s
 ) t CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.id = t.id OFFSET 0) s
 ORDER BY t.order_at DESC, t.id DESC
+"""
+# A day has no index in the order of lists: its sessions are put in order, if they are not too many.
+LED_BY_DAY = f"""
+SELECT {COLUMNS} FROM session s
+WHERE s.owner = %(owner)s AND {{archived}}
+  AND s.num = ANY(ARRAY(SELECT DISTINCT d.num FROM day d WHERE d.owner = %(owner)s AND d.day = %(day)s))
+  AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
 # What stands below the lower bound of a list by time, and yet is of that time.
 LED_BY_AHEAD = f"""
@@ -108,10 +120,15 @@ class Walk(NamedTuple):
     all_pass: bool
 
 
-def listed(owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Walk:
-    """By falling `(order_at, id)`."""
-    leader = _leader(given)
+def listed(
+    owner: str, given: Filter, below: ListKey | None, limit: int, examine: int, *, crowded: bool = False
+) -> Walk:
+    """By falling `(order_at, id)`. `crowded` says that the day has too many sessions to be put in order."""
     params = _params(owner, given, limit, examine) | _below(given, below)
+    if given.day is not None and not crowded:
+        examined = LED_BY_DAY.format(archived=ARCHIVED[given.archived])
+        return _walk(examined, LISTED, _conditions(given, without="day"), params)
+    leader = _leader(given)
     return _walk(_examined(given, leader), LISTED, _conditions(given, without=leader), params)
 
 
@@ -200,6 +217,7 @@ def _params(owner: str, given: Filter, limit: int, examine: int) -> dict[str, An
     return {
         **{name: getattr(given, name) for name in CONDITIONS},
         "owner": owner,
+        "day": None if given.day is None else day_number(given.day),
         "statuses": list(statuses(given)),
         "tags": list(given.tags),
         "tag": given.tags[0] if given.tags else None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
 from recollect.errors import SchemaTooNew
-from recollect.stores.postgres.transactions import UNHURRIED, Connection
+from recollect.stores.postgres.counting import count_all_days
+from recollect.stores.postgres.transactions import UNHURRIED, Connection, Statements
 
 # Any number will do that no other program takes; this one spells "recollec".
 LOCK = "SELECT pg_advisory_xact_lock(8243104059879449955)"
@@ -19,6 +20,10 @@ RECORD = "INSERT INTO schema_migration (version, name) VALUES (%s, %s)"
 
 ADD_SECRET = "INSERT INTO store_meta (name, value) VALUES ('secret', %b) ON CONFLICT DO NOTHING"
 SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
+
+
+FILLS: dict[int, Callable[[Statements], Awaitable[None]]] = {4: count_all_days}
+"""What a step has to count that SQL cannot read: by its version, in the same transaction."""
 
 
 class Migration(NamedTuple):
@@ -56,6 +61,8 @@ async def migrate(connection: Connection, known: Sequence[Migration]) -> int:
             if not missing:
                 return version
             await connection.execute(missing[0].statements)
+            if missing[0].version in FILLS:
+                await FILLS[missing[0].version](Statements(connection))
             await connection.execute(RECORD, (missing[0].version, missing[0].name))
 
 

@@ -8,10 +8,11 @@ from operator import itemgetter
 from recollect import words
 from recollect.filters import passes, text_terms
 from recollect.model import Change, Checkpoint, Fact, Filter, Json
-from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
+from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.stores.postgres import lexemes, listing
 from recollect.stores.postgres.access import AccessReader
+from recollect.stores.postgres.counting import CountingReader
 from recollect.stores.postgres.listing import Walk
 from recollect.stores.postgres.remembering import fact_of
 from recollect.stores.postgres.rows import COLUMNS, Row, record_of
@@ -20,6 +21,8 @@ from recollect.stores.postgres.transactions import ANY_PLAN, Statements
 from recollect.words import Term
 
 MICROS = 1_000_000
+FEW_ON_A_DAY = 2_000
+"""So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
 
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"
@@ -99,7 +102,7 @@ SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL
 """
 
 
-class PostgresReader(AccessReader):
+class PostgresReader(AccessReader, CountingReader):
     """A view of the database as it was when the transaction began."""
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
@@ -145,7 +148,8 @@ class PostgresReader(AccessReader):
 
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         await self._settle()
-        walk = listing.listed(owner, given, below, limit + 1, examine)
+        crowded = given.day is not None and await self.is_crowded(owner, given.day, FEW_ON_A_DAY)
+        walk = listing.listed(owner, given, below, limit + 1, examine, crowded=crowded)
         return await self._walked(walk, given, lambda record: ListKey(record.order_at, record.session.id))
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
@@ -220,6 +224,19 @@ class PostgresReader(AccessReader):
     ) -> list[Match]:
         await self._settle()
         return await Search(self._statements, owner, terms, kind).newest(before, limit)
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        await self._settle()
+        return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
 
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
         await self._settle()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from recollect.ports import Record
+from recollect.stores.postgres.counting import recount
 from recollect.stores.postgres.transactions import Statements
 
 # Waits for a collector that is about to take the same log out of the queue, and puts it in again.
@@ -21,6 +22,7 @@ BURY = (
     "DELETE FROM checkpoint WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM tag WHERE owner = %(owner)s AND id = %(id)s",
     "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",
+    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM live WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM raw_copy WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM fact WHERE owner = %(owner)s AND session = %(id)s",
@@ -86,9 +88,12 @@ async def _collect_log(statements: Statements, owner: str, log: int, batch: int)
         await statements.queue(KEEP_SUMS, part)
         removed += int((await statements.rows(REMOVE, part))[0][0])
         if removed == batch:
-            return removed
-    await statements.queue(DROP_SUMS, values)
-    await statements.queue(DROP_GARBAGE, values)
+            break
+    else:
+        await statements.queue(DROP_SUMS, values)
+        await statements.queue(DROP_GARBAGE, values)
+    if removed:
+        await recount(statements, owner, log)
     return removed
 
 

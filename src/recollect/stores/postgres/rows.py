@@ -26,6 +26,7 @@ COLUMNS = ", ".join((*OWN, *FIELDS))
 # Kept as JSON text; a column is NULL where the field has its default.
 _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
     "additional_directories": tuple,
+    "earlier_cwds": tuple,
     "earlier_titles": tuple,
     "tags": tuple,
     "identity": lambda found: msgspec.convert(found, Identity),
@@ -33,6 +34,7 @@ _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
 }
 _DEFAULTS: Mapping[str, Any] = {
     "additional_directories": (),
+    "earlier_cwds": (),
     "earlier_titles": (),
     "tags": (),
     "identity": None,

@@ -12,8 +12,8 @@ from typing import Any
 
 from recollect import words
 from recollect.model import decode_entry, search_text
-from recollect.ports import Match
-from recollect.spans import Place
+from recollect.ports import Match, Spot
+from recollect.spans import Place, Stretch
 from recollect.stores.postgres import lexemes
 from recollect.stores.postgres.lexemes import Range
 from recollect.stores.postgres.rows import Row
@@ -43,6 +43,16 @@ WITH d AS MATERIALIZED ({{documents}})
 SELECT number, num, seq, {lexemes.IS_LOOSE} FROM d
 WHERE number >= %(low)s AND number < %(high)s ORDER BY number DESC LIMIT %(limit)s
 """
+# The fence again: a stretch is walked, however rare its words are elsewhere.
+STRETCH = f"""
+SELECT seq, log, id, {lexemes.IS_LOOSE} FROM (
+    SELECT log, seq, id, words FROM entry
+    WHERE owner = %(owner)s AND log = %(log)s AND seq >= %(first)s AND seq <= %(last)s AND number IS NOT NULL
+      AND (%(role)s::text IS NULL OR role = %(role)s)
+    ORDER BY seq {{order}} OFFSET 0
+) d
+WHERE %(wordless)s OR words @@ %(query)s::tsquery ORDER BY seq {{order}} LIMIT %(limit)s
+"""
 ENTRY_TEXT = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND seq = %s"
 TITLE_TEXT = "SELECT text FROM title WHERE owner = %s AND num = %s"
 
@@ -70,6 +80,25 @@ class Search:
                 break
             found += await self._within(ASK, MATCHING, part, limit - len(found))
         return found
+
+    async def within(self, stretch: Stretch, limit: int, *, backwards: bool) -> list[Spot]:
+        """The first matches of a stretch, or its last."""
+        statement = STRETCH.format(order="DESC" if backwards else "ASC")
+        found: list[Spot] = []
+        while True:
+            asked = limit - len(found)
+            params = {
+                "owner": self._owner, "log": stretch.log, "first": stretch.first, "last": stretch.last, "role": self._kind,
+                "wordless": not self._terms, "query": lexemes.query(self._owner, self._terms), "limit": asked,
+            }  # fmt: skip
+            rows = await self._statements.rows(statement, params, plan_anew=True)
+            for seq, log, entry_id, loose in rows:
+                if await self._confirmed((seq, log, seq, loose)):
+                    found.append(Spot(seq, entry_id))
+            if len(rows) < asked or len(found) == limit:
+                return found
+            seq = rows[-1][0]
+            stretch = stretch._replace(last=seq - 1) if backwards else stretch._replace(first=seq + 1)
 
     async def _within(self, statement: str, condition: str, part: Range, limit: int) -> list[Match]:
         """The newest matches of a range."""

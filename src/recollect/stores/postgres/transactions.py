@@ -31,6 +31,7 @@ WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 
 ATTEMPTS = 5
 CONNECTIONS = 10
+SECONDS_TO_OPEN = 20.0
 SECONDS_FOR_A_CONNECTION = 20.0
 SECONDS_TO_CLEAN_UP = 5.0
 
@@ -78,14 +79,18 @@ class Statements:
 
 
 async def opened(url: str) -> Connection:
-    """A connection of its own, not from the pool. Raises `StoreUnavailable`."""
+    """A connection of its own, not from the pool. Raises `StoreUnavailable`, also if nobody answers for a while."""
     try:
-        connection: Connection = await EagerConnection.connect(url, **SETTINGS)
-        try:
-            await configured(connection)
-        except BaseException:  # cancelled, for one: then nobody would close it
-            await connection.close()
-            raise
+        async with asyncio.timeout(SECONDS_TO_OPEN):
+            connection: Connection = await EagerConnection.connect(url, **SETTINGS)
+            try:
+                await configured(connection)
+            except BaseException:  # cancelled, for one: then nobody would close it
+                await connection.close()
+                raise
+    except TimeoutError as error:
+        told = f"no answer within {SECONDS_TO_OPEN:g} seconds; is the address right?"
+        raise StoreUnavailable(f"cannot open PostgreSQL: {told}") from error
     except psycopg.Error as error:
         raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
     return connection

@@ -13,6 +13,7 @@ from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.postgres import lexemes
 from recollect.stores.postgres.access import AccessWriter
+from recollect.stores.postgres.counting import PUT_ROOT, add_days
 from recollect.stores.postgres.holding import Backlog
 from recollect.stores.postgres.reading import BY_ID, BY_NUM, FACTS, PostgresReader
 from recollect.stores.postgres.remembering import fact_of, fact_values
@@ -111,6 +112,7 @@ class PostgresWriter(AccessWriter, PostgresReader):
         mark = lexemes.mark(record.owner)
         values = [_entry_values(record, row, mark) for row in rows]
         await self._statements.queue_many(ADD_ENTRY, values)
+        await add_days(self._statements, record.owner, record.num, [row.entry for row in rows])
         return self._backlog.store(record, "append")
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
@@ -177,6 +179,9 @@ class PostgresWriter(AccessWriter, PostgresReader):
         alone = [fact.id for fact in map(fact_of, rows) if set(fact.entries) == {entry_id}]
         if alone:
             await self._statements.queue(DROP_FACTS, (owner, alone))
+
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        await self._statements.queue(PUT_ROOT, (owner, root, project))
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
         await self._statements.queue(PUT_RAW_COPY, (owner, num, *copy))

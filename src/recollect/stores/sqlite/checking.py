@@ -1,4 +1,4 @@
-"""Looking for damage. What is derived (tags, counts, the search index) can be mended; the rest is reported."""
+"""Looking for damage. What is derived (tags, counts, days, the search index) can be mended; the rest is reported."""
 
 from __future__ import annotations
 
@@ -54,6 +54,27 @@ MEND_TAGS = (
 )
 
 
+FACETS_AS_THEY_SHOULD_BE = f"""
+SELECT owner, kind, value, count(*) FROM (
+    SELECT owner, 'count' AS kind, iif(archived, 'archived', 'total') AS value FROM session
+    UNION ALL SELECT owner, 'count', 'pinned' FROM session WHERE archived = 0 AND pinned = 1
+    UNION ALL SELECT owner, 'agent', coalesce(source, agent_id) FROM session WHERE archived = 0
+    UNION ALL SELECT owner, 'project', project FROM session WHERE archived = 0
+    UNION ALL SELECT owner, 'source', source FROM session WHERE archived = 0
+    UNION ALL SELECT owner, 'tag', value FROM ({TAGS_AS_THEY_SHOULD_BE}) WHERE archived = 0
+) WHERE value IS NOT NULL GROUP BY owner, kind, value
+"""
+WRONG_FACETS = f"""
+SELECT count(*) FROM (
+    SELECT * FROM ({FACETS_AS_THEY_SHOULD_BE} EXCEPT SELECT owner, kind, value, sessions FROM facet)
+    UNION ALL
+    SELECT * FROM (SELECT owner, kind, value, sessions FROM facet EXCEPT {FACETS_AS_THEY_SHOULD_BE}))
+"""
+MEND_FACETS = (
+    f"DELETE FROM facet; INSERT INTO facet (owner, kind, value, sessions) {FACETS_AS_THEY_SHOULD_BE}"
+)
+
+
 class _Rule(NamedTuple):
     """A query that counts what is wrong, and the statement that mends it (None: a person has to look)."""
 
@@ -68,6 +89,7 @@ RULES = (
     _Rule("orphaned logs", ORPHANS, COLLECT_ORPHANS),
     _Rule("message counts", WRONG_COUNTS, MEND_COUNTS),
     _Rule("tags", WRONG_TAGS, MEND_TAGS),
+    _Rule("numbers of sessions", WRONG_FACETS, MEND_FACETS),
 )
 
 
@@ -86,7 +108,8 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
         else:
             problems.append(f"{rule.name}: {count} wrong")
     _check_index(index, problems, repaired, repair=repair)
-    names = ("file integrity", *(rule.name for rule in RULES), "search index")
+    _check_days(index, problems, repaired, repair=repair)
+    names = ("file integrity", *(rule.name for rule in RULES), "search index", "days")
     return Health(checked=names, problems=tuple(problems), repaired=tuple(repaired))
 
 
@@ -102,3 +125,12 @@ def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *
     except (apsw.Error, StoreDamaged):
         index.replace()
     repaired.append("search index: rebuilt")
+
+
+def _check_days(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:
+    try:
+        wrong = index.wrong_days(repair=repair)
+    except (apsw.Error, StoreDamaged):
+        return  # the index is not whole, which has been told
+    if wrong:
+        (repaired if repair else problems).append(f"days: {wrong} {'mended' if repair else 'wrong'}")

@@ -7,6 +7,8 @@ not there any more, and what is erased later waits in the main file's `unindex` 
 FTS5 only marks a dropped document; its words stay in the file until the segments that hold them are merged. Whoever
 drops notes that in `fed.dropped`, and `purge` merges: in the background, and before closing.
 
+Beside the words the file has a table of days (see `days`), which is fed together with them.
+
 The index also keeps the generation of the main file. When that is another one, or has fewer documents than were fed, a
 backup was put in its place: the index begins anew.
 """
@@ -24,12 +26,13 @@ import apsw
 
 from recollect import words
 from recollect.errors import StoreDamaged, StoreError
-from recollect.model import ROLES, decode_entry, search_text
+from recollect.model import ROLES, Entry, encode, search_text
+from recollect.stores.sqlite import days
 from recollect.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
 from recollect.stores.sqlite.writer import NEWEST_DOCUMENT
 from recollect.words import Term
 
-SHAPE = 2
+SHAPE = 4
 """Kept as the file's `user_version`; a file of another shape is made anew."""
 SCHEMA = f"""
 DROP TABLE IF EXISTS doc;
@@ -43,6 +46,7 @@ CREATE TABLE fed (
 );
 INSERT INTO fed VALUES (1, 0, x'', 0);
 INSERT INTO doc (doc, rank) VALUES ('automerge', 8);
+{days.SCHEMA}
 PRAGMA user_version = {SHAPE};
 """
 """Batches are small when people talk: merging them later, and more at a time, halves what feeding costs."""
@@ -54,18 +58,27 @@ MERGE = "INSERT INTO doc (doc, rank) VALUES ('merge', ?)"
 ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
 DROP = "DELETE FROM doc WHERE rowid = ?"
 FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
-BEGIN_ANEW = "INSERT INTO doc (doc) VALUES ('delete-all'); UPDATE fed SET upto = 0, generation = ?"
+FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?"
+FIND_WITHIN_BACKWARDS = (
+    "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+)
+BEGIN_ANEW = f"INSERT INTO doc (doc) VALUES ('delete-all'); {days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
 CHECK = "INSERT INTO doc (doc) VALUES ('integrity-check')"
 
-ENTRIES = "SELECT number, owner, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
+ENTRIES = """
+SELECT number, owner, pos >> 24, erased, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
+"""
 TITLES = """
 SELECT title_number, owner, title_words FROM session WHERE title_number > ? AND title_number <= ?
 """
 REMOVED = "SELECT number FROM unindex WHERE number > ? ORDER BY number LIMIT ?"
 DONE_UNINDEXING = "DELETE FROM unindex WHERE number = ?"
+RESTATED = "SELECT number, session, recount FROM restate WHERE number > ? ORDER BY number LIMIT ?"
+DONE_RESTATING = "DELETE FROM restate WHERE number = ?"
+WAITING = "SELECT 1 FROM unindex UNION ALL SELECT 1 FROM restate LIMIT 1"
 GENERATION = "SELECT value FROM store_meta WHERE name = 'generation'"
 EXPECTED = """
-SELECT number FROM entry WHERE number <= ?1 UNION ALL SELECT title_number FROM session WHERE title_number <= ?1
+SELECT number FROM entry WHERE number <= ?1 AND erased IS NULL UNION ALL SELECT title_number FROM session WHERE title_number <= ?1
 """
 
 BATCH = 1_000
@@ -86,26 +99,34 @@ class _Fed(NamedTuple):
     dropped: int
 
 
+class Done(NamedTuple):
+    """What need not wait any longer: the numbers of documents that were dropped, and of sessions told anew."""
+
+    removed: list[int]
+    restated: list[int]
+
+
 class _Step(NamedTuple):
-    """Whether there is more to feed, and up to which number removals are done in this round."""
+    """Whether there is more to feed, and up to which numbers removals and sessions are done in this round."""
 
     more: bool
-    removed: int
+    removed: int = 0
+    restated: int = 0
 
 
-FIRST_STEP = _Step(more=True, removed=0)
-LAST_STEP = _Step(more=False, removed=0)
+FIRST_STEP = _Step(more=True)
+LAST_STEP = _Step(more=False)
 
 
 class SearchIndex:
     """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
 
     def __init__(
-        self, path: Path, main: Callable[[], apsw.Connection], removed: Callable[[list[int]], None]
+        self, path: Path, main: Callable[[], apsw.Connection], done: Callable[[Done], None]
     ) -> None:
         self._path = path
         self._open_main = main
-        self._removed = removed
+        self._done = done
         self._lock = threading.RLock()
         self._db: apsw.Connection | None = None
         self._main: apsw.Connection | None = None
@@ -121,19 +142,47 @@ class SearchIndex:
         self, owner: int, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
     ) -> list[int]:
         """Numbers of the owner's documents, newest first, with everything committed until now."""
-        own = f'own:("o{owner}"' + (f' AND "k{kind}")' if kind else ")")
-        query = " AND ".join(filter(None, (own, words.fts_match(terms))))
+        query = _query((f"o{owner}", kind and f"k{kind}"), terms)
         with self._lock:
             self.catch_up()
             bound = NO_BOUND if before is None else before
             return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
+
+    def within(
+        self, log: int, terms: Sequence[Term], role: str | None, numbers: range, limit: int, *, backwards: bool
+    ) -> list[int]:
+        """Numbers of a log's documents, of these numbers, in order or from the last, with everything committed until now."""
+        query = _query((f"l{log}", role and f"k{role}"), terms)
+        with self._lock:
+            self.catch_up()
+            statement = FIND_WITHIN_BACKWARDS if backwards else FIND_WITHIN
+            bound = (query, numbers.start, numbers.stop - 1, limit)
+            return [row[0] for row in fetch(self._index(), statement, bound)]
+
+    def spoken(self, owner: int, day: int, limit: int) -> list[int]:
+        """Sessions of the owner in which something was said on that day, with everything committed until now."""
+        with self._lock:
+            self.catch_up()
+            return [row[0] for row in fetch(self._index(), days.SPOKEN, (owner, day, limit))]
+
+    def among(self, owner: int, day: int, sessions: Sequence[int]) -> set[int]:
+        """Those of these sessions in which something was said on that day, as far as was fed."""
+        with self._lock:
+            bound = (owner, day, encode(sessions).decode())
+            return {row[0] for row in fetch(self._index(), days.AMONG, bound)}
+
+    def activity(self, owner: int, first: int, last: int, most: int) -> days.Spoken:
+        """What was said in these days, with everything committed until now."""
+        with self._lock:
+            self.catch_up()
+            return days.activity(self._index(), owner, first, last, most)
 
     def catch_up(self) -> None:
         """Feed until nothing is left."""
         with self._lock:
             step = FIRST_STEP
             while step.more:
-                step = self._feed(step.removed)
+                step = self._feed(step)
 
     def purge(self, goes_on: Callable[[], bool] = lambda: True) -> None:
         """Remove the words of dropped documents from the file, in steps, unless it is told to stop."""
@@ -201,6 +250,18 @@ class SearchIndex:
         except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, StoreDamaged):
             return False
 
+    def wrong_days(self, *, repair: bool) -> int:
+        """In how many sessions the days are not what the entries say; with `repair` they are counted anew."""
+        with self._lock:
+            self.catch_up()
+            index, main = self._index(), self._reader()
+            with transaction(index), snapshot(main):
+                upto = self._fed().upto
+                wrong = days.differing(index, main, upto)
+                for session in wrong if repair else ():
+                    days.recount(index, main, session, upto)
+            return len(wrong)
+
     def replace(self) -> None:
         """Put a damaged file away and begin a new one."""
         with self._lock:
@@ -232,7 +293,7 @@ class SearchIndex:
         step = FIRST_STEP
         while step.more and not self._closing.is_set():
             with self._lock:
-                step = self._feed(step.removed)
+                step = self._feed(step)
 
     def _purge_in_turn(self) -> float | None:
         """Purge, if the last time is long enough ago; how many seconds to wait if there is still something to purge."""
@@ -243,8 +304,8 @@ class SearchIndex:
             self._purge_again = ended + max(QUIET_SECONDS, REST * (ended - began))
         return max(0.0, self._purge_again - time.monotonic()) if self._fed().dropped else None
 
-    def _feed(self, removed_to: int) -> _Step:
-        """One batch; what has been removed up to that number was dropped before.
+    def _feed(self, before: _Step) -> _Step:
+        """One batch; what the step before has done is not done again.
 
         Rows and the mark of how far it has come commit together.
         """
@@ -255,16 +316,21 @@ class SearchIndex:
             if self._is_foreign(main):
                 index.execute(BEGIN_ANEW, (_generation(main),))
             more = self._add(index, main)
-            removed = self._drop(index, main, removed_to)
-        if removed:
-            self._removed(removed)
-        return _Step(more or len(removed) == BATCH, removed[-1] if removed else removed_to)
+            removed = self._drop(index, main, before.removed)
+            restated = self._restate(index, main, before.restated)
+        if removed or restated:
+            self._done(Done(removed, restated))
+        return _Step(
+            more or BATCH in (len(removed), len(restated)),
+            removed[-1] if removed else before.removed,
+            restated[-1] if restated else before.restated,
+        )
 
     def _behind(self, main: apsw.Connection) -> bool:
         fed = self._fed()
         if fed.generation != _generation(main) or fed.upto != _newest(main):
             return True
-        return bool(fetch(main, REMOVED, (0, 1)))
+        return bool(fetch(main, WAITING))
 
     def _is_foreign(self, main: apsw.Connection) -> bool:
         """Whether what was fed came from another history than the main file's."""
@@ -274,10 +340,11 @@ class SearchIndex:
     def _add(self, index: apsw.Connection, main: apsw.Connection) -> bool:
         """Feed a batch; whether there is more."""
         fed, upto = self._fed().upto, _newest(main)
-        entries = fetch(main, ENTRIES, (fed, upto, BATCH))
+        entries = [_row(*row) for row in fetch(main, ENTRIES, (fed, upto, BATCH))]
         more = len(entries) == BATCH
-        bound = entries[-1][0] if more else upto
-        index.executemany(ADD, [_document(*row) for row in entries])
+        bound = entries[-1].number if more else upto
+        index.executemany(ADD, [_document(row) for row in entries if not row.erased])
+        days.add(index, main, [(row.log, row.entry) for row in entries if row.entry is not None])
         titles = fetch(main, TITLES, (fed, bound))
         index.executemany(ADD, [(number, f"o{owner} ktitle", text) for number, owner, text in titles])
         index.execute(FEED, (bound,))
@@ -291,6 +358,12 @@ class SearchIndex:
         if index.total_changes() != before:
             index.execute(NOTE_DROPPED)
         return removed
+
+    def _restate(self, index: apsw.Connection, main: apsw.Connection, restated_to: int) -> list[int]:
+        """Tell the days of a batch of sessions anew, and return the numbers under which they waited."""
+        waiting = [days.Restated(*row) for row in fetch(main, RESTATED, (restated_to, BATCH))]
+        days.restate(index, main, waiting, self._fed().upto)
+        return [each.number for each in waiting]
 
     def _drop_all(self) -> None:
         """Drop what was removed, and feed nothing. For closing: the writer has ended, so this clears the queue itself."""
@@ -351,14 +424,36 @@ class SearchIndex:
         return self._main
 
 
-def _document(number: int, owner: int, payload: bytes) -> tuple[int, str, str]:
+def _query(own: Sequence[str | None], terms: Sequence[Term]) -> str:
+    """The documents that belong to all of these, and have all terms."""
+    belongs = " AND ".join(f'"{name}"' for name in own if name)
+    return " AND ".join(filter(None, (f"own:({belongs})", words.fts_match(terms))))
+
+
+class _Row(NamedTuple):
+    """An entry as it is fed; None where it cannot be read."""
+
+    number: int
+    owner: int
+    log: int
+    erased: int | None
+    entry: Entry | None
+
+
+def _row(number: int, owner: int, log: int, erased: int | None, payload: bytes) -> _Row:
+    return _Row(number, owner, log, erased, days.read(payload))
+
+
+def _document(row: _Row) -> tuple[int, str, str]:
     """An entry's row. One that cannot be read has no words: it must not keep those behind it from being found."""
+    number, owner, log, _, entry = row
     try:
-        entry = decode_entry(payload)
-        kind = entry.role if entry.role in ROLES else "other"
-        return number, f"o{owner} k{kind}", words.searchable(search_text(entry))
-    except Exception:  # noqa: BLE001 - whatever it is, it is that entry's
-        return number, f"o{owner} kother", ""
+        if entry is not None:
+            kind = entry.role if entry.role in ROLES else "other"
+            return number, f"o{owner} k{kind} l{log}", words.searchable(search_text(entry))
+    except Exception:  # noqa: BLE001, S110 - whatever it is, it is that entry's
+        pass
+    return number, f"o{owner} kother l{log}", ""
 
 
 def _generation(main: apsw.Connection) -> bytes:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, MutableMapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple, cast
 
 import apsw
 import msgspec
 import zstandard
 
+from recollect.days import day_number
 from recollect.errors import StoreDamaged
+from recollect.facets import COUNT as COUNTED
+from recollect.facets import LISTED, MOST, facets
 from recollect.filters import statuses, text_terms
-from recollect.model import Change, Checkpoint, Fact, Filter, Json, decode_json, encode
-from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Totals
+from recollect.model import Change, Checkpoint, Facets, Fact, Filter, Json, decode_json, encode
+from recollect.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.stores.sqlite.access import AccessReading
 from recollect.stores.sqlite.connection import fetch
@@ -36,6 +39,7 @@ BURIED = "SELECT 1 FROM tombstone WHERE owner = ? AND id = ?"
 
 PASSES = """
     (:cwd IS NULL OR s.cwd = :cwd)
+    AND (:project IS NULL OR s.project = :project)
     AND (:agent_id IS NULL OR s.agent_id = :agent_id)
     AND (:channel IS NULL OR s.channel = :channel)
     AND (:source IS NULL OR s.source = :source)
@@ -66,6 +70,13 @@ WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived AND s.hot = 0
     AND (d.order_at, d.id) < (:order_at, :id) AND d.order_at >= :floor
 ORDER BY d.order_at DESC, d.id DESC LIMIT :examine
 """
+ON_DAY = f"""
+SELECT s.num, s.active_at, s.id, {PASSES}
+FROM json_each(:nums) AS j CROSS JOIN session AS s
+WHERE s.num = j.value AND s.owner = :owner AND (:archived IS NULL OR s.archived = :archived)
+    AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
+ORDER BY s.active_at DESC, s.id DESC LIMIT :examine
+"""
 HOT = f"""
 SELECT s.num, s.active_at, s.id, {PASSES}
 FROM session AS s INDEXED BY session_hot
@@ -82,6 +93,7 @@ DRIVERS = {
     "busy": WALK % ("session_status", "s.status = :status AND s.status <> 'idle' AND"),
     "agent_id": WALK % ("session_agent", "s.agent_id = :agent_id AND"),
     "source": WALK % ("session_source", "s.source = :source AND"),
+    "project": WALK % ("session_project", "s.project = :project AND"),
     "cwd": WALK % ("session_cwd", "s.cwd = :cwd AND"),
     "time": WALK % ("session_time", ""),
 }
@@ -92,6 +104,7 @@ FROM session AS s WHERE s.owner = :owner AND s.change > :after ORDER BY s.change
 COUNT = f"""
 SELECT count(*) FROM session AS s
 WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PASSES}
+    AND (:nums IS NULL OR s.num IN (SELECT value FROM json_each(:nums)))
 """
 AHEAD = "SELECT 1 FROM session WHERE owner = ? AND active_at < max(updated_at, created_at) LIMIT 1"
 TITLED = f"SELECT {COLUMNS} FROM session WHERE title_number = ? AND owner = ?"
@@ -109,11 +122,17 @@ WHERE p.log = ? AND s.owner = ?
 """
 DOCUMENTS = """
 SELECT e.number, e.pos >> 24, e.pos FROM json_each(:numbers) AS j CROSS JOIN entry AS e
-WHERE e.number = j.value AND e.owner = :owner
+WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner
 UNION ALL
 SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN session AS s
 WHERE s.title_number = j.value AND s.owner = :owner
 ORDER BY 1 DESC
+"""
+FIRST_NUMBER = "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos LIMIT 1"
+LAST_NUMBER = "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos DESC LIMIT 1"
+SPOTS = """
+SELECT e.pos & 16777215, e.id FROM json_each(:numbers) AS j CROSS JOIN entry AS e
+WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner ORDER BY j.key
 """
 CHANGES = """
 SELECT change, id, change_kind, revision FROM session WHERE owner = :owner AND change > :after
@@ -143,7 +162,29 @@ BY_SOURCE = (
 )
 BY_AGENT = "SELECT agent_id, count(*) FROM session WHERE owner = ? AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY 1"
 
+FACETS = """
+SELECT kind, value, sessions FROM facet WHERE owner = :owner AND kind = :kind ORDER BY sessions DESC, value LIMIT :most
+"""
+# From one name to the next: as many steps as there are projects, however many sessions.
+PROJECTS = """
+WITH RECURSIVE known (name) AS (
+    SELECT min(project) FROM session WHERE owner = ?1 AND project IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(project) FROM session WHERE owner = ?1 AND project > known.name) FROM known WHERE name IS NOT NULL
+)
+SELECT name FROM known WHERE name IS NOT NULL
+"""
+PLACELESS = """
+SELECT DISTINCT cwd FROM session INDEXED BY session_placeless
+WHERE owner = ? AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT ?
+"""
+ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
+
 FIRST_KEY = ListKey(1 << 62, "")
+FEW_ON_A_DAY = 2_000
+"""So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
+LOOKED_AT = 100
+EVERYBODY = -1
 
 
 class _Seen(NamedTuple):
@@ -202,13 +243,17 @@ class Reading(AccessReading):
             "examine": examine,
             "floor": self._floor(owner, given),
         }
+        few = self._few_on_day(owner, given)
+        if few is not None:
+            return self._take(owner, self._walk(ON_DAY, bound | {"nums": encode(few).decode()}), limit, examine)
         driver = _driver(given)
         walk, doing = DRIVERS[driver], statuses(given) if driver == "busy" else (given.status,)
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
         each = product(archived, doing)
         rows = [self._walk(walk, bound | {"archived": put, "status": status}) for put, status in each]
         rows.append(self._walk(HOT, bound))
-        return self._take(owner, heapq.merge(*rows, key=_order, reverse=True), limit, examine)
+        merged = heapq.merge(*rows, key=_order, reverse=True)
+        return self._take(owner, self._spoken(owner, given, merged), limit, examine)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         num = self._owner(owner)
@@ -220,10 +265,13 @@ class Reading(AccessReading):
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
         bound = self._bound(owner, given) | {"after": after, "examine": examine}
-        return self._take(owner, self._walk(CHANGED, bound), limit, examine)
+        return self._take(owner, self._spoken(owner, given, self._walk(CHANGED, bound)), limit, examine)
 
     async def count(self, owner: str, given: Filter) -> int:
-        return int(fetch(self._db, COUNT, self._bound(owner, given))[0][0])
+        nums: str | None = None
+        if given.day is not None:
+            nums = encode(self._index.spoken(self._owner(owner), day_number(given.day), EVERYBODY)).decode()
+        return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         return tuple(Span(*row) for row in fetch(self._db, SPANS, (num, name)))
@@ -269,6 +317,26 @@ class Reading(AccessReading):
                 break
             before = numbers[-1]
         return found
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        # Documents of one log are numbered in the order of its entries.
+        ends = (position(stretch.log, stretch.first), position(stretch.log, stretch.last))
+        first, last = fetch(self._db, FIRST_NUMBER, ends), fetch(self._db, LAST_NUMBER, ends)
+        if not first or not last:
+            return []
+        numbers = range(first[0][0], last[0][0] + 1)
+        found = self._index.within(stretch.log, terms, role, numbers, limit, backwards=backwards)
+        bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
+        return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
 
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
         bound = {"owner": self._owner(owner), "after": after, "limit": limit}
@@ -330,6 +398,50 @@ class Reading(AccessReading):
             "checkpoints": checkpoints,
         }
 
+    async def facets(self, owner: str) -> Facets:
+        bound = {"owner": self._owner(owner), "most": MOST}
+        return facets(
+            row for kind in (COUNTED, *LISTED) for row in fetch(self._db, FACETS, bound | {"kind": kind})
+        )
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        self._index.catch_up()
+        return self._index.among(self._owner(owner), day_number(day), nums)
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        found = self._index.activity(self._owner(owner), first, last, most)
+        longest = (self._record(owner, BY_NUM, num) for num in found.longest)
+        return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
+
+    async def projects(self, owner: str) -> list[str]:
+        return [row[0] for row in fetch(self._db, PROJECTS, (self._owner(owner),))]
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        found = fetch(self._db, PLACELESS, (self._owner(owner), limit))
+        return [cwd.decode("utf-8", "surrogatepass") for (cwd,) in found]
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        rows = fetch(self._db, ROOTED, (self._owner(owner), root))
+        return rows[0][0] if rows else None
+
+    def _few_on_day(self, owner: str, given: Filter) -> list[int] | None:
+        """The sessions of the day, if one is given and they are few."""
+        if given.day is None:
+            return None
+        found = self._index.spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY + 1)
+        return found if len(found) <= FEW_ON_A_DAY else None
+
+    def _spoken(self, owner: str, given: Filter, rows: Iterator[_Seen]) -> Iterator[_Seen]:
+        """The rows, of which only those pass that spoke on the day, if one is given."""
+        if given.day is None:
+            yield from rows
+            return
+        num, day = self._owner(owner), day_number(given.day)
+        self._index.catch_up()
+        while some := list(islice(rows, LOOKED_AT)):
+            there = self._index.among(num, day, [seen.num for seen in some if seen.passes])
+            yield from (seen._replace(passes=seen.passes and seen.num in there) for seen in some)
+
     def _owner(self, owner: str) -> int:
         """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
         known = self._owners.get(owner)
@@ -350,6 +462,7 @@ class Reading(AccessReading):
         return {
             "owner": self._owner(owner),
             "archived": {"exclude": 0, "only": 1, "include": None}[given.archived],
+            "project": given.project,
             "cwd": None if given.cwd is None else given.cwd.encode("utf-8", "surrogatepass"),
             "agent_id": given.agent_id,
             "channel": given.channel,
@@ -397,6 +510,7 @@ def _driver(given: Filter) -> str:
         "busy": given.status not in (None, "idle"),
         "agent_id": given.agent_id is not None,
         "source": given.source is not None,
+        "project": given.project is not None,
         "cwd": given.cwd is not None,
         "time": True,
     }

@@ -15,7 +15,8 @@ Columns = tuple[Any, ...]
 MICROS = 1_000_000
 
 STORED = (
-    "id", "revision", "created_at", "updated_at", "active_at", "cwd", "directories", "title", "title_by",
+    "id", "revision", "created_at", "updated_at", "active_at", "cwd", "earlier_cwds", "directories", "project",
+    "branch", "title", "title_by",
     "earlier_titles", "tags", "status", "archived", "pinned", "key", "agent_id", "channel", "identity",
     "message_count", "token_count", "error_count", "cost", "bytes", "last_compaction", "parent", "parent_entry",
     "source", "read_at", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes",
@@ -29,9 +30,9 @@ def columns_of(record: Record) -> Columns:
     """What is stored of a session, in the order of `STORED`."""
     s = record.session
     return (
-        s.id, s.revision, s.created_at, s.updated_at, record.order_at, _bytes(s.cwd),
-        _json(s.additional_directories), _bytes(s.title), s.title_by, _json(s.earlier_titles), _json(s.tags),
-        s.status, s.archived, s.pinned, s.key, s.agent_id, s.channel, _json(s.identity), s.message_count,
+        s.id, s.revision, s.created_at, s.updated_at, record.order_at, _bytes(s.cwd), _json(s.earlier_cwds),
+        _json(s.additional_directories), s.project, s.branch, _bytes(s.title), s.title_by, _json(s.earlier_titles),
+        _json(s.tags), s.status, s.archived, s.pinned, s.key, s.agent_id, s.channel, _json(s.identity), s.message_count,
         s.token_count, s.error_count, micros(s.cost), s.bytes, s.last_compaction, s.parent, s.parent_entry,
         s.source, s.read_at, _json(s.meta), record.head, *record.totals,
     )  # fmt: skip
@@ -39,14 +40,14 @@ def columns_of(record: Record) -> Columns:
 
 def record_of(owner: str, row: Columns) -> Record:
     """The record of a row selected by `READ`."""
-    (num, id_, revision, created, updated, order_at, cwd, directories, title, title_by, earlier, tags, status,
-     archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size, compaction, parent,
-     parent_entry, source, read_at, meta, head, log_tokens, log_errors, log_cost, log_bytes,
+    (num, id_, revision, created, updated, order_at, cwd, cwds, directories, project, branch, title, title_by, earlier,
+     tags, status, archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size,
+     compaction, parent, parent_entry, source, read_at, meta, head, log_tokens, log_errors, log_cost, log_bytes,
      holder, fence, acquired, expires, change) = row  # fmt: skip
     session = Session(
         id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),
-        additional_directories=_tuple(directories), title=_text(title), title_by=title_by,
-        earlier_titles=_tuple(earlier), tags=_tuple(tags), status=status, archived=bool(archived),
+        earlier_cwds=texts_of(cwds), additional_directories=texts_of(directories), project=project, branch=branch, title=_text(title), title_by=title_by,
+        earlier_titles=texts_of(earlier), tags=texts_of(tags), status=status, archived=bool(archived),
         pinned=bool(pinned), key=key, agent_id=agent_id, channel=channel,
         identity=msgspec.convert(decode_json(identity), Identity) if identity else None,
         message_count=messages, token_count=tokens, error_count=errors,
@@ -91,5 +92,6 @@ def _json(value: Any) -> bytes | None:
     return encode(value) if value else None
 
 
-def _tuple(data: bytes | None) -> tuple[str, ...]:
+def texts_of(data: bytes | None) -> tuple[str, ...]:
+    """The texts of a column that holds a list of them."""
     return tuple(decode_json(data)) if data else ()

@@ -19,7 +19,7 @@ from recollect.model import Json
 from recollect.ports import Health, Now, Reader, Writer
 from recollect.stores.sqlite import checking
 from recollect.stores.sqlite.connection import WRITING_KIB, fetch, in_our_words, make_private, open_file
-from recollect.stores.sqlite.index import DONE_UNINDEXING, SearchIndex
+from recollect.stores.sqlite.index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
 from recollect.stores.sqlite.migrate import migrate, shipped
 from recollect.stores.sqlite.reading import Reading
 from recollect.stores.sqlite.writer import Numbers, WriterThread, drive
@@ -69,7 +69,7 @@ class SqliteStore:
         with in_our_words(path):
             self._writer = WriterThread(self._open_migrated)
             self.secret: bytes = fetch(self._writer.connection, SECRET)[0][0]
-        self._index = SearchIndex(self._index_path, self._open, self._unindexed)
+        self._index = SearchIndex(self._index_path, self._open, self._fed)
 
     @property
     def _index_path(self) -> Path:
@@ -175,13 +175,14 @@ class SqliteStore:
         for bell in self._bells:
             bell.set()
 
-    def _unindexed(self, numbers: list[int]) -> None:
-        """The index has dropped these documents: they need not wait any longer."""
+    def _fed(self, done: Done) -> None:
+        """The index has followed: what it has done need not wait any longer."""
 
-        async def done(db: apsw.Connection) -> None:
-            db.executemany(DONE_UNINDEXING, [(number,) for number in numbers])
+        async def forget(db: apsw.Connection) -> None:
+            db.executemany(DONE_UNINDEXING, [(number,) for number in done.removed])
+            db.executemany(DONE_RESTATING, [(number,) for number in done.restated])
 
-        self._writer.submit_quietly(lambda db, _: done(db))
+        self._writer.submit_quietly(lambda db, _: forget(db))
 
     def _backup(self, name: str) -> None:
         """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""

@@ -11,6 +11,7 @@ import zstandard
 from msgspec.structs import replace
 
 from recollect.errors import AlreadyExists
+from recollect.facets import Traits, moved, traits_of
 from recollect.model import Checkpoint, Fact, Lease, encode
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
@@ -18,7 +19,7 @@ from recollect.stores.sqlite.access import AccessWriting
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.reading import SEQ_MASK, Reading, position
-from recollect.stores.sqlite.rows import STORED, columns_of, micros, title_words
+from recollect.stores.sqlite.rows import STORED, columns_of, micros, texts_of, title_words
 from recollect.stores.sqlite.writer import Numbers
 
 MANY_HOT = 32
@@ -55,12 +56,22 @@ PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
 
 ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
 DROP_TAGS = "DELETE FROM tag WHERE session = ?"
+TRAITS = """
+SELECT archived, pinned, coalesce(source, agent_id), project, source, tags FROM session WHERE num = ?
+"""
+COUNT_FACET = """
+INSERT INTO facet (owner, kind, value, sessions) VALUES (?, ?, ?, ?)
+ON CONFLICT (owner, kind, value) DO UPDATE SET sessions = sessions + excluded.sessions
+"""
+DROP_FACET = "DELETE FROM facet WHERE owner = ? AND kind = ? AND value = ? AND sessions <= 0"
+RESTATE = "INSERT INTO restate (session, recount) VALUES (?, ?)"
+PUT_ROOT = "INSERT OR REPLACE INTO root (owner, root, project) VALUES (?, ?, ?)"
 
 ADD_ENTRY = """
 INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NUMBER = "SELECT number FROM entry WHERE pos = ?"
-ERASE = "UPDATE entry SET payload = ?, number = NULL WHERE pos = ?"
+ERASE = "UPDATE entry SET payload = ?, erased = 1 WHERE pos = ?"
 UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
 REMEMBER_GONE = "UPDATE newest_gone SET number = max(number, ?)"
 
@@ -129,11 +140,13 @@ class Writing(Reading, AccessWriting):
         self._db.execute(INSERT, (owner, record.order_at, change, "create", *title, *columns_of(record)))
         made = replace(record, num=self._db.last_insert_rowid(), change=change)
         self._put_tags(owner, made)
+        self._count(owner, None, traits_of(made.session))
         return made
 
     async def rewrite(self, record: Record, kind: str) -> Record:
         owner = self._known_owner(record.owner)
         change = self._numbers.next_change(owner)
+        self._recount(owner, record)
         self._db.execute(REWRITE, (record.order_at, change, kind, *columns_of(record), record.num))
         self._db.execute(DROP_TAGS, (record.num,))
         self._put_tags(owner, record)
@@ -205,6 +218,8 @@ class Writing(Reading, AccessWriting):
         self._db.execute(TO_GARBAGE, (record.num,))
         self._drop_raw_copies(record.num)
         owner = self._known_owner(record.owner)
+        self._count(owner, self._traits(record.num), None)
+        self._db.execute(RESTATE, (record.num, False))
         bound = {
             "num": record.num,
             "owner": owner,
@@ -259,6 +274,9 @@ class Writing(Reading, AccessWriting):
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._drop_raw_copies(num)
 
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
+
     def _collect_log(self, log: int, batch: int) -> int:
         """Remove entries of one log, which leaves the queue when none is left to remove."""
         removed = 0
@@ -268,8 +286,11 @@ class Writing(Reading, AccessWriting):
             self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
             removed += len(rows)
             if removed == batch:
-                return removed
-        self._db.execute(NO_GARBAGE, (log,))
+                break
+        else:
+            self._db.execute(NO_GARBAGE, (log,))
+        if removed:
+            self._db.execute(RESTATE, (log, True))
         return removed
 
     def _drop_raw_copies(self, num: int) -> None:
@@ -293,6 +314,25 @@ class Writing(Reading, AccessWriting):
         s = record.session
         rows = [(owner, tag, s.archived, record.order_at, s.id, record.num) for tag in s.tags]
         self._db.executemany(ADD_TAG, rows)
+
+    def _traits(self, num: int) -> Traits:
+        ((archived, pinned, agent, project, source, tags),) = fetch(self._db, TRAITS, (num,))
+        return Traits(bool(archived), bool(pinned), agent, project, source, texts_of(tags))
+
+    def _recount(self, owner: int, record: Record) -> None:
+        """Before a session is rewritten: the numbers of what it has in common with others follow."""
+        old, new = self._traits(record.num), traits_of(record.session)
+        if old == new:
+            return
+        self._count(owner, old, new)
+        if (old.agent, old.project) != (new.agent, new.project):
+            self._db.execute(RESTATE, (record.num, False))
+
+    def _count(self, owner: int, old: Traits | None, new: Traits | None) -> None:
+        change = moved(old, new)
+        self._db.executemany(COUNT_FACET, [(owner, *mark, number) for mark, number in change.items()])
+        gone = [(owner, *mark) for mark, number in change.items() if number < 0]
+        self._db.executemany(DROP_FACET, gone)
 
     def _put_title(self, record: Record) -> None:
         """A new document for a title whose words are new."""

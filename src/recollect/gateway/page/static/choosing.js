@@ -1,8 +1,9 @@
-// Several sessions at once: chosen in the list, then tagged, put away or deleted together.
+// Several sessions at once: chosen in the list, then tagged, put away, exported or deleted together.
 
 import {call} from "./wire.js";
 import {ask, complain, idOf, say, tagsOf} from "./shared.js";
 import {deleteSoon} from "./deleting.js";
+import {exportAll} from "./exporting.js";
 
 const bar = document.getElementById("chosen");
 const told = document.getElementById("how-many");
@@ -63,6 +64,11 @@ const WORKS = {
     });
     input.className = "tag-input";
     input.placeholder = "tag";
+  },
+  export: async () => {
+    const ids = rows().filter((row) => chosen.has(row.dataset.id)).map(idOf);
+    await exportAll(ids);
+    clear();
   },
   delete: (refresh) => {
     const ids = [...chosen];

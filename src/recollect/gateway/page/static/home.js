@@ -1,8 +1,8 @@
 // The list: search as one types, more rows as one scrolls, rows that move when something is said in them.
 
-import {follow, load} from "./wire.js";
+import {call, follow, load} from "./wire.js";
 import {beginChoosing, choose, settle} from "./choosing.js";
-import {away, begin, complain, rename, retag, tellTimes} from "./shared.js";
+import {away, begin, complain, idOf, rename, retag, say, tellTimes} from "./shared.js";
 
 const TYPED = 200;
 const q = document.getElementById("q");
@@ -26,11 +26,23 @@ async function show(address, {keep = false} = {}) {
   if (mine !== asked) return; // something else was asked meanwhile
   if (!keep) history.replaceState(null, "", address);
   document.title = page.title;
-  document.querySelector(".facets").replaceWith(document.adoptNode(page.querySelector(".facets")));
+  recount(page);
   main().replaceWith(document.adoptNode(page.getElementById("main")));
   tellTimes(main());
   settle();
   watch();
+}
+
+// The facets with their counts, as another page has them; not from under somebody who is in them.
+function recount(page) {
+  const facets = document.querySelector(".facets");
+  if (facets.contains(document.activeElement)) return;
+  const open = [...facets.querySelectorAll("details")].map((each) => each.open);
+  const fresh = document.adoptNode(page.querySelector(".facets"));
+  if (facets.children.length === fresh.children.length) {
+    for (const [at, each] of fresh.querySelectorAll("details").entries()) each.open = open[at] ?? false;
+  }
+  facets.replaceWith(fresh);
 }
 
 let typing;
@@ -76,8 +88,12 @@ async function more() {
   }
   if (mine !== asked) return;
   const known = byId(rows());
-  for (const row of page.querySelectorAll(".row")) {
-    if (!known.has(row.dataset.id)) rows().append(document.adoptNode(row));
+  let above; // a fork goes below its family, also where that has come earlier
+  for (const row of [...page.querySelectorAll(".row")]) {
+    const shown = known.get(row.dataset.id);
+    if (!shown && row.dataset.depth && above) above.after(document.adoptNode(row));
+    else if (!shown) rows().append(document.adoptNode(row));
+    above = shown ?? row;
   }
   tellTimes(rows());
   settle();
@@ -97,6 +113,7 @@ async function refresh(all = false, gone = []) {
   if (mine !== asked) return;
   const fresh = page.getElementById("main");
   if (!rows().children.length || !fresh.querySelector(".row")) return show(main().dataset.here, {keep: true});
+  recount(page);
   for (const id of gone) byId(rows()).get(encodeURIComponent(id))?.remove();
   const known = byId(rows());
   let place = rows().firstElementChild;
@@ -120,6 +137,19 @@ async function refresh(all = false, gone = []) {
 // Keys
 
 const current = () => document.activeElement.closest?.(".row");
+const writable = () => current()?.querySelector(".rename") && current();
+
+async function patch(row, name, told) {
+  if (!row) return;
+  const on = !row.querySelector(`.flag.${name}`);
+  const beside = (row.nextElementSibling ?? row.previousElementSibling)?.dataset.id;
+  await call("sessions.patch", {session_id: idOf(row), [name]: on});
+  say(told[on ? 0 : 1]);
+  await refresh(true);
+  const place = byId(rows()).get(row.dataset.id) ?? byId(rows()).get(beside);
+  place?.querySelector(".name a").focus();
+}
+
 function move(step) {
   const all = [...rows().querySelectorAll(".row")];
   const at = all.indexOf(current());
@@ -137,7 +167,12 @@ begin({
     x: () => choose(current()),
     e: () => current() && rename(current(), () => refresh()),
     t: () => current() && retag(current(), () => refresh()),
+    p: () => patch(writable(), "pinned", ["Pinned.", "No longer pinned."]).catch(complain),
+    a: () => patch(writable(), "archived", ["Put away.", "Taken back."]).catch(complain),
+    f: () => document.querySelector(".facets a")?.focus(),
+    o: () => location.assign("/overview"),
   },
 });
+addEventListener("pageshow", (event) => event.persisted && refresh().catch(complain)); // back from reading one
 watch();
 follow({after: main().dataset.newest, heard: (news) => refresh(false, news.gone), away});

@@ -1,6 +1,6 @@
 // What both pages have: notices, times, keys, signing out, and the name and tags of a session, changed where they stand.
 
-import {SignedOut, call, post} from "./wire.js";
+import {SignedOut, announce, call, overhear, post} from "./wire.js";
 
 const notice = document.getElementById("notice");
 let clearing;
@@ -25,10 +25,14 @@ export function say(words, {stays = false, link, action} = {}) {
   if (!stays) clearing = setTimeout(() => (notice.hidden = true), 6_000);
 }
 
-export function away(state) {
-  if (state === "signed out") say("You are signed out.", {stays: true, link: {href: location.href, text: "Sign in again"}});
-  else if (state) say("The server is away. Trying again.", {stays: true});
+// Whoever signs in again may be somebody else, so all is read anew.
+let state = "here";
+export function away(now) {
+  if (now === "signed out") say("You are signed out.", {stays: true, link: {href: location.href, text: "Sign in again"}});
+  else if (now === "away") say("The server is away. Trying again.", {stays: true});
+  else if (state === "signed out") location.reload();
   else say("The server is back.");
+  state = now;
 }
 
 export function complain(error) {
@@ -138,8 +142,10 @@ export function begin({refresh, keys}) {
   setInterval(tellTimes, MINUTE);
   document.getElementById("signout").addEventListener("click", async () => {
     await post("/signout").catch(() => {});
+    announce("out");
     location.replace("/");
   });
+  overhear(({data}) => (data === "out" ? away("signed out") : state === "signed out" && location.reload()));
   const help = document.getElementById("keys");
   document.getElementById("help").addEventListener("click", () => help.showModal());
   document.addEventListener("click", (event) => {

@@ -1,6 +1,6 @@
 // Signing in: the code in the address is exchanged for a cookie, and taken out of the address before anything else.
 
-import {SignedOut, post, text} from "./wire.js";
+import {SignedOut, announce, overhear, post, text} from "./wire.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("state");
@@ -17,8 +17,10 @@ async function signIn(given, refused) {
   try {
     const answer = await post("/signin", JSON.stringify(given));
     await answer.text();
-    if (answer.ok) enter();
-    else state.textContent = "The server is busy. Try again in a moment.";
+    if (answer.ok) {
+      announce("in");
+      enter();
+    } else state.textContent = "The server is busy. Try again in a moment.";
   } catch (error) {
     state.textContent = error instanceof SignedOut ? refused : error.message;
   }
@@ -37,6 +39,7 @@ document.getElementById("token-form").addEventListener("submit", (event) => {
   signIn({token: new FormData(event.target).get("token").trim()}, "The server does not know this token.");
 });
 addEventListener("hashchange", useCode);
+overhear((event) => event.data === "in" && enter());
 
 // Somebody who followed a link on another site may be signed in all the same: the browser does not say so then.
 if (!useCode() && "elsewhere" in main.dataset) text("/").then(enter, () => {});

@@ -1,0 +1,19 @@
+// Copying: a message as Markdown, which the server writes, or a command as it stands.
+
+import {text} from "./wire.js";
+import {complain, say} from "./shared.js";
+
+async function copy(words) {
+  const blob = words.then((each) => new Blob([each], {type: "text/plain"}));
+  await navigator.clipboard.write([new ClipboardItem({"text/plain": blob})]);
+  say("Copied.");
+}
+
+export const copyText = (words) => copy(Promise.resolve(words));
+
+export function beginCopying() {
+  document.addEventListener("click", (event) => {
+    const at = event.target.closest?.(".copy");
+    if (at) copy(text(at.dataset.from)).catch(complain);
+  });
+}

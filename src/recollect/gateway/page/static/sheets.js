@@ -1,0 +1,103 @@
+// Sheets: what is shown before something is done with a session. Each is a page of its own, and opens above the session.
+
+import {Refused, call, load} from "./wire.js";
+import {complain, say, tellTimes} from "./shared.js";
+import {copyText} from "./copying.js";
+import {download} from "./exporting.js";
+
+const sheet = document.getElementById("sheet");
+const sessionOf = (at) => decodeURIComponent(at.closest("[data-session]").dataset.session);
+const checkpointOf = (at) => decodeURIComponent(at.closest("[data-checkpoint]").dataset.checkpoint);
+const address = (id) => `/s/${encodeURIComponent(id)}`;
+const toldOf = (id) => `told ${id}`;
+const many = (number, one, more) => (number === 1 ? `1 ${one}` : `${number} ${more}`);
+
+// What is to be said when the session is shown again: it may be loaded anew at any moment, as soon as it has changed.
+export function leave(id, words, work) {
+  sessionStorage.setItem(toldOf(id), words);
+  return work.catch((error) => {
+    sessionStorage.removeItem(toldOf(id));
+    throw error;
+  });
+}
+
+// The newest checkpoint is what was there before; whoever takes it back can take that back too.
+async function takeBack(id) {
+  const {checkpoints} = await call("sessions.compaction.list", {session_id: id, limit: 1});
+  if (!checkpoints.length) throw new Error("There is nothing to go back to.");
+  await restore(id, checkpoints.at(-1).checkpoint_id, false);
+}
+
+export function tellWhatWasDone(id) {
+  const words = sessionStorage.getItem(toldOf(id));
+  sessionStorage.removeItem(toldOf(id));
+  if (words) say(words, {stays: true, action: {text: "Take it back", work: () => takeBack(id).catch(complain)}});
+}
+
+async function restore(id, checkpoint, since) {
+  const words = since ? "Restored, with what was said since." : "Restored.";
+  await leave(id, words, call("sessions.compaction.restore", {session_id: id, checkpoint_id: checkpoint, since}));
+  location.assign(address(id));
+}
+
+async function compact(button) {
+  const id = sessionOf(button);
+  button.disabled = true;
+  button.textContent = "Summarising…";
+  try {
+    const done = await leave(id, "The context is smaller now.", call("session.compact", {session_id: id}));
+    if (!done.compacted) {
+      sessionStorage.removeItem(toldOf(id));
+      throw new Refused(200, `Nothing was changed: ${done.reason}.`);
+    }
+    const gone = many(done.messages_before - done.messages_after + 1, "message has", "messages have");
+    sessionStorage.setItem(toldOf(id), `${gone} left the context, which a summary stands for now.`);
+    location.assign(address(id));
+  } finally {
+    button.disabled = false;
+    button.textContent = "Compact";
+  }
+}
+
+const WORKS = {
+  compact,
+  restore: (button) => restore(sessionOf(button), checkpointOf(button), document.getElementById("since")?.checked ?? false),
+  branch: async (button) => {
+    const made = await call("sessions.compaction.branch", {session_id: sessionOf(button), checkpoint_id: checkpointOf(button)});
+    location.assign(address(made.session_id));
+  },
+  download: async (button) => {
+    const {format, file, type} = button.dataset;
+    const raw = document.getElementById("raw")?.checked ?? false;
+    const {data} = await call("session.export", {session_id: sessionOf(button), format, raw});
+    download(file, [typeof data === "string" ? data : JSON.stringify(data)], type);
+    sheet?.close();
+    say(`${file} is among your downloads.`);
+  },
+  copy: (button) => copyText(button.previousElementSibling.textContent),
+};
+
+// A page of ours, above this one.
+async function open(href) {
+  const page = await load(href);
+  const got = document.adoptNode(page.getElementById("main"));
+  tellTimes(got);
+  sheet.dataset.session = got.dataset.session;
+  sheet.replaceChildren(...got.childNodes);
+  if (!sheet.open) sheet.showModal();
+  sheet.scrollTop = 0;
+}
+
+export function beginSheets() {
+  document.addEventListener("click", (event) => {
+    const at = event.target.closest?.("[data-do], [data-sheet], [data-close]");
+    if (event.target === sheet) sheet.close(); // beside it
+    if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if ("do" in at.dataset) Promise.resolve(WORKS[at.dataset.do](at)).catch(complain);
+    else if ("close" in at.dataset) sheet ? sheet.close() : location.assign(address(sessionOf(at)));
+    else if (sheet) {
+      event.preventDefault();
+      open(at.href).catch(complain);
+    }
+  });
+}

@@ -1,0 +1,285 @@
+"""Codex as a source: its rollouts as sessions of ours."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import zstandard
+
+from recollect.model import Json, Session, encode
+from recollect.service import Imported
+from recollect.sources import codex, files
+from recollect.sources.codex import Before, Parsed, State
+from recollect.sources.codex_memory import Meta
+from recollect.sources.codex_state import Thread, threads
+from recollect.sources.pi_source import raw_copies
+from recollect.sources.port import Found, Known, Reading
+from recollect.titles import title_from
+
+NAME = "codex"
+SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+PACKED = ".zst"
+MS = 1_000_000
+DEEPEST = 3
+"""Folders for the year, the month and the day."""
+FORKS = 100
+"""A fork of a fork of …: so many files are followed."""
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ROLLOUT = re.compile(
+    rf"rollout-(?P<at>.*?)-?(?P<thread>{_UUID})(?:_(?P<own>{_UUID}))?\.jsonl(?P<packed>\.zst)?"
+)
+
+
+class Rollout(NamedTuple):
+    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one."""
+
+    file: files.Seen
+    thread: str
+    id: str
+    began: str
+    packed: bool
+
+
+class Place(NamedTuple):
+    """Where a session is, what Codex knows of it, and where the rollouts are that it may begin with."""
+
+    rollout: Rollout
+    thread: Thread
+    rollouts: Mapping[str, Rollout]
+
+
+class _Read(NamedTuple):
+    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean."""
+
+    data: bytes
+    start: int
+    size: int
+    parsed: Parsed
+    lost_base: bool = False
+
+
+class CodexSource(msgspec.Struct, frozen=True):
+    """The rollouts under Codex's folder `home`."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return self.home / SESSIONS, self.home / ARCHIVED
+
+    def find(self) -> Iterator[Found]:
+        known = threads(self.home)
+        rollouts = self._rollouts()
+        for each in _present(rollouts.values(), known):
+            thread = known.get(each.thread, Thread())
+            stamp = (*each.file.stamp, zlib.crc32((thread.name or "").encode("utf-8", "replace")))
+            key = str(each.file.path).removesuffix(PACKED)
+            yield Found(self, key, stamp, each.file.mtime_ns // MS, Place(each, thread, rollouts))
+
+    def _rollouts(self) -> dict[str, Rollout]:
+        """All of them by their ids; of one that is there both packed and not, the one that is not."""
+        found = dict[str, Rollout]()
+        for folder in self.folders():
+            for each in _under(folder, DEEPEST):
+                if each.id not in found or not each.packed:
+                    found[each.id] = each
+        return found
+
+    def read(self, found: Found, known: Known | None) -> Reading:
+        place: Place = found.where
+        read = _read(place, known)
+        parsed = read.parsed
+        consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
+        return Reading(
+            imported=imported_from(self.home, place, read),
+            entries=parsed.entries,
+            total=parsed.memory.entries,
+            state=encode(parsed.state),
+            extends=parsed.extends,
+            amended=parsed.amended,
+            compactions=parsed.compactions,
+            raw=list(raw_copies(consumed, read.start)),
+            size=read.size,
+            damaged=_damaged(read),
+            unknown=parsed.memory.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        source, _, uuid = session.id.partition(":")
+        return None if source != NAME or session.parent is not None else ("codex", "resume", uuid)
+
+    def home_of(self, session: Session) -> Path | None:
+        path = Path(str(session.meta.get("path", "")))
+        inside = any(path.is_relative_to(folder) for folder in self.folders()) and ".." not in path.parts
+        return path if inside and _ROLLOUT.fullmatch(path.name) else None
+
+
+# Finding
+
+
+def _under(folder: Path, depth: int) -> Iterator[Rollout]:
+    for entry in files.entries(folder):
+        name = _ROLLOUT.fullmatch(entry.name)
+        if name is not None and (file := files.seen(entry)) is not None:
+            thread = name["thread"]
+            yield Rollout(file, thread, name["own"] or thread, name["at"], name["packed"] is not None)
+    if depth:
+        for inner in files.folders(folder):
+            yield from _under(inner, depth - 1)
+
+
+def _present(rollouts: Iterable[Rollout], known: Mapping[str, Thread]) -> Iterator[Rollout]:
+    """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
+    present = dict[str, Rollout]()
+    for each in rollouts:
+        other = present.get(each.thread)
+        if other is None or _rank(each, known) > _rank(other, known):
+            present[each.thread] = each
+    yield from present.values()
+
+
+def _rank(rollout: Rollout, known: Mapping[str, Thread]) -> tuple[bool, str, str]:
+    told = known.get(rollout.thread, Thread()).rollout or ""
+    chosen = Path(told).name.removesuffix(PACKED) == rollout.file.path.name.removesuffix(PACKED)
+    return chosen, rollout.began, rollout.id
+
+
+# Reading
+
+
+def _read(place: Place, known: Known | None) -> _Read:
+    file = place.rollout.file
+    state = None if place.rollout.packed else _state(file, known)
+    if state is not None:
+        data = files.read_on(file.path, state.offset, state.seal)
+        parsed = None if data is None else codex.parse(data, state)
+        if data is not None and parsed is not None:
+            return _Read(data, state.offset, len(data), parsed)
+    return _read_whole(place)
+
+
+def _read_whole(place: Place) -> _Read:
+    raw = files.read_whole(place.rollout.file.path)
+    data = unpacked(raw) if place.rollout.packed else raw
+    meta = codex.first_line(data)
+    before, lost = _before(meta, place)
+    parsed = codex.parse(data, None, before, _inherited(meta, place))
+    if parsed is None:
+        raise ValueError("a rollout read as a whole goes on with nothing")
+    size = len(data) + sum(len(part.data) for part in before)
+    return _Read(raw, 0, size, parsed, lost)
+
+
+def _state(file: files.Seen, known: Known | None) -> State | None:
+    """How to go on with the file, if it is the one that was read and has only grown."""
+    if known is None:
+        return None
+    device, inode, size, *_ = known.stamp
+    if (device, inode) != (file.device, file.inode) or file.size < size:
+        return None
+    return codex.load_state(known.state)
+
+
+def _before(meta: Meta, place: Place) -> tuple[list[Before], bool]:
+    """The history that a fork begins with, the oldest part first; and whether some of it is lost."""
+    parts, at = list[Before](), None if meta.subagent else meta.base
+    seen = {place.rollout.id}
+    while at is not None and len(parts) < FORKS:
+        rollout = place.rollouts.get(at.rollout)
+        if rollout is None or rollout.id in seen:
+            return parts, True
+        seen.add(rollout.id)
+        try:
+            data = _bytes(rollout)
+        except (OSError, ValueError):
+            return parts, True
+        parts.insert(0, Before(data[: at.offset], at.ordinal))
+        at = codex.first_line(data).base
+    return parts, False
+
+
+def _inherited(meta: Meta, place: Place) -> frozenset[str]:
+    """The turns of which a subagent's rollout may hold copies; where they end is told by newer ones."""
+    parent = place.rollouts.get(meta.parent or "") if meta.subagent and meta.own_from is None else None
+    try:
+        return codex.turns_of(_bytes(parent)) if parent is not None else frozenset()
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def _bytes(rollout: Rollout) -> bytes:
+    data = files.read_whole(rollout.file.path)
+    return unpacked(data) if rollout.packed else data
+
+
+def unpacked(data: bytes) -> bytes:
+    """What is packed in these bytes, as far as it can be had."""
+    pieces, size = list[bytes](), 0
+    with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+        try:
+            while size <= files.LARGEST and (piece := reader.read(1 << 20)):
+                pieces.append(piece)
+                size += len(piece)
+        except zstandard.ZstdError:
+            pass  # what was read before the damage is all there is
+    if size > files.LARGEST:
+        raise ValueError(f"larger than {files.LARGEST} bytes")
+    return b"".join(pieces)
+
+
+# What it tells
+
+
+def imported_from(home: Path, place: Place, read: _Read) -> Imported:
+    """The session that a rollout tells of."""
+    memory, at = read.parsed.memory, place.rollout.file.mtime_ns // MS
+    meta = memory.meta or Meta()
+    updated = memory.updated_at or at
+    name = place.thread.name or memory.name
+    return Imported(
+        id=f"{NAME}:{place.rollout.thread}",
+        source=NAME,
+        created_at=min(memory.created_at or at, updated),
+        updated_at=updated,
+        cwd=memory.cwds[0] if memory.cwds else None,
+        cwds=tuple(memory.cwds),
+        project=meta.remote,
+        branch=meta.branch,
+        title=name or title_from(memory.first_prompt or "") or meta.nickname,
+        agent_id=NAME,
+        parent=f"{NAME}:{meta.parent}" if meta.parent else None,
+        archived=place.rollout.file.path.is_relative_to(home / ARCHIVED),
+        meta=_meta(place, meta, read),
+    )
+
+
+def _meta(place: Place, meta: Meta, read: _Read) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    memory = read.parsed.memory
+    told: Json = {
+        "path": str(place.rollout.file.path).encode("utf-8", "replace").decode(),
+        "git_branch": meta.branch,
+        "git_commit": meta.commit,
+        "models": memory.models,
+        "model_provider": meta.provider,
+        "usage": None if memory.spent is None else msgspec.to_builtins(memory.spent),
+        "version": meta.version,
+        "entrypoint": meta.source,
+        "forked_from": f"{NAME}:{meta.forked_from}" if meta.forked_from else None,
+        "agent": meta.nickname,
+        "agent_type": meta.agent_role,
+        "history_is_lost": read.lost_base,
+        "unknown_records": memory.unknown,
+        "damaged_records": _damaged(read),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _damaged(read: _Read) -> int:
+    damage = read.parsed.memory.damage
+    return damage.unreadable + damage.spliced + damage.nul_runs + damage.bad_utf8 + damage.overlong

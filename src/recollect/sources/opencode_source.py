@@ -1,0 +1,139 @@
+"""opencode as a source: the sessions in its databases."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from recollect.model import Json, Session
+from recollect.service import Imported
+from recollect.sources import files, opencode
+from recollect.sources.databases import read_database
+from recollect.sources.port import Found, Known, Reading
+from recollect.sources.tables import Listed, fingerprint, found_in, inner, marks, select, the_one
+from recollect.sources.talk import Told, known, moment, spent, text
+from recollect.titles import title_from
+
+NAME = "opencode"
+SUFFIX = ".db"
+_UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT.*")
+
+# The table `event` holds every step of everything and is never read.
+SESSION = (
+    "id",
+    "parent_id",
+    "fork_session_id",
+    "directory",
+    "title",
+    "version",
+    "cost",
+    "tokens_input",
+    "tokens_output",
+    "revert",
+    "time_created",
+    "time_updated",
+    "time_archived",
+)
+MESSAGE = ("id", "time_created", "data")
+PART = ("id", "message_id", "data")
+ROW = ("id", "type", "time_created", "data")
+BY_TIME = "WHERE session_id = ? ORDER BY time_created, id"
+BY_ID = "WHERE session_id = ? ORDER BY message_id, id"
+BY_SEQ = "WHERE session_id = ? ORDER BY seq"
+
+
+class OpencodeSource(msgspec.Struct, frozen=True):
+    """The databases in opencode's folder, one for each channel; or the one that `home` is."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home.parent if self.home.suffix == SUFFIX else self.home,)
+
+    def find(self) -> Iterator[Found]:
+        for folder in self.folders():
+            for entry in files.entries(folder):
+                if self._is_database(entry.name) and (file := files.seen(entry)) is not None:
+                    yield from found_in(self, file, _listed)
+
+    def _is_database(self, name: str) -> bool:
+        if self.home.suffix == SUFFIX:
+            return name == self.home.name
+        return name.startswith(NAME) and name.endswith(SUFFIX)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
+        file, id = found.where
+        session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
+        told = opencode.parse(session, messages, parts, rows)
+        return Reading(
+            imported=imported_from(file, session, told),
+            entries=told.entries,
+            total=len(told.entries),
+            compactions=told.compactions,
+            size=sum(len(str(row["data"])) for row in (*messages, *parts, *rows)),
+            damaged=told.damaged,
+            unknown=told.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        return (NAME, "--session", session.id.removeprefix(f"{NAME}:"))
+
+    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
+        return None
+
+
+def _listed(database: apsw.Connection) -> Iterable[Listed]:
+    tables = [marks(database, table) for table in ("message", "part", "session_message")]
+    for row in select(database, "session", SESSION):
+        numbers = (number for table in tables for number in table.get(str(row["id"]), ()))
+        at = moment(row["time_updated"]) or 0
+        yield Listed(str(row["id"]), at, (at, *numbers, fingerprint(row)))
+
+
+def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json], list[Json]]:
+    return (
+        the_one(database, "session", SESSION, id),
+        list(select(database, "message", MESSAGE, BY_TIME, [id])),
+        list(select(database, "part", PART, BY_ID, [id])),
+        list(select(database, "session_message", ROW, BY_SEQ, [id])),
+    )
+
+
+def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
+    """The session that a row tells of."""
+    updated = moment(session["time_updated"]) or max((entry.at for entry in told.entries), default=0)
+    parent, folder, title = text(session, "parent_id"), text(session, "directory"), text(session, "title")
+    named = title if title and not _UNNAMED.fullmatch(title) else None
+    return Imported(
+        id=f"{NAME}:{session['id']}",
+        source=NAME,
+        created_at=min(moment(session["time_created"]) or updated, updated),
+        updated_at=updated,
+        cwd=folder if folder and folder.startswith("/") else None,
+        title=named or title_from(told.first_prompt or ""),
+        agent_id=NAME,
+        parent=f"{NAME}:{parent}" if parent else None,
+        archived=session["time_archived"] is not None,
+        meta=_meta(file, session, told),
+    )
+
+
+def _meta(file: files.Seen, session: Json, told: Told) -> Json:
+    fork = text(session, "fork_session_id")
+    return known(
+        {
+            **spent(told.entries),
+            "path": os.fsencode(file.path).decode("utf-8", "replace"),
+            "version": text(session, "version"),
+            "forked_from": f"{NAME}:{fork}" if fork else None,
+            "reverted": bool(inner(session, "revert")),
+            "unknown_records": told.unknown,
+            "damaged_records": told.damaged,
+        }
+    )
