@@ -221,6 +221,13 @@ async def test_a_pass_has_the_rights_of_its_token(kept: Sessions, server: Server
         "/find?session=x&q=yy",
         "/jump?session=x&kind=user",
         "/live?after=0",
+        "/compaction?session=x",
+        "/checkpoints?session=x",
+        "/checkpoint?session=x&id=y",
+        "/compare?a=x",
+        "/compare?a=x&b=y",
+        "/export?session=x",
+        "/resume?session=x",
         "/static/x/page.css",
     ],
 )
