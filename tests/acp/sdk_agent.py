@@ -1,13 +1,15 @@
 """An agent made with the protocol's own Python package: sessions in memory, pages of two, and no fork, delete or title.
 
 It repeats what it is told; `ask` asks for a permission, `read PATH` reads a file of the client's, `run COMMAND` runs
-one in the client's terminal, `wait` waits to be cancelled, `leave` ends the process.
+one in the client's terminal, `wait` waits to be cancelled, `leave` ends the process. With the argument `bare` it says
+that it can neither list nor load nor resume.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import Any
 
 import acp
@@ -90,7 +92,7 @@ class Repeater:
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         known = self.sessions[session_id]
-        said = prompt[0].text
+        said = prompt[-1].text
         verb, _space, rest = said.partition(" ")
         work = getattr(self, f"_{verb}", None)
         answer = await work(session_id, rest) if work else f"{said} ({known.mode})"
@@ -141,5 +143,7 @@ class Repeater:
 
 
 if __name__ == "__main__":
+    if "bare" in sys.argv:
+        CAPABILITIES = schema.AgentCapabilities()
     agent: Any = Repeater()
     asyncio.run(acp.run_agent(agent, use_unstable_protocol=True))

@@ -27,7 +27,8 @@ class Picky(Scripted):
 
 async def take_in(sessions: Sessions, *said: str) -> None:
     entries = [
-        Entry(id=f"e{at}", at=NOON + at, role="user", parts=(Text(text=text),)) for at, text in enumerate(said)
+        Entry(id=f"e{at}", at=NOON + at, role="user", parts=(Text(text=text),))
+        for at, text in enumerate(said)
     ]
     given = Imported(
         id=THEIRS, source="claude", created_at=NOON, updated_at=NOON + len(said), cwd="/p", title="Theirs"
@@ -107,10 +108,10 @@ async def test_what_the_other_agent_said_since_is_told_to_be_left_out() -> None:
         await prompt(line, "How now?")
         fork = await sessions.continuation(LOCAL, THEIRS)
         assert not any(is_told(message, "notice") for message in line.seen)
-        given = Imported(id=THEIRS, source="claude", created_at=NOON, updated_at=fork.created_at + 1, cwd="/p")
-        entries = [
-            Entry(id=name, at=NOON, role="user", parts=(Text(text=name),)) for name in ("e0", "since")
-        ]
+        given = Imported(
+            id=THEIRS, source="claude", created_at=NOON, updated_at=fork.created_at + 1, cwd="/p"
+        )
+        entries = [Entry(id=name, at=NOON, role="user", parts=(Text(text=name),)) for name in ("e0", "since")]
         await sessions.take_in(LOCAL, given, entries)
         await line.call("session/load", **OPENING)
         at = await line.until(lambda message: is_told(message, "notice"))

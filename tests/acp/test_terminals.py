@@ -54,17 +54,19 @@ async def test_how_a_command_ended_is_known_even_if_only_the_wait_for_it_tells()
 async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_given_back(
     made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not made:
+        monkeypatch.setattr(host, "ENDING_SECONDS", 0.01)  # the editor never answers
     async with serving(Runner(), capabilities=CAPABILITIES) as (line, _):
         session_id = await opened(line)
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
         create = await asked(line, "terminal/create")
-        if not made:
-            monkeypatch.setattr(host, "ENDING_SECONDS", 0.01)  # the editor never answers
         line.say(method="session/cancel", params={"sessionId": session_id})
-        await line.call("session/status", sessionId=session_id)
+        assert (await line.answer(prompt))["stopReason"] == "cancelled"
         if made:
             line.say(id=create["id"], result={"terminalId": "late"})
             for method in ("terminal/kill", "terminal/release"):
                 await answer(line, method)
                 assert (await asked(line, method))["params"]["terminalId"] == "late"
-        assert (await line.answer(prompt))["stopReason"] == "cancelled"
+        else:
+            withdrawn = await asked(line, "$/cancel_request")
+            assert withdrawn["params"] == {"requestId": create["id"]}

@@ -103,6 +103,8 @@ WRONG: dict[str, tuple[Call, str]] = {
     "an endless owner": (lambda s, _: s.changes(Principal(owner="x" * 10_000)), "invalid_input"),
     "an empty id": (lambda s, who: s.create(who, session_id=""), "invalid_input"),
     "an id with NUL": (lambda s, who: s.create(who, session_id="a\0"), "invalid_input"),
+    "a message of another day to come": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s._now() + 86_400_001)), "invalid_input"),
+    "a message at a time in microseconds": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s._now() * 1_000)), "invalid_input"),
     "an id with a surrogate": (lambda s, who: s.create(who, session_id="\udfff"), "invalid_input"),
     "an endless id": (lambda s, who: s.create(who, session_id="x" * (NAME_CHARS + 1)), "too_large"),
     "an empty key": (lambda s, who: s.create(who, key=""), "invalid_input"),

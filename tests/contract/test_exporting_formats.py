@@ -331,3 +331,20 @@ async def test_every_file_can_be_made_of_a_session_that_has_one_of_everything(
             text = (await filed(reader, ann, session.id, format, raw=raw)).decode()
             assert "secret to be erased" not in text
     assert said(await reader.history(ann, session.id))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_review_tells_what_the_file_would_replace_and_shows_it_replaced(
+    sessions: Sessions, reader: Sessions, ann: Principal, format: str
+) -> None:
+    session = await secretive(sessions, ann)
+    before = await everything(reader, ann)
+    seen = await reader.export_review(ann, session.id, format)
+    file = await filed(reader, ann, session.id, format)
+    assert seen.size == len(file)
+    places = {each.entry for each in seen.replaced if each.entry is not None}
+    assert {entry.id for entry in seen.entries} == places >= {"e1", "e3", "e4"}
+    assert SECRET not in repr(seen)
+    assert "[redacted: github token]" in repr(seen.entries)
+    assert len((await reader.export_review(ann, session.id, format, limit=1)).entries) == 1
+    assert await everything(reader, ann) == before

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 
+from recollect.gateway.logs import Calm
+from recollect.secrets import redacted
 from recollect.service import Sessions
 from recollect.service.visits import CODE_MS, PASS_MS
 from tests.homes import Clock
@@ -53,3 +57,16 @@ async def test_a_code_is_no_pass_and_a_pass_no_code_nor_a_token(sessions: Sessio
     assert await sessions.visitor(given) == token
     await sessions.sign_out(given)
     assert await sessions.visitor(given) is None
+
+
+async def test_neither_a_code_nor_a_pass_is_left_in_what_is_exported_or_logged(sessions: Sessions) -> None:
+    token, _ = await sessions.issue_token("local")
+    code, given = await sessions.invite(token), await sessions.admit(token)
+    record = logging.LogRecord(
+        "x", logging.WARNING, "", 0, f"/#code={code} recollect-8787={given}", None, None
+    )
+    for told in (
+        redacted(f"Open http://127.0.0.1:8787/#code={code}\nrecollect-8787={given}; Path=/", Counter()),
+        Calm("%(message)s").format(record),
+    ):
+        assert not [secret for secret in (code, given) if secret.rpartition("rcl_")[2] in told], told

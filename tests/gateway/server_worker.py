@@ -23,6 +23,7 @@ from recollect.gateway import logs, serving
 from recollect.gateway.bearer import Caller
 from recollect.gateway.desk import Agent, Desk
 from recollect.gateway.limits import Limits
+from recollect.gateway.loops import run_quickly
 from recollect.model import Text, plain_text
 from recollect.rpc.transport import Transport
 from recollect.service import Sessions
@@ -99,4 +100,4 @@ async def main(given: Any) -> None:
 
 if __name__ == "__main__":
     logs.start_logging()
-    asyncio.run(main(json.loads(sys.argv[1])))
+    run_quickly(main(json.loads(sys.argv[1])))

@@ -132,6 +132,26 @@ async def test_a_fork_goes_its_own_way_from_a_message_on(ann_asks: Asker) -> Non
     assert await ann_asks.said(whole["session_id"]) == ["one", "two", "three"]
 
 
+async def test_a_fork_before_a_message_leaves_it_out(ann_asks: Asker) -> None:
+    await ann_asks.say("one", "two")
+    last = (await ann_asks.ask("session.history", session_key=KEY))["messages"][-1]["message_id"]
+    made = await ann_asks.ask("session.fork", session_key=KEY, message_id=last, before=True)
+    assert await ann_asks.said(made["session_key"]) == ["one"]
+
+
+async def test_a_history_is_read_as_a_checkpoint_has_it(ann_asks: Asker) -> None:
+    await ann_asks.say("one", "two")
+    await ann_asks.ask("sessions.reset", session_key=KEY)
+    await ann_asks.say("three")
+    kept = await ann_asks.ask("sessions.compaction.list", session_key=KEY)
+    then = {"checkpoint_id": kept["checkpoints"][0]["checkpoint_id"]}
+    assert (await ann_asks.said(), await ann_asks.said(**then)) == (["three"], ["one", "two"])
+    assert await ann_asks.said(**then, limit=1) == ["two"]
+    assert (
+        await ann_asks.code("session.history", session_key=KEY, checkpoint_id="no") == "checkpoint_not_found"
+    )
+
+
 async def test_a_fork_to_a_key_that_is_taken_leaves_nothing_behind(ann_asks: Asker) -> None:
     await ann_asks.say("one")
     assert await ann_asks.code("session.fork", session_key=KEY, new_session_key=KEY) == "already_exists"

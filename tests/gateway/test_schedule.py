@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from recollect.errors import SessionNotFound
+from recollect.errors import SessionNotFound, StoreUnavailable
 from recollect.gateway.schedule import again_and_again, reset_chats
 from recollect.model import Principal
 from recollect.service import ResetPolicy, Sessions, parse_resets
@@ -65,6 +65,27 @@ async def test_what_fails_for_one_owner_is_done_for_the_others_and_tried_again(
         await asyncio.wait([running])
     assert done[:4] == ["ann", "bob"] * 2
     assert len(caplog.records) >= 1
+
+
+async def test_it_ends_when_it_is_told_to_whatever_the_store_makes_of_that(
+    clock: Clock, ann: Principal
+) -> None:
+    begun = asyncio.Event()
+
+    async def work(_: Principal) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise StoreUnavailable("the connection was cut") from None
+
+    async with connector("memory:")("memory:", clock) as store:
+        sessions = Sessions(store, now=clock)
+        await sessions.create(ann)
+        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        await asyncio.wait_for(begun.wait(), 30)
+        running.cancel()
+        await asyncio.wait_for(asyncio.wait([running]), 30)
 
 
 async def test_without_a_policy_there_is_nothing_to_do(sessions: Sessions) -> None:

@@ -160,12 +160,3 @@ async def test_a_request_can_be_called_off(server: Server, pipe: Path) -> None:
         await client.send(json.dumps(called_off))
         assert (await client.answer(number))["error"]["code"] == -32800
         assert (await client.call("session.get", named))["status"] == "idle"
-
-
-async def test_a_turn_ends_with_the_socket_that_asked_for_it(server: Server, pipe: Path) -> None:
-    async with server.socket() as client:
-        named, _ = await begun(client, pipe)
-    async with server.socket() as client:
-        await client.eventually("session.get", named, lambda told: told["status"] == "idle")
-        said = (await client.call("session.history", named))["messages"]
-        assert [message["content"] for message in said] == [f"wait {pipe}", "Waiting. "]

@@ -181,6 +181,7 @@ async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_los
     await box.press("Enter")
     await expect(page.locator("#notice")).to_contain_text("somebody else")
     await expect(box).to_have_value("Not now")
+    await page.evaluate("document.getElementById('notice').textContent = ''")
     await page.locator(".entry").hover()
     await page.get_by_role("button", name="Rewind").click()
     await expect(page.locator("#notice")).to_contain_text("somebody else")

@@ -22,13 +22,20 @@ class CodexWriter:
     """Writes records one after the other. In `paginated` rollouts they are numbered, and what is shown is told beside what
     the model has."""
 
-    def __init__(self, mode: Mode = "paginated", session_id: str = SESSION, *, first: int = 0, **meta: Any) -> None:
+    def __init__(
+        self, mode: Mode = "paginated", session_id: str = SESSION, *, first: int = 0, **meta: Any
+    ) -> None:
         self.mode, self.session_id = mode, session_id
         self.records: list[Json] = []
-        self._ordinal, self._second, self._turn, self._total = first, 0, 0, 0
+        self._ordinal, self._second, self._turn = first, 0, 0
+        self._total = 1_000 * first  # a fork goes on counting
         told = {"id": session_id, "session_id": session_id, "cwd": CWD, "originator": "codex_cli_rs"}
         told |= {"cli_version": "0.158.0", "source": "cli", "model_provider": "openai", "history_mode": mode}
-        git = {"commit_hash": "c0ffee", "branch": "main", "repository_url": "https://u:p@github.com/ada/engine.git"}
+        git = {
+            "commit_hash": "c0ffee",
+            "branch": "main",
+            "repository_url": "https://u:p@github.com/ada/engine.git",
+        }
         self.line("session_meta", {**told, "timestamp": self.now(), "git": git, **meta})
 
     @property
@@ -115,7 +122,12 @@ class CodexWriter:
         """A command is run."""
         self.call(id, "exec_command", cmd=command)
         if self.paginated:
-            done = {"command": ["bash", "-lc", command], "cwd": CWD, "aggregatedOutput": output, "exitCode": code}
+            done = {
+                "command": ["bash", "-lc", command],
+                "cwd": CWD,
+                "aggregatedOutput": output,
+                "exitCode": code,
+            }
             self.shown("CommandExecution", id=id, status="failed" if code else "completed", **done)
         told = f"Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{output}"
         self.item("function_call_output", call_id=id, output=told)
@@ -125,7 +137,10 @@ class CodexWriter:
         patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"
         self.item("custom_tool_call", name="apply_patch", input=patch, call_id=id, status="completed")
         diff = f"@@ -1 +1 @@\n-{old}\n+{new}\n"
-        done = {"changes": {path: {"type": "update", "unified_diff": diff, "move_path": None}}, "stdout": "Done."}
+        done = {
+            "changes": {path: {"type": "update", "unified_diff": diff, "move_path": None}},
+            "stdout": "Done.",
+        }
         status = "completed" if success else "failed"
         if self.paginated:
             self.shown("FileChange", id=id, status=status, **done)

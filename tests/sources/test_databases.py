@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recollect.sources import databases
 from recollect.sources.databases import read_database
 
 
@@ -49,6 +50,24 @@ def test_a_writer_is_not_kept_waiting_and_its_unfinished_work_not_seen(
     writer.execute("INSERT INTO t VALUES (2)")
     assert read_database(path, rows) == [1]
     writer.execute("COMMIT")
+    assert read_database(path, rows) == [1, 2]
+
+
+def test_a_database_that_is_locked_is_told_as_such_and_nothing_unfinished_is_read(
+    path: Path, writer: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "BUSY_MS", 10)
+    writer.execute("PRAGMA journal_mode = DELETE")
+    writer.close()
+    # Locks of a process are its own: only the same library tells them apart within one.
+    holder = apsw.Connection(str(path))
+    holder.execute("BEGIN EXCLUSIVE; INSERT INTO t VALUES (2)")
+    before = beside(path)
+    with pytest.raises(OSError, match="cannot be read"):
+        read_database(path, rows)
+    assert beside(path) == before
+    holder.execute("COMMIT")
+    holder.close()
     assert read_database(path, rows) == [1, 2]
 
 

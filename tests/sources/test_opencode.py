@@ -6,11 +6,25 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import recollect
-from recollect.model import LOCAL, Entry, Image, Plan, ResourceLink, Text, Thought, ToolCall, ToolResult
+from recollect.limits import ENTRY_BYTES
+from recollect.model import (
+    LOCAL,
+    Entry,
+    Image,
+    Plan,
+    ResourceLink,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    encode,
+)
 from recollect.model import Unknown as Strange
+from recollect.sources import AGENTS, databases
 from recollect.sources.opencode_source import OpencodeSource
 from recollect.sources.port import Reading
 from tests.sources.house import House
@@ -177,6 +191,36 @@ def test_a_damaged_row_costs_itself_only(made: OpencodeWriter, harm: Any) -> Non
     assert read(made).damaged == 1
 
 
+def test_a_message_that_could_not_be_kept_is_cut(made: OpencodeWriter) -> None:
+    made.answer(*(text(letter * (ENTRY_BYTES // 2)) for letter in "abc"))
+    deep: Any = "x"
+    for _ in range(600):
+        deep = [deep]
+    made.answer(tool("x", {"given": deep}))
+    made.user("whole")
+    long, deep_call, _, whole = read(made).entries
+    assert len(encode(long)) < ENTRY_BYTES
+    assert (long.meta, deep_call.meta, whole.meta) == ({"cut": True}, {"cut": True}, {})
+
+
+async def test_a_locked_database_takes_nothing_away(
+    made: OpencodeWriter, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "BUSY_MS", 10)
+    made.user("one")
+    made.run("PRAGMA journal_mode = DELETE")
+    made.close()
+    await house.sync()
+    holder = apsw.Connection(str(made.path))
+    holder.execute("BEGIN EXCLUSIVE; UPDATE session SET title = 'Two'")
+    report = await house.sync()
+    assert (report.kept, len(report.failed)) == (0, 1)
+    holder.execute("COMMIT")
+    holder.close()
+    assert (await house.sync()).updated == 1
+    assert (await house.only()).title == "Two"
+
+
 def test_text_that_is_no_utf8_is_read_with_a_mark_for_the_bad_bytes(made: OpencodeWriter) -> None:
     made.user("one")
     made.run("UPDATE part SET data = CAST(? AS TEXT)", b'{"type":"text","text":"a\xffb"}')
@@ -294,3 +338,14 @@ def test_a_database_elsewhere_is_the_only_one(tmp_path: Path) -> None:
     }
     (found,) = OpencodeSource(tmp_path / "mine.db").find()
     assert found.key == f"{tmp_path / 'mine.db'}#ses_mine.db"
+
+
+def test_the_environment_says_where_the_databases_are(tmp_path: Path) -> None:
+    def home(**environ: str) -> Path:
+        return AGENTS["opencode"].home(environ)
+
+    assert home() == Path.home() / ".local/share/opencode"
+    assert home(XDG_DATA_HOME=str(tmp_path)) == tmp_path / "opencode"
+    assert home(XDG_DATA_HOME=str(tmp_path), OPENCODE_DB="x.db") == tmp_path / "opencode" / "x.db"
+    assert home(OPENCODE_DB=str(tmp_path / "x.db")) == tmp_path / "x.db"
+    assert home(OPENCODE_DB=":memory:") == home()

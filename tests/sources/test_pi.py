@@ -70,6 +70,20 @@ def test_the_newest_branch_is_the_conversation_and_others_are_counted() -> None:
     assert parse(made.data()).info.aside == 2
 
 
+def test_the_conversation_may_go_back_to_another_branch() -> None:
+    made = PiWriter()
+    made.user("one")
+    left = made.say("left")
+    made.user("further left")
+    made.add("leaf", targetId=left)
+    assert texts(made) == ["one", "left"]
+    made.leaf = left
+    made.say("right")
+    assert texts(made) == ["one", "left", "right"]
+    assert parse(made.data()).info.aside == 1
+    assert parse(made.data()).unknown == {}
+
+
 def test_names_labels_and_forks_are_told() -> None:
     made = PiWriter(parentSession="/srv/other.jsonl")
     first = made.user("one")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.claude import trees
+from tests.sources.goose_files import GooseWriter
 from tests.sources.pi_files import PiWriter
 from tests.surfaces.shell import Shell
 
@@ -54,6 +55,20 @@ def test_what_lies_in_each_folder_is_told_before_and_after_a_sync(
         ("claude", "1", "1 damaged record"),
         ("pi", "1", "1 record of a new kind"),
     ]
+
+
+def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, str], tmp_path: Path) -> None:
+    env["GOOSE_PATH_ROOT"] = str(tmp_path)
+    made = GooseWriter(tmp_path / "data")
+    made.session()
+    made.user("Hello")
+    made.close()
+    assert told(shell, env)["goose"]["sessions"] == 1
+    made.path.write_bytes(b"no database" * 1000)
+    after = told(shell, env)["goose"]
+    assert (after.get("sessions", 0), after["unreadable"]) == (0, 1)
+    (line,) = (line for line in shell.run("sources", env=env).lines if line.startswith("goose"))
+    assert line.endswith("1 database not readable")
 
 
 def test_an_agent_that_is_not_here_is_told_as_such(shell: Shell, env: dict[str, str]) -> None:

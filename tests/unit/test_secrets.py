@@ -200,6 +200,21 @@ def test_a_value_of_any_depth_is_looked_through() -> None:
     assert seen == {"github token": 1}
 
 
+def test_a_long_text_is_looked_through_piece_by_piece_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secrets = [sample for samples in SAMPLES.values() for sample in samples]
+    text = "\n".join(f"{number} {each} and so on" for number, each in enumerate([*secrets, *BENIGN.values()]))
+    told: Counter[str] = Counter()
+    whole = redacted(text, told)
+    monkeypatch.setattr("recollect.secrets.AROUND", 8_000)
+    for piece in (997, 4_000):
+        monkeypatch.setattr("recollect.secrets.PIECE", piece)
+        seen: Counter[str] = Counter()
+        assert redacted(text, seen) == whole
+        assert seen == told
+
+
 def test_two_that_touch_are_both_gone() -> None:
     one, two = SAMPLES["aws key"][0], SAMPLES["github token"][0]
     for text in (one + two, two + one, f"{one}-{two}", f"password={one}{two}"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from recollect.acp.commands import Errand, Subject, offered
 from recollect.acp.config import Chosen, choices
+from recollect.acp.host import Start as Start
 from recollect.acp.host import text_within
 from recollect.acp.showing import PAGE_BYTES, Showing
 from recollect.engine import Context, Conversation, Engine, Host, McpServer, Setup
@@ -21,8 +22,6 @@ from recollect.updates import Ask, Outcome, Update
 
 LOOKED_AT = 100
 """So many entries at the end of a session are looked at for what its last answer used."""
-
-Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class Attached:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.acp.door import Offer
     from recollect.engine import Engine
 
-OPTIONS = ("--store", "--model")
+OPTIONS = ("--store", "--model", "--agent")
 MODEL = "RECOLLECT_MODEL"
 """As `settings` reads it, with all the others, once the client has been greeted."""
 
@@ -28,12 +28,20 @@ def run_plain(arguments: Sequence[str]) -> bool:
         if name not in OPTIONS or not (equals or rest):
             return False
         given[name] = value if equals else rest.pop(0)
-    run_agent(given.get("--store"), given.get("--model"))
+    if "--agent" in given and "--model" in given:
+        return False
+    run_agent(given.get("--store"), given.get("--model"), given.get("--agent"))
     return True
 
 
-def run_agent(store: str | None, model: str | None) -> None:
-    """Be the agent of a store and a model, each as given or as the settings say."""
+def run_agent(store: str | None, model: str | None, agent: str | None = None) -> None:
+    """Be the agent of a store and a model, each as given or as the settings say; or stand in front of another agent,
+    which is started with this command."""
+    if agent is not None:
+        from recollect.acp.proxy.running import run_text
+
+        run_text(agent, store)
+        return
     run_making(lambda: _made(store, model), reads_of(model or os.environ.get(MODEL) or None), About())
 
 

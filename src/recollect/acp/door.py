@@ -77,6 +77,8 @@ class Door:
     is answered with it."""
 
     peer: Peer[Door]
+    attached_type: type[Attached] = Attached
+    showing_type: type[Showing] = Showing
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class Door:
             self._attending = self.start(self._attend())
         client = self.client or Client()
         roots = roots_of(session, cwd, directories)
-        attached = Attached(
+        attached = self.attached_type(
             self.sessions,
             self.who,
             session,
@@ -160,7 +162,7 @@ class Door:
             self.start,
             roots=roots,
             servers=servers,
-            host=editor_host(self.peer, session.id, client, roots),
+            host=editor_host(self.peer, session.id, client, roots, self.start),
             local=self.offer.local,
             warm=self._warm,
         )
@@ -171,7 +173,7 @@ class Door:
     async def _showing(self, session: Session, client: Client) -> Showing:
         """What the client will see: one that has gone on in a fork, as it is there."""
         goes_on = await self.sessions.continued(self.who, session.id)
-        showing = Showing(
+        showing = self.showing_type(
             self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
         )
         if goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at:

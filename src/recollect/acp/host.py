@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +43,17 @@ class _Output(msgspec.Struct, rename="camel"):
     exit_status: _Exit | None = None
 
 
-def editor_host(peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...]) -> Host | None:
-    """The host for a session; None if the editor offers nothing, or nothing may be touched."""
+Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+def editor_host(
+    peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+) -> Host | None:
+    """The host for a session; None if the editor offers nothing, or nothing may be touched. `start` makes tasks that end
+    with the connection."""
     if not roots or not (client.reads_files or client.writes_files or client.terminals):
         return None
-    return EditorHost(peer, session_id, client, roots)
+    return EditorHost(peer, session_id, client, roots, start)
 
 
 async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
@@ -68,8 +74,11 @@ async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> s
 class EditorHost:
     """See `engine.Host`."""
 
-    def __init__(self, peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...]) -> None:
+    def __init__(
+        self, peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+    ) -> None:
         self._peer, self._session, self._client, self._roots = peer, session_id, client, roots
+        self._start = start
         self._own: LocalHost | None = None
 
     async def read_text(self, path: str) -> str:
@@ -113,18 +122,22 @@ class EditorHost:
         )
 
     async def _created(self, asked: Json) -> Json:
-        """A terminal. If the caller is cancelled while the editor makes it, it is ended and given back all the same."""
+        """A terminal. One that the editor makes while the caller is cancelled is ended and given back all the same; the
+        caller does not wait for that."""
         making = asyncio.ensure_future(self._ask("terminal/create", asked, _Created))
         try:
             made = await asyncio.shield(making)
         except asyncio.CancelledError:
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(ENDING_SECONDS):
-                    terminal = {"terminalId": (await making).terminal_id}
-                await self._quietly("terminal/kill", terminal)
-                await self._quietly("terminal/release", terminal)
+            self._start(self._give_back(making))
             raise
         return {"terminalId": made.terminal_id}
+
+    async def _give_back(self, making: asyncio.Future[_Created]) -> None:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                terminal = {"terminalId": (await making).terminal_id}
+            await self._quietly("terminal/kill", terminal)
+            await self._quietly("terminal/release", terminal)
 
     async def _ends(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> _Exit | None:
         """How the command ends, None if it does not in time; meanwhile its output is shown now and then."""

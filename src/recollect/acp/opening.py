@@ -23,7 +23,7 @@ async def new_session(door: Door, params: NewSession) -> Then:
     directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
     with door.room():
         session = await door.sessions.create(
-            door.who, cwd=params.cwd, additional_directories=directories, **await _placed(door, params.cwd)
+            door.who, cwd=params.cwd, additional_directories=directories, **await placed_in(door, params.cwd)
         )
         attached = await door.attach(session, session.cwd, directories, servers)
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
@@ -58,14 +58,14 @@ async def fork_session(door: Door, params: OpenSession) -> Then:
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} is the id of a message")
     with door.room():
-        session = await _forked(door, params, at)
+        session = await forked(door, params, at)
         session = await door.sessions.reroot(door.who, session.id, directories)
         attached = await door.attach(session, session.cwd, directories, servers)
     await attached.showing.skip()
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
 
 
-async def _forked(door: Door, params: OpenSession, at: str | None) -> Session:
+async def forked(door: Door, params: OpenSession, at: str | None) -> Session:
     """The fork. What is listed as being in `/` because it has no folder gets none from that either."""
     source = await door.sessions.get(door.who, params.session_id)
     nowhere = source.cwd is None and normal_cwd(params.cwd) == NOWHERE
@@ -85,7 +85,7 @@ async def close_session(door: Door, params: NamedSession) -> Json:
     return {}
 
 
-async def _placed(door: Door, cwd: str) -> Placed:
+async def placed_in(door: Door, cwd: str) -> Placed:
     """The project of a folder that the person at this machine names; into those of others nobody looks."""
     here = door.offer.local and door.who == LOCAL
     return await placed(door.sessions, cwd if here else None)

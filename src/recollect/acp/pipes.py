@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 
 from recollect.rpc.failures import Gone
-from recollect.rpc.transport import Lines
+from recollect.rpc.transport import FrameTooLong, Lines
 
 CHUNK = 256 * 1024
 PIPE_BYTES = 1024 * 1024
@@ -44,6 +44,10 @@ class Pipes:
 
     async def receive(self) -> bytes | None:
         return await self._lines.following(self._next)
+
+    async def receive_all(self) -> list[bytes | FrameTooLong]:
+        """All messages that are there, at least one; none when the peer has left."""
+        return await self._lines.all_following(self._next)
 
     async def send(self, data: bytes) -> None:
         await self._handed_over()

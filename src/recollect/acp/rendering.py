@@ -14,7 +14,7 @@ from recollect.acp.content import block_of
 from recollect.acp.stored import NOTHING, Call, Piece, Result, Stored, Text, Thought, value_of
 from recollect.acp.times import rfc3339, rfc3339_pieces
 from recollect.acp.tools import called, ended, planned
-from recollect.model import Json, Plan
+from recollect.model import Json, Plan, Unknown
 from recollect.rpc import wire
 
 AT = "recollect/at"
@@ -111,6 +111,8 @@ class Renderer:
                 return self.update("tool_call_update", {**fields, **meta})
             case Plan():
                 return self.update("plan", {**planned(part), **meta})
+            case Unknown(raw={"sessionUpdate": str()}):  # as another agent said it
+                return _LINE % (self._session, wire.encode(part.raw))
         block = block_of(part)
         if block is None:
             return None

@@ -48,13 +48,13 @@ async def _run(wires: Wires, make: Made, client: Client | None) -> None:
             engine, store, given = make()
             sessions: Sessions | RecollectError = await stack.enter_async_context(wiring.open(store))
         except RecollectError as error:
-            engine, given, sessions = _unable, None, _told(error)
+            engine, given, sessions = _unable, None, told(error)
         offer = given or Offer()
         warm = _warmed() if offer.models else None
         await serve(pipes, sessions, LOCAL, engine, client=client, offer=offer, warm=warm)
 
 
-def _told(error: RecollectError) -> StoreError:
+def told(error: RecollectError) -> StoreError:
     """Why there is no store, as the client is told at each request: a wrong setting is no fault of its parameters."""
     log.error("%s [%s]", error.message, error.code)
     return error if isinstance(error, StoreError) else StoreUnavailable(error.message)

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.acp.content import Block, block_of
 from recollect.acp.stored import Call, Piece, Result, value_of
-from recollect.model import Json, Plan
+from recollect.model import Json, Plan, Unknown
 from recollect.permissions import KINDS
 
 EDITED = ("file_path", "notebook_path", "path")
@@ -53,7 +53,15 @@ def ended(result: Result, *, shows_edit: bool) -> Json:
 
 def shown(parts: Sequence[Piece]) -> list[Block]:
     """What a tool says, as the content of its call."""
-    return [{"type": "content", "content": block} for part in _flat(parts) if (block := block_of(part))]
+    return [item for part in _flat(parts) if (item := _item(part))]
+
+
+def _item(part: Piece) -> Block | None:
+    """A part as content of a call; a change that another agent has shown as it showed it."""
+    if isinstance(part, Unknown) and isinstance(part.raw, dict) and part.raw.get("type") == "diff":
+        return part.raw
+    block = block_of(part)
+    return None if block is None else {"type": "content", "content": block}
 
 
 def planned(plan: Plan) -> Json:

@@ -50,6 +50,11 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return any(msgspec.structs.astuple(self))
 
+    @property
+    def records(self) -> int:
+        """How many records, or places where some were, it has hit for good."""
+        return self.unreadable + self.spliced + self.nul_runs + self.bad_utf8 + self.overlong
+
     def __add__(self, other: Damage) -> Damage:
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
         return Damage(**dict(zip(self.__struct_fields__, (a + b for a, b in pairs), strict=True)))
@@ -70,12 +75,14 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
     """The intact records of a transcript, each the bytes of one JSON object, in order; and what was wrong with it."""
     if b"\0" not in data:
         try:
-            _object.decode_lines(data)
+            objects = _object.decode_lines(data)
         except (ValueError, RecursionError):  # among them every error of msgspec's
             pass
         else:
             whole = [line for line in data.split(b"\n") if line and not line.isspace()]
-            return whole, Damage(bad_utf8=count_bad_utf8(data))
+            # It takes two objects in one line for two lines.
+            if len(objects) == len(whole):
+                return whole, Damage(bad_utf8=count_bad_utf8(data))
     records: list[bytes] = []
     damage = Damage(nul_runs=count_nul_runs(data))
     for _, line, tail in split(data):

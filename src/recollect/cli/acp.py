@@ -9,19 +9,25 @@ from recollect.cli.command import JSON_OPTION, STORE_OPTION, shown_examples
 EXAMPLES = (
     "recollect acp",
     "recollect acp --store sqlite:////data/sessions.db --model anthropic:claude-sonnet-5",
+    "recollect acp --agent 'opencode acp'",
 )
 
 
 @click.command(epilog=shown_examples(EXAMPLES))
 @click.option("--model", metavar="NAME", help="The model that answers.  [env: RECOLLECT_MODEL]")
-def run(store: str | None, model: str | None, as_json: bool) -> None:  # noqa: ARG001 - it speaks nothing but JSON
+@click.option("--agent", metavar="COMMAND", help="Stand in front of the ACP agent that this command starts.")
+def run(store: str | None, model: str | None, agent: str | None, as_json: bool) -> None:  # noqa: ARG001 - it speaks JSON
     """Be an ACP agent on standard input and output, for editors.
 
     Speaks the Agent Client Protocol: one JSON object per line, until its input ends.
     """
     from recollect.acp.command import run_agent
 
-    run_agent(store, model)
+    if agent is not None and model is not None:
+        raise click.UsageError(
+            "--agent and --model exclude each other: the agent behind has a model of its own"
+        )
+    run_agent(store, model, agent)
 
 
 run.params += [JSON_OPTION, STORE_OPTION]

@@ -69,7 +69,9 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
     Every request needs a token. At the first start one is made for the local owner and kept in a file; `recollect token
     create` makes more. Beyond this machine it listens only with TLS, or behind a proxy that speaks it.
     """
-    asyncio.run(_serve(store_url(store), Output(as_json=as_json), **given))
+    from recollect.gateway.loops import run_quickly
+
+    run_quickly(_serve(store_url(store), Output(as_json=as_json), **given))
 
 
 run.params += [JSON_OPTION, STORE_OPTION]

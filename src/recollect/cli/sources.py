@@ -17,7 +17,7 @@ from recollect.sources.syncing import is_new
 
 class Described(Value, frozen=True):
     """What lies in a source: how many sessions, how many of these wait to be read (again), when one was changed last,
-    and how many of the records read so far were damaged or of a new kind."""
+    how many databases cannot be read, and how many of the records read so far were damaged or of a new kind."""
 
     source: str
     title: str
@@ -26,6 +26,7 @@ class Described(Value, frozen=True):
     sessions: int = 0
     waiting: int = 0
     changed_at: int | None = None
+    unreadable: int = 0
     damaged_records: int = 0
     unknown_records: int = 0
 
@@ -52,7 +53,8 @@ async def run(sessions: Sessions, out: Output) -> None:
 def _described(source: Source, ledger: Ledger) -> Described:
     folders = source.folders()
     seen = ledger.seen(source.name)
-    found = list(source.find())
+    looked = list(source.find())
+    found = [each for each in looked if each.stamp]
     known = [seen[each.key] for each in found if each.key in seen]
     return Described(
         source=source.name,
@@ -62,6 +64,7 @@ def _described(source: Source, ledger: Ledger) -> Described:
         sessions=len(found),
         waiting=sum(is_new(each, seen.get(each.key)) for each in found),
         changed_at=max((each.at for each in found), default=None),
+        unreadable=len(looked) - len(found),
         damaged_records=sum(each.damaged for each in known),
         unknown_records=sum(each.unknown for each in known),
     )
@@ -76,6 +79,7 @@ def _row(each: Described) -> Sequence[str]:
 def _remarks(each: Described) -> str:
     told = (
         (not each.there, "not there"),
+        (each.unreadable, f"{wording.counted(each.unreadable, 'database')} not readable"),
         (each.damaged_records, wording.counted(each.damaged_records, "damaged record")),
         (each.unknown_records, f"{wording.counted(each.unknown_records, 'record')} of a new kind"),
     )

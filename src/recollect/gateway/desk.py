@@ -175,7 +175,11 @@ class Desk:
         began, outcome = time.monotonic(), "cancelled"
         self._answering += 1
         try:
-            async with self.outgoing.making(context.token.id, METHODS[name].most if name in METHODS else 0):
+            most = METHODS[name].most if name in METHODS else 0
+            if most:
+                async with self.outgoing.making(context.token.id, most):
+                    result = await call(context, name, params)
+            else:
                 result = await call(context, name, params)
             outcome = "ok"
             return result

@@ -44,12 +44,18 @@ async def again_and_again(
     sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
 ) -> None:
     """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
-    while True:
+    while not _is_called_off():
         with _noted():
             for owner in await sessions.owners():
                 with _noted():
                     await work(Principal(owner=owner))
         await asyncio.sleep(every)
+
+
+def _is_called_off() -> bool:
+    """Whether the server has ended this: a store that is cut off in the middle may tell that as a fault of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 @contextmanager

@@ -64,11 +64,11 @@ class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Request:
-    """A request that is being served. It can be called off until its handler has returned: whatever comes later, the
-    answer is on its way. Its task is never cut while it sends that."""
+    """A request that is being served. It can be called off until its handler has returned: after that the answer is on
+    its way, and nothing cuts its task until that is sent."""
 
     task: asyncio.Task[None]
-    begun = answered = called_off = False
+    begun = answered = sent = called_off = False
 
     def call_off(self) -> None:
         """Have it answered as cancelled; one whose handler has not begun yet sees that by itself."""
@@ -251,6 +251,7 @@ class Peer(Generic[C]):
         except Failure as failure:
             line = wire.refusal(frame.id, failure.code, failure.message, failure.data)
         await self.send(line)
+        request.sent = True
         if after is not None:
             await after()
 
@@ -324,5 +325,5 @@ class Peer(Generic[C]):
                 answered.set_exception(Gone())
                 answered.exception()  # seen, even if whoever waited is cancelled before it hears of it
         for request in self._waiting:
-            if not request.answered:
+            if request.sent or not request.answered:
                 request.task.cancel()

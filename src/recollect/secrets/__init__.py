@@ -20,6 +20,9 @@ NAMED = "named secret"
 ENCODED = "encoded secret"
 RANDOM = "random string"
 DEEPEST = 64
+PIECE = 1024 * 1024
+AROUND = 96 * 1024
+"""How much before and behind a piece is looked at too: what is longer than that is no secret."""
 
 # Names of secrets, and what must stand before the last of them, which alone would mean too much.
 _NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "auth", "key")
@@ -91,7 +94,7 @@ def redacted_value(value: Any, seen: Counter[str], depth: int = 0) -> Any:
 def find(text: str) -> list[Found]:
     """The secrets in a text, in order, none overlapping another."""
     out: list[Found] = []
-    for each in sorted(_all(text), key=lambda found: (found.start, -found.end)):
+    for each in sorted(_everywhere(text), key=lambda found: (found.start, -found.end)):
         if out and each.start < out[-1].end:
             out[-1] = out[-1]._replace(end=max(out[-1].end, each.end))
         else:
@@ -115,6 +118,15 @@ def _member(name: str, value: Any, seen: Counter[str], depth: int) -> Any:
             seen[NAMED] += 1
             return f"[redacted: {NAMED}]"
     return redacted_value(value, seen, depth + 1)
+
+
+def _everywhere(text: str) -> Iterator[Found]:
+    """Those of a long text piece by piece, so that other threads get their turn: a pattern is not interrupted."""
+    for start in range(0, max(len(text), 1), PIECE):
+        first = max(start - AROUND, 0)
+        for found in _all(text[first : start + PIECE + AROUND]):
+            if start <= first + found.start < start + PIECE:
+                yield Found(first + found.start, first + found.end, found.kind)
 
 
 def _all(text: str) -> Iterator[Found]:

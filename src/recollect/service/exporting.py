@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.exports.redacting import Redactor
 
 PAGE = 200
+T = TypeVar("T")
 
 
 class _Outline(NamedTuple):
@@ -110,7 +112,7 @@ class Exporting(Catalogue):
         for part in _pages(outline.conversation):
             payloads = await self._store.read(partial(_payloads, outline.record, part))
             marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
-            yield await asyncio.to_thread(_written, writer, payloads, marks, redactor)
+            yield await _beside(_written, writer, payloads, marks, redactor)
 
     async def _lines(self, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
         for line in _first_lines(outline, redactor):
@@ -118,11 +120,21 @@ class Exporting(Catalogue):
         for part in _pages(outline.order):
             payloads = await self._store.read(partial(_payloads, outline.record, part))
             if redactor is not None:
-                payloads = await asyncio.to_thread(_redacted, payloads, redactor)
+                payloads = await _beside(_redacted, payloads, redactor)
             for payload in payloads:
                 yield entry_line(payload)
         if redactor is not None:
             yield encode(Line(redacted=redactor.replaced))
+
+
+async def _beside(work: Callable[..., T], *given: object) -> T:
+    """What the work gives. All exports of a process take turns in one thread: more would only slow down what else runs."""
+    return await asyncio.get_running_loop().run_in_executor(_beside_thread(), work, *given)
+
+
+@cache
+def _beside_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "exports")
 
 
 async def _outlined(tx: Reader, who: Principal, session_id: str) -> _Outline:

@@ -19,7 +19,14 @@ from recollect.errors import (
     StoreFull,
     TooLarge,
 )
-from recollect.limits import ENTRIES_PER_APPEND, ENTRY_BYTES, HISTORY_PAGE, LOG_ENTRIES, checked_limit
+from recollect.limits import (
+    ENTRIES_PER_APPEND,
+    ENTRY_BYTES,
+    HISTORY_PAGE,
+    LOG_ENTRIES,
+    checked_limit,
+    checked_number,
+)
 from recollect.model import (
     ROLES,
     Appended,
@@ -55,6 +62,8 @@ from recollect.titles import title_from
 
 READ_NOTED_EVERY = 3_600_000
 NOTING_SECONDS = 0.1
+AHEAD_MS = 86_400_000
+"""Clocks differ, but not by more."""
 
 
 class History(Core):
@@ -195,6 +204,8 @@ class History(Core):
         await self._store.write(work)
 
     def _complete(self, draft: Draft, now: int) -> Entry:
+        if draft.at is not None and checked_number(draft.at, "the time of an entry") > now + AHEAD_MS:
+            raise InvalidInput(f"a message cannot be said in the future: times are in ms, not {draft.at}")
         entry = Entry(
             id=checked_name(draft.id, "an entry id") or self._new_id(),
             at=now if draft.at is None else draft.at,

@@ -24,7 +24,8 @@ PASS_MS = MEMOS_KEPT_MS
 """Not longer than what is remembered is kept."""
 SECRET_BYTES = 32
 CODE, USED, PASS = "page.code", "page.used", "page.pass"
-_FORM = re.compile(r"([A-Za-z0-9%._~-]{1,3000})\.([A-Za-z0-9_-]{43})", re.ASCII)
+_FORM = re.compile(r"([A-Za-z0-9%._~-]{1,3000})\.rcl_([A-Za-z0-9_-]{43})", re.ASCII)
+"""The owner, and a secret that is marked as ours: wherever it is written, it is known for what it is and left out."""
 
 
 class _Slip(NamedTuple):
@@ -80,7 +81,7 @@ class Visits(Core):
 
 
 async def _put(tx: Writer, kind: str, owner: str, token_id: str, now: int) -> str:
-    text = f"{quote(owner, safe='')}.{secrets.token_urlsafe(SECRET_BYTES)}"
+    text = f"{quote(owner, safe='')}.rcl_{secrets.token_urlsafe(SECRET_BYTES)}"
     slip = _slip(text)
     if slip is None:
         raise InvalidInput("an owner of such a name has no page")

@@ -12,6 +12,12 @@ from recollect.errors import InvalidInput
 from recollect.settings import SOURCES, read_settings
 from recollect.sources.claude_source import ClaudeSource
 from recollect.sources.codex_source import CodexSource
+from recollect.sources.gemini_source import GeminiSource
+from recollect.sources.goose_source import GooseSource
+from recollect.sources.goose_source import home_in as goose_home
+from recollect.sources.openclaw_source import OpenclawSource
+from recollect.sources.opencode_source import OpencodeSource
+from recollect.sources.opencode_source import home_in as opencode_home
 from recollect.sources.pi_source import PiSource
 from recollect.sources.port import Source
 
@@ -34,6 +40,10 @@ def _under(variable: str, otherwise: str, below: str = "") -> Callable[[Environ]
 AGENTS: dict[str, Agent] = {
     "claude": Agent("Claude Code", lambda _: config_home(), ClaudeSource),
     "codex": Agent("Codex", _under("CODEX_HOME", ".codex"), CodexSource),
+    "gemini": Agent("Gemini CLI", _under("GEMINI_CLI_HOME", "", ".gemini"), GeminiSource),
+    "goose": Agent("goose", goose_home, GooseSource),
+    "openclaw": Agent("OpenClaw", _under("OPENCLAW_STATE_DIR", ".openclaw"), OpenclawSource),
+    "opencode": Agent("opencode", opencode_home, OpencodeSource),
     "pi": Agent("Pi", _under("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"), PiSource),
 }
 """Every agent that can be read. A new one is a module and a line here."""

@@ -66,7 +66,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
             compactions=list(_summarised(parsed)),
             raw=list(_raw(read)),
             size=len(read.data),
-            damaged=_damaged(parsed),
+            damaged=parsed.info.damage.records,
             unknown=parsed.info.unknown,
         )
 
@@ -154,18 +154,13 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
         "entrypoint": info.entrypoint,
         "continued_in": info.continued_in,
         "unknown_records": info.unknown,
-        "damaged_records": _damaged(parsed),
+        "damaged_records": parsed.info.damage.records,
     }
     if found.agent is not None:
         said = claude_files.agent_notes(found)
         meta |= {"agent": found.agent, "agent_type": said.agent_type, "tool_use_id": said.tool_use_id}
         meta["description"] = said.description
     return {name: value for name, value in meta.items() if value}
-
-
-def _damaged(parsed: Parsed) -> int:
-    damage = parsed.info.damage
-    return damage.unreadable + damage.spliced + damage.nul_runs + damage.bad_utf8 + damage.overlong
 
 
 def _raw(read: _Read) -> Iterator[RawCopy]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import zstandard
 
 from recollect.model import Json, Session, encode
 from recollect.service import Imported
@@ -54,13 +53,19 @@ class Place(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean."""
+    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean. `lost_base`: the
+    history that it begins with is not there. `torn`: its end is not, and will not come."""
 
     data: bytes
     start: int
     size: int
     parsed: Parsed
     lost_base: bool = False
+    torn: bool = False
+
+    @property
+    def damaged(self) -> int:
+        return self.parsed.memory.damage.records + self.torn
 
 
 class CodexSource(msgspec.Struct, frozen=True):
@@ -105,7 +110,7 @@ class CodexSource(msgspec.Struct, frozen=True):
             compactions=parsed.compactions,
             raw=list(raw_copies(consumed, read.start)),
             size=read.size,
-            damaged=_damaged(read),
+            damaged=read.damaged,
             unknown=parsed.memory.unknown,
         )
 
@@ -172,7 +177,8 @@ def _read_whole(place: Place) -> _Read:
     if parsed is None:
         raise ValueError("a rollout read as a whole goes on with nothing")
     size = len(data) + sum(len(part.data) for part in before)
-    return _Read(raw, 0, size, parsed, lost)
+    torn = place.rollout.packed and parsed.state.offset < len(data)
+    return _Read(raw, 0, size, parsed, lost, torn)
 
 
 def _state(file: files.Seen, known: Known | None) -> State | None:
@@ -219,10 +225,13 @@ def _bytes(rollout: Rollout) -> bytes:
 
 def unpacked(data: bytes) -> bytes:
     """What is packed in these bytes, as far as it can be had."""
+    import zstandard  # here: few rollouts are packed
+
     pieces, size = list[bytes](), 0
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
         try:
-            while size <= files.LARGEST and (piece := reader.read(1 << 20)):
+            # One step at a time: a longer read would lose what comes before the damage.
+            while size <= files.LARGEST and (piece := reader.read1(1 << 20)):
                 pieces.append(piece)
                 size += len(piece)
         except zstandard.ZstdError:
@@ -275,11 +284,6 @@ def _meta(place: Place, meta: Meta, read: _Read) -> Json:
         "agent_type": meta.agent_role,
         "history_is_lost": read.lost_base,
         "unknown_records": memory.unknown,
-        "damaged_records": _damaged(read),
+        "damaged_records": read.damaged,
     }
     return {name: value for name, value in told.items() if value}
-
-
-def _damaged(read: _Read) -> int:
-    damage = read.parsed.memory.damage
-    return damage.unreadable + damage.spliced + damage.nul_runs + damage.bad_utf8 + damage.overlong

@@ -2,7 +2,7 @@
 
 A database with a write-ahead log is read together with it, as SQLite does it: shared locks only, nothing written. One
 without a log that is in use is read as a plain file: opening it in the usual way would leave a log and its index beside
-it. Should a writer come meanwhile, what was read so is not used, and it is read again with its log.
+it. One with a rollback journal is being written, or was when its writer died: SQLite decides whether it can be read. Should a writer come meanwhile, what was read so is not used, and it is read again with its log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import apsw
 T = TypeVar("T")
 BUSY_MS = 2_000
 TRIES = 3
-LOG = "-wal"
+LOGS = ("-wal", "-journal")
 
 
 def read_database(path: Path, work: Callable[[apsw.Connection], T]) -> T:
@@ -42,7 +42,8 @@ class _State(NamedTuple):
 
 def _state(path: Path) -> _State:
     seen = os.lstat(path)
-    return _State(seen.st_ino, seen.st_size, seen.st_mtime_ns, path.with_name(path.name + LOG).exists())
+    log = any(path.with_name(path.name + suffix).exists() for suffix in LOGS)
+    return _State(seen.st_ino, seen.st_size, seen.st_mtime_ns, log)
 
 
 def _read(path: Path, work: Callable[[apsw.Connection], T], *, still: bool) -> T:

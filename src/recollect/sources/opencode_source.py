@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import apsw
@@ -15,9 +15,8 @@ from recollect.service import Imported
 from recollect.sources import files, opencode
 from recollect.sources.databases import read_database
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, fingerprint, found_in, inner, marks, select, the_one
-from recollect.sources.talk import Told, known, moment, spent, text
-from recollect.titles import title_from
+from recollect.sources.tables import Listed, fingerprint, found_in, marks, select, the_one
+from recollect.sources.talk import Told, fitting, known, moment, spent, text
 
 NAME = "opencode"
 SUFFIX = ".db"
@@ -47,6 +46,13 @@ BY_ID = "WHERE session_id = ? ORDER BY message_id, id"
 BY_SEQ = "WHERE session_id = ? ORDER BY seq"
 
 
+def home_in(environ: Mapping[str, str]) -> Path:
+    """Its folder of data; or the database that a variable names, there or anywhere."""
+    data = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / NAME
+    named = environ.get("OPENCODE_DB", "")
+    return data / named if named.endswith(SUFFIX) else data
+
+
 class OpencodeSource(msgspec.Struct, frozen=True):
     """The databases in opencode's folder, one for each channel; or the one that `home` is."""
 
@@ -70,13 +76,14 @@ class OpencodeSource(msgspec.Struct, frozen=True):
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
         file, id = found.where
         session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
-        told = opencode.parse(session, messages, parts, rows)
+        records = [str(row["data"]) for row in (*messages, *parts, *rows)]
+        told = fitting(opencode.parse(session, messages, parts, rows), records)
         return Reading(
             imported=imported_from(file, session, told),
             entries=told.entries,
             total=len(told.entries),
             compactions=told.compactions,
-            size=sum(len(str(row["data"])) for row in (*messages, *parts, *rows)),
+            size=sum(map(len, records)),
             damaged=told.damaged,
             unknown=told.unknown,
         )
@@ -116,7 +123,7 @@ def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
         created_at=min(moment(session["time_created"]) or updated, updated),
         updated_at=updated,
         cwd=folder if folder and folder.startswith("/") else None,
-        title=named or title_from(told.first_prompt or ""),
+        title=named or told.title,
         agent_id=NAME,
         parent=f"{NAME}:{parent}" if parent else None,
         archived=session["time_archived"] is not None,
@@ -132,7 +139,6 @@ def _meta(file: files.Seen, session: Json, told: Told) -> Json:
             "path": os.fsencode(file.path).decode("utf-8", "replace"),
             "version": text(session, "version"),
             "forked_from": f"{NAME}:{fork}" if fork else None,
-            "reverted": bool(inner(session, "revert")),
             "unknown_records": told.unknown,
             "damaged_records": told.damaged,
         }

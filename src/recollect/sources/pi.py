@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect.claude.lines import Damage, decode_object, read_records
 from recollect.model import (
@@ -26,10 +27,15 @@ from recollect.model import (
     Unknown,
     Usage,
     Value,
+    encode,
 )
 from recollect.service.boundaries import Summarised
+from recollect.sources.claude_records import is_deep
+from recollect.sources.fitting import LONGEST, fitted
 from recollect.sources.tools import call_of
 
+LEAF = "leaf"
+"""A record that only says where the conversation is from now on."""
 QUIET = frozenset({"label", "session_info", "model_change", "thinking_level_change", "custom"})
 """Records that say something about the conversation and are no part of it."""
 
@@ -63,14 +69,19 @@ class Parsed(Value, frozen=True):
 def parse(data: bytes) -> Parsed:
     """The conversation in a transcript. Damage costs the damaged records only."""
     lines, damage = read_records(data)
-    return conversation([decode_object(line) for line in lines], damage)
+    parsed = conversation([decode_object(line) for line in lines], damage)
+    if any(len(line) > LONGEST or is_deep(line) for line in lines):
+        return replace(parsed, entries=tuple(fitted(entry, encode(entry)) for entry in parsed.entries))
+    return parsed
 
 
 def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed:  # noqa: B008 - a frozen value
     """The conversation that these records tell, the header among them."""
     header = next((record for record in records if record.get("type") == "session"), {})
     linked = _linked([record for record in records if record.get("type") != "session"])
-    spine = _spine(linked)
+    leaf = _leaf(linked)
+    linked = [record for record in linked if record.get("type") != LEAF]
+    spine = _spine(linked, leaf)
     talk = _Talk()
     for record in spine:
         talk.add(record)
@@ -95,16 +106,24 @@ def _linked(records: Sequence[Json]) -> list[Json]:
     return linked
 
 
-def _spine(records: Sequence[Json]) -> list[Json]:
-    """The way from the root to the newest leaf; what names a parent that is lost begins the way."""
-    known = {record["id"]: record for record in records}
-    spine, at = list[Json](), records[-1] if records else None
+def _leaf(records: Sequence[Json]) -> str | None:
+    """The newest record, unless a later one says that the conversation is elsewhere again."""
+    last = records[-1] if records else {}
+    place = last.get("targetId") if last.get("type") == LEAF else last.get("id")
+    return place if isinstance(place, str) else None
+
+
+def _spine(records: Sequence[Json], leaf: str | None) -> list[Json]:
+    """The way from the root to the leaf; what names a parent that is lost goes on from what was written before."""
+    places = {record["id"]: place for place, record in enumerate(records)}
+    spine, at = list[Json](), places.get(leaf or "", -1)
     seen = set[str]()
-    while at is not None and at["id"] not in seen:
-        seen.add(at["id"])
-        spine.append(at)
-        parent = at.get("parentId")
-        at = known.get(parent) if isinstance(parent, str) else None
+    while at >= 0 and records[at]["id"] not in seen:
+        record = records[at]
+        seen.add(record["id"])
+        spine.append(record)
+        parent = record.get("parentId")
+        at = places.get(parent, at - 1) if isinstance(parent, str) else -1
     return spine[::-1]
 
 
@@ -149,6 +168,7 @@ class _Talk:
         makers: dict[object, Callable[[Json], None]] = {
             "message": self._message,
             "compaction": self._compaction,
+            "reset": self._reset,
             "branch_summary": self._note,
             "custom_message": self._note,
         }
@@ -174,6 +194,13 @@ class _Talk:
         self.compactions.append(
             Summarised(summary=record["id"], kept=(kept,) if isinstance(kept, str) else ())
         )
+
+    def _reset(self, record: Json) -> None:
+        """The conversation was begun anew: of what was said before, nothing is in its context."""
+        reason = _text(record, "reason")
+        said = f"Begun anew ({reason})." if reason else "Begun anew."
+        self._say(record, "system", (Text(text=said),), meta={"compact_summary": True})
+        self.compactions.append(Summarised(summary=record["id"]))
 
     def _note(self, record: Json) -> None:
         content = record.get("summary") if "summary" in record else record.get("content")

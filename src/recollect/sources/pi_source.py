@@ -47,7 +47,7 @@ class PiSource(msgspec.Struct, frozen=True):
             compactions=parsed.compactions,
             raw=list(raw_copies(data)),
             size=len(data),
-            damaged=parsed.damage.unreadable + parsed.damage.spliced + parsed.damage.nul_runs,
+            damaged=parsed.damage.records,
             unknown=parsed.unknown,
         )
 
@@ -89,6 +89,7 @@ def meta_of(parsed: Parsed) -> Json:
         "labels": parsed.info.labels,
         "records_aside": parsed.info.aside,
         "unknown_records": parsed.unknown,
+        "damaged_records": parsed.damage.records,
     }
     return {name: value for name, value in meta.items() if value}
 

@@ -8,21 +8,38 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect.limits import ENTRY_SUM, LARGEST_NUMBER
-from recollect.model import Entry, Json, Part, Plan, Role, Text, ToolCall, ToolResult, Unknown, Usage, Value
+from recollect.model import (
+    Entry,
+    Json,
+    Part,
+    Plan,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    Usage,
+    Value,
+    encode,
+)
 from recollect.service.boundaries import Summarised
+from recollect.sources.claude_records import is_deep
 from recollect.sources.claude_usage import total
+from recollect.sources.fitting import LONGEST, fitted
+from recollect.titles import title_from
 
 ERROR_CHARS = 1_000
 
 
 class Told(Value, frozen=True):
-    """A conversation, what its first prompt was, and how many records were damaged or of kinds that are not known."""
+    """A conversation, a title that the first prompt makes for it, and how many records were damaged or of kinds that are not known."""
 
     entries: tuple[Entry, ...] = ()
     compactions: tuple[Summarised, ...] = ()
-    first_prompt: str | None = None
+    title: str | None = None
     damaged: int = 0
     unknown: dict[str, int] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
@@ -35,14 +52,14 @@ class Talk:
         self.compactions: list[Summarised] = []
         self.unknown = Counter[str]()
         self.damaged = 0
-        self._prompt: str | None = None
+        self._title: str | None = None
 
     @property
     def told(self) -> Told:
         return Told(
             entries=tuple(self.entries),
             compactions=tuple(self.compactions),
-            first_prompt=self._prompt,
+            title=self._title,
             damaged=self.damaged,
             unknown=dict(self.unknown),
         )
@@ -62,8 +79,9 @@ class Talk:
         meta = meta or {}
         if not parts and not meta.get("error"):
             return
-        if role == "user" and self._prompt is None and not meta.get("meta"):
-            self._prompt = next((part.text for part in parts if isinstance(part, Text)), None)
+        if role == "user" and self._title is None and not meta.get("meta"):
+            titles = (title_from(part.text) for part in parts if isinstance(part, Text))
+            self._title = next(filter(None, titles), None)
         tokens = usage.output if usage else None
         self.entries.append(
             Entry(
@@ -122,6 +140,14 @@ class Talk:
         """A part of a kind that is not known, counted."""
         self.unknown[str(kind or "?")[:80]] += 1
         return Unknown(raw=raw)
+
+
+def fitting(told: Told, records: Iterable[bytes | str]) -> Told:
+    """The conversation that was told by these records, its entries cut where they could not be kept."""
+    lines = [line if isinstance(line, bytes) else line.encode("utf-8", "replace") for line in records]
+    if sum(map(len, lines)) <= LONGEST and not any(map(is_deep, lines)):
+        return told
+    return replace(told, entries=tuple(fitted(entry, encode(entry)) for entry in told.entries))
 
 
 def spent(entries: Iterable[Entry]) -> Json:

@@ -15,7 +15,16 @@ from recollect.model import STATUSES, Archived, Filter, Status, Value
 SHORTEST = 2
 """Fewer characters than this are no question yet."""
 NATIVE = "recollect"
-SOURCES = {NATIVE: "Recollect", "claude": "Claude Code", "pi": "Pi"}
+SOURCES = {
+    NATIVE: "Recollect",
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "goose": "goose",
+    "openclaw": "OpenClaw",
+    "opencode": "opencode",
+    "pi": "Pi",
+}
 """Where sessions come from, as people call it; others are called by their names."""
 _UNFINISHED = re.compile(r"(?:^|\s)\w{2,}$")
 

@@ -200,7 +200,8 @@ async def _live(visit: Visit) -> Shown:
     number = visit.asked.get("after", "")
     if not number.isdecimal() or int(number) > LARGEST_NUMBER:
         raise unreadable(400, "after is the number of a change")
-    told = await live.news(visit.desk, visit.caller, int(number), visit.asked.get("session"))
+    seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
+    told = await live.news(visit.desk, visit.caller, int(number), visit.asked.get("session"), seconds)
     return Shown(msgspec.json.encode(told), kind=JSON)
 
 

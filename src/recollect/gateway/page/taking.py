@@ -16,7 +16,7 @@ from recollect.exports import FORMATS, format_named
 from recollect.exports.lines import Replaced
 from recollect.gateway.bearer import Caller
 from recollect.gateway.methods.exporting import EXPORT_BYTES
-from recollect.gateway.page import templates
+from recollect.gateway.page import templates, wording
 from recollect.gateway.page.addresses import SOURCES
 from recollect.gateway.page.transcript import SPEAKERS
 from recollect.model import Entry, Session, decode_json, encode
@@ -79,7 +79,7 @@ def _rendered(session: Session, chosen: str, seen: Reviewed, raw: bool) -> bytes
         chosen=chosen,
         media_type=format.media_type,
         file=f"{_file_name(session)}{format.suffix}",
-        size=seen.size,
+        size=wording.size(seen.size),
         too_large=seen.size > EXPORT_BYTES,
         secrets=sum(each.count for each in seen.replaced),
         changes=list(_changes(seen)),

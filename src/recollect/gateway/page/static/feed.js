@@ -105,6 +105,7 @@ function show(page, made) {
   feed.replaceChildren(...made);
   feed.dataset.first = got.dataset.first ?? "";
   feed.dataset.last = got.dataset.last ?? "";
+  feed.dataset.end = got.dataset.end;
   take("older", page);
   take("newer", page);
   document.getElementById("saying").replaceWith(document.adoptNode(page.getElementById("saying")));
@@ -171,6 +172,7 @@ export const newer = () => once("newer", async () => {
   if (from !== link("newer")) return;
   feed.append(...made);
   if (got.dataset.last) feed.dataset.last = got.dataset.last;
+  feed.dataset.end = got.dataset.end;
   take("newer", page);
   trim({end: false});
 });

@@ -44,9 +44,11 @@ async function heard(news) {
     const waits = feed.querySelector(":scope > .waits");
     const from = waits?.previousElementSibling ? waits.previousElementSibling.dataset.until : feed.dataset.last;
     const {page, got, made} = await stretch(from ? `${address}?after=${from}` : address);
+    if (from === feed.dataset.last && got.dataset.start !== feed.dataset.end) return location.assign(address); // something before it came or went
     const number = waits?.previousElementSibling ? renew(waits, made) : (feed.append(...made), made.length);
     added += number;
     if (got.dataset.last) feed.dataset.last = got.dataset.last;
+    feed.dataset.end = got.dataset.end;
     document.getElementById("saying").replaceWith(document.adoptNode(page.getElementById("saying")));
     refreshAbout(page);
     more = Boolean(page.getElementById("newer")) && number > 0;

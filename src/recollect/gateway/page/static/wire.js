@@ -61,6 +61,7 @@ export async function follow({after, session, heard, away}) {
     try {
       const asked = new URLSearchParams({after});
       if (session) asked.set("session", session);
+      if (state !== "here") asked.set("now", "1"); // whether it is back is not to be waited for
       const news = JSON.parse(await text(`/live?${asked}`));
       tell("here");
       failures = 0;

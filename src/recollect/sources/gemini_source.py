@@ -1,0 +1,146 @@
+"""Gemini CLI as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from recollect.model import Json, Session
+from recollect.service import Imported
+from recollect.sources import files, gemini
+from recollect.sources.gemini import Parsed
+from recollect.sources.pi_source import raw_copies
+from recollect.sources.port import Found, Known, Reading
+from recollect.sources.talk import known, spent
+
+NAME = "gemini"
+LOG, DOCUMENT = ".jsonl", ".json"
+PREFIX = "session-"
+MS = 1_000_000
+
+
+class Transcript(NamedTuple):
+    """A file, the folder of its project, and the session that it is a part of."""
+
+    file: files.Seen
+    project: Path
+    parent: str | None = None
+
+
+class GeminiSource(msgspec.Struct, frozen=True):
+    """The transcripts in Gemini CLI's folder."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "tmp",)
+
+    def find(self) -> Iterator[Found]:
+        for project in files.folders(self.home / "tmp"):
+            for each in _transcripts(project):
+                file = each.file
+                # Without the ending: a document that was gone on with as a log is the same session.
+                yield Found(self, str(file.path.with_suffix("")), file.stamp, file.mtime_ns // MS, each)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
+        each: Transcript = found.where
+        data = files.read_whole(each.file.path)
+        parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document
+        parsed = parse(data)
+        told = parsed.told
+        return Reading(
+            imported=imported_from(each, parsed, self._folder(each.project)),
+            entries=told.entries,
+            total=len(told.entries),
+            compactions=told.compactions,
+            raw=list(raw_copies(data)),
+            size=len(data),
+            damaged=told.damaged,
+            unknown=told.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        """A part of another session cannot be gone on with."""
+        id = session.id.removeprefix(f"{NAME}:")
+        return None if session.parent else (NAME, "--resume", id)
+
+    def home_of(self, session: Session) -> Path | None:
+        path = Path(str(session.meta.get("path", "")))
+        inside = path.is_relative_to(self.home / "tmp") and ".." not in path.parts
+        return path if inside and path.suffix in (LOG, DOCUMENT) else None
+
+    def _folder(self, project: Path) -> str | None:
+        """The folder that a project is in: its mark says so, or the list of projects; older ones are named by a hash."""
+        marked = _text(project / ".project_root").strip()
+        if marked.startswith("/"):
+            return marked
+        folders = _projects(self.home / "projects.json")
+        by_name = {name: folder for folder, name in folders.items() if isinstance(name, str)}
+        by_hash = {hashlib.sha256(folder.encode()).hexdigest(): folder for folder in folders}
+        return by_name.get(project.name) or by_hash.get(project.name)
+
+
+def _projects(path: Path) -> Json:
+    """The folders of projects, and what they are called; empty if nothing tells."""
+    try:
+        told = msgspec.json.decode(_text(path))
+    except msgspec.DecodeError:
+        return {}
+    projects = told.get("projects") if isinstance(told, dict) else None
+    return projects if isinstance(projects, dict) else {}
+
+
+def _transcripts(project: Path) -> Iterator[Transcript]:
+    """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
+    chats = project / "chats"
+    there = {entry.name: entry for entry in files.entries(chats)}
+    for name, entry in there.items():
+        of_kind = name.startswith(PREFIX) and name.endswith((LOG, DOCUMENT))
+        if of_kind and f"{name}l" not in there and (file := files.seen(entry)) is not None:
+            yield Transcript(file, project)
+    for folder in files.folders(chats):
+        for entry in files.entries(folder):
+            if entry.name.endswith(LOG) and (file := files.seen(entry)) is not None:
+                yield Transcript(file, project, parent=folder.name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return files.read_whole(path).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Imported:
+    """The session that a transcript tells of; it does not say itself where it was."""
+    info, told, at = parsed.info, parsed.told, each.file.mtime_ns // MS
+    updated = max((entry.at for entry in told.entries if entry.at), default=info.updated_at or at)
+    return Imported(
+        id=f"{NAME}:{info.session_id or each.file.path.stem}",
+        source=NAME,
+        created_at=min(info.created_at or updated, updated),
+        updated_at=updated,
+        cwd=folder,
+        title=info.summary or told.title,
+        agent_id=NAME,
+        parent=f"{NAME}:{each.parent}" if each.parent else None,
+        meta=_meta(each, parsed),
+    )
+
+
+def _meta(each: Transcript, parsed: Parsed) -> Json:
+    return known(
+        {
+            **spent(parsed.told.entries),
+            "path": os.fsencode(each.file.path).decode("utf-8", "replace"),
+            "directories": list(parsed.info.directories),
+            "unknown_records": parsed.told.unknown,
+            "damaged_records": parsed.told.damaged,
+        }
+    )

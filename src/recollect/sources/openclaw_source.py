@@ -1,0 +1,256 @@
+"""OpenClaw as a source: the transcripts of its agents, in a database for each of them or, as it was before, in files.
+
+A logical session, which has a key, goes on in a new transcript when it is reset or grows too long; here each transcript is
+a session, and says which one it continues. Of a database only the tables that are named here are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from recollect.model import Json, Session
+from recollect.service import Imported
+from recollect.sources import files, pi
+from recollect.sources.databases import read_database
+from recollect.sources.pi import Parsed
+from recollect.sources.pi_source import meta_of, raw_copies
+from recollect.sources.port import Found, Known, Reading
+from recollect.sources.tables import Listed, Row, fingerprint, found_in, marks, select
+from recollect.sources.talk import known, moment, text
+from recollect.titles import title_from
+
+NAME = "openclaw"
+DATABASE = "openclaw-agent.sqlite"
+SUFFIX = ".jsonl"
+MS = 1_000_000
+
+NODE = (
+    "session_key",
+    "current_session_id",
+    "updated_at",
+    "created_via",
+    "parent_session_key",
+    "spawned_by",
+    "fork_source_session_id",
+    "label",
+    "display_name",
+    "archived_at",
+)
+WINDOW = (
+    "session_id",
+    "session_key",
+    "previous_session_id",
+    "reason",
+    "updated_at",
+    "transcript_updated_at",
+    "chat_type",
+    "channel",
+    "display_name",
+)
+EVENT = ("event_json",)
+BY_SEQ = "WHERE session_id = ? ORDER BY seq"
+
+
+class File(NamedTuple):
+    """A transcript in a file, and what the index beside it says of sessions."""
+
+    file: files.Seen
+    beside: Index
+
+
+class Index:
+    """`sessions.json`: what is known of the sessions in a folder, read when the first is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, id: str) -> Json:
+        """What is said of the session whose transcript this is."""
+        return self._by_id.get(id, {})
+
+    @cached_property
+    def _by_id(self) -> dict[str, Json]:
+        try:
+            told = msgspec.json.decode(files.read_whole(self._path))
+        except (OSError, ValueError):
+            return {}
+        entries = told.items() if isinstance(told, dict) else ()
+        return {
+            str(entry.get("sessionId")): {**entry, "session_key": key}
+            for key, entry in entries
+            if isinstance(entry, dict)
+        }
+
+
+class OpenclawSource(msgspec.Struct, frozen=True):
+    """The transcripts of the agents in OpenClaw's folder."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "agents",)
+
+    def find(self) -> Iterator[Found]:
+        for agent in files.folders(self.home / "agents"):
+            ids, whole = set[str | None](), True
+            for found in self._in_database(agent / "agent"):
+                ids.add(found.where.id)
+                whole = whole and found.where.id is not None
+                yield found
+            # What lies in both is newer in the database; while that cannot be read, nobody knows which those are.
+            yield from self._in_files(agent / "sessions", ids) if whole else ()
+
+    def _in_database(self, folder: Path) -> Iterator[Found]:
+        for entry in files.entries(folder):
+            if entry.name == DATABASE and (file := files.seen(entry)) is not None:
+                yield from found_in(self, file, _listed)
+
+    def _in_files(self, folder: Path, known: set[str | None]) -> Iterator[Found]:
+        index = Index(folder / "sessions.json")
+        for entry in files.entries(folder):
+            named = entry.name.endswith(SUFFIX) and entry.name.removesuffix(SUFFIX) not in known
+            if named and (file := files.seen(entry)) is not None:
+                yield Found(self, str(file.path), file.stamp, file.mtime_ns // MS, File(file, index))
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
+        where: Row | File = found.where
+        return _from_row(where) if isinstance(where, Row) else _from_file(where)
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        """A transcript that its session has left behind cannot be gone on with."""
+        key = session.meta.get("session_key")
+        return (NAME, "tui", "--session", key) if isinstance(key, str) else None
+
+    def home_of(self, session: Session) -> Path | None:
+        path = Path(str(session.meta.get("path", "")))
+        inside = path.is_relative_to(self.home / "agents") and ".." not in path.parts
+        return path if inside and path.suffix == SUFFIX else None
+
+
+# In files
+
+
+def _from_file(where: File) -> Reading:
+    file = where.file
+    data = files.read_whole(file.path)
+    parsed = pi.parse(data)
+    told = where.beside.of(file.path.stem)
+    title = text(told, "displayName", "label", "subject")
+    meta = {
+        "session_key": text(told, "session_key"),
+        "channel": text(told, "channel", "lastChannel"),
+        "chat_type": text(told, "chatType"),
+        "agent": file.path.parent.parent.name,
+    }
+    imported = _imported(file, file.path.stem, parsed, title, meta)
+    return _reading(imported, parsed, len(data), raw=list(raw_copies(data)))
+
+
+# In a database
+
+
+class _Rows(NamedTuple):
+    """All that a database says of a transcript."""
+
+    window: Json
+    node: Json
+    parent: str | None
+    events: list[Json]
+
+
+def _listed(database: apsw.Connection) -> Iterable[Listed]:
+    nodes = {row["session_key"]: row for row in select(database, "session_nodes", NODE)}
+    windows = {row["session_id"]: row for row in select(database, "session_windows", WINDOW)}
+    for id, (count, newest) in marks(database, "transcript_events").items():
+        window = windows.get(id, {})
+        node = nodes.get(window.get("session_key"), {})
+        times = (moment(window.get(name)) or 0 for name in ("updated_at", "transcript_updated_at"))
+        yield Listed(id, max(times), (count, newest, fingerprint(window), fingerprint(node)))
+
+
+def _rows(database: apsw.Connection, id: str | None) -> _Rows:
+    events = list(select(database, "transcript_events", EVENT, BY_SEQ, [id]))
+    if not events:
+        raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
+    window = _first(database, "session_windows", WINDOW, "WHERE session_id = ?", id)
+    node = _node(database, text(window, "session_key"))
+    parent = _node(database, text(node, "parent_session_key", "spawned_by"))
+    return _Rows(window, node, text(parent, "current_session_id"), events)
+
+
+def _node(database: apsw.Connection, key: str | None) -> Json:
+    return _first(database, "session_nodes", NODE, "WHERE session_key = ?", key) if key else {}
+
+
+def _first(database: apsw.Connection, table: str, columns: Sequence[str], rest: str, given: Any) -> Json:
+    return next(select(database, table, columns, rest, [given]), {})
+
+
+def _from_row(where: Row) -> Reading:
+    window, node, parent, events = read_database(where.file.path, lambda database: _rows(database, where.id))
+    # A line for each, as in a file: outside of strings a line end means nothing, and inside there is none.
+    lines = (
+        str(event["event_json"]).replace("\n", " ").encode("utf-8", "replace") + b"\n" for event in events
+    )
+    data = b"".join(lines)
+    parsed = pi.parse(data)
+    is_current = text(node, "current_session_id") == where.id
+    meta = {
+        "session_key": text(node, "session_key") if is_current else None,
+        "channel": text(window, "channel"),
+        "chat_type": text(window, "chat_type"),
+        "created_via": text(node, "created_via"),
+        "agent": where.file.path.parent.parent.name,
+        "continues": _id(text(window, "previous_session_id")),
+        "forked_from": _id(text(node, "fork_source_session_id")),
+    }
+    title = text(node, "display_name", "label") or text(window, "display_name")
+    imported = _imported(where.file, where.id or "", parsed, title, meta)
+    imported = msgspec.structs.replace(
+        imported,
+        parent=_id(parent) if parent != where.id else None,
+        archived=node.get("archived_at") is not None,
+    )
+    return _reading(imported, parsed, len(data))
+
+
+def _id(session: str | None) -> str | None:
+    return f"{NAME}:{session}" if session else None
+
+
+def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta: Json) -> Imported:
+    info, at = parsed.info, file.mtime_ns // MS
+    updated = info.updated_at or at
+    path = os.fsencode(file.path).decode("utf-8", "replace")
+    return Imported(
+        id=f"{NAME}:{id}",
+        source=NAME,
+        created_at=min(info.created_at or at, updated),
+        updated_at=updated,
+        cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        title=title or info.name or title_from(info.first_prompt or ""),
+        agent_id=NAME,
+        # Said even if there is none: one that was known before is to be forgotten.
+        meta=meta_of(parsed) | known({"path": path, **meta}) | {"session_key": meta["session_key"]},
+    )
+
+
+def _reading(imported: Imported, parsed: Parsed, size: int, raw: Sequence[Any] = ()) -> Reading:
+    return Reading(
+        imported=imported,
+        entries=parsed.entries,
+        total=len(parsed.entries),
+        compactions=parsed.compactions,
+        raw=raw,
+        size=size,
+        damaged=parsed.damage.records,
+        unknown=parsed.unknown,
+    )

@@ -1,0 +1,136 @@
+"""An agent that speaks line by line and does what it is told: the last text of a prompt is a script, a JSON list.
+
+    [{"update": {…}}, {"raw": "a line, $S is the session"}, {"ask": "fs/read_text_file", "params": {…}}, {"wait": true},
+     {"prompt": true}, {"exit": 3}, {"fail": {…}}, {"result": {…}}, {"early": true}]
+
+`prompt` says back what it was sent, `wait` waits to be cancelled, `ask` says back what it was answered. Any other text
+is echoed. Arguments: its capabilities, and a file that notes every message that it gets.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+CAPABILITIES: Json = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+NOTED = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+SESSIONS = itertools.count(1)
+NUMBERS = itertools.count(1)
+
+
+def read() -> Json:
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    if NOTED is not None:
+        with NOTED.open("a") as file:
+            file.write(line)
+    message: Json = json.loads(line)
+    return message
+
+
+def write(**fields: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def update(session: str, **fields: Any) -> None:
+    write(method="session/update", params={"sessionId": session, "update": fields})
+
+
+def say(session: str, text: str) -> None:
+    update(session, sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+class Turn:
+    """One prompt."""
+
+    def __init__(self, number: Any, params: Json) -> None:
+        self.number, self.params, self.session = number, params, params["sessionId"]
+        self.result: Json | None = {"stopReason": "end_turn"}
+
+    def run(self) -> None:
+        said = self.params["prompt"][-1].get("text", "")
+        for step in json.loads(said) if said.startswith("[") else [{"say": f"You said: {said}"}]:
+            name = next(iter(step))
+            getattr(self, f"do_{name}")(step[name], step)
+        if self.result is not None:
+            write(id=self.number, result=self.result)
+
+    def do_say(self, text: str, _: Json) -> None:
+        say(self.session, text)
+
+    def do_update(self, fields: Json, _: Json) -> None:
+        update(self.session, **fields)
+
+    def do_raw(self, line: str, _: Json) -> None:
+        sys.stdout.write(line.replace("$S", self.session) + "\n")
+        sys.stdout.flush()
+
+    def do_bytes(self, values: list[int], _: Json) -> None:
+        sys.stdout.buffer.write(bytes(values))
+        sys.stdout.buffer.flush()
+
+    def do_prompt(self, _: bool, __: Json) -> None:
+        say(self.session, json.dumps(self.params))
+
+    def do_ask(self, method: str, step: Json) -> None:
+        number = f"q{next(NUMBERS)}"
+        write(id=number, method=method, params={"sessionId": self.session, **step["params"]})
+        while (message := read()).get("id") != number:
+            pass
+        say(self.session, json.dumps(message.get("result", message.get("error"))))
+
+    def do_withdraw(self, method: str, step: Json) -> None:
+        write(id="gone", method=method, params={"sessionId": self.session, **step["params"]})
+        write(method="$/cancel_request", params={"requestId": "gone"})
+
+    def do_wait(self, _: bool, __: Json) -> None:
+        while read().get("method") != "session/cancel":
+            pass
+        self.result = {"stopReason": "cancelled"}
+
+    def do_exit(self, code: int, _: Json) -> None:
+        os._exit(code)
+
+    def do_fail(self, error: Json, _: Json) -> None:
+        write(id=self.number, error=error)
+        self.result = None
+
+    def do_result(self, result: Json, _: Json) -> None:
+        self.result = result
+
+
+def answer(message: Json) -> None:
+    method, params, number = message.get("method"), message.get("params", {}), message.get("id")
+    match method:
+        case "initialize":
+            info = {"name": "line", "version": "1", "x": {"y": 1}}
+            write(
+                id=number, result={"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": info}
+            )
+        case "session/new":
+            session = f"behind-{os.getpid()}-{next(SESSIONS)}"
+            early = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+            update(session, **early)
+            write(id=number, result={"sessionId": session, "modes": None, "_meta": {"own": True}})
+            update(session, **early)
+        case "session/prompt":
+            Turn(number, params).run()
+        case "session/load":
+            say(params["sessionId"], "an old word")
+            write(id=number, result={"_meta": {"loaded": True}})
+        case None:
+            pass
+        case _ if number is not None:
+            write(id=number, result={"got": message})
+
+
+if __name__ == "__main__":
+    while True:
+        answer(read())

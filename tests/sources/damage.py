@@ -1,0 +1,234 @@
+"""What can happen to a transcript of lines: fourteen kinds of damage, for every source that reads such files.
+
+A source takes part by saying how its transcripts are written; see `WRITTEN`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import zstandard
+
+from recollect.limits import ENTRY_BYTES
+from recollect.sources import Source
+from recollect.sources.claude_source import ClaudeSource
+from recollect.sources.codex_source import CodexSource
+from recollect.sources.gemini_source import GeminiSource
+from recollect.sources.openclaw_source import OpenclawSource
+from recollect.sources.pi_source import PiSource
+from tests.claude import trees
+from tests.sources.codex_files import CodexWriter, Mode
+from tests.sources.gemini_files import GeminiWriter
+from tests.sources.pi_files import PiWriter
+
+TEXTS = tuple(f"message {number}" for number in range(6))
+HIT = "message 2"
+"""The message whose records are damaged."""
+HUGE = ENTRY_BYTES + 1
+
+
+class Written(NamedTuple):
+    """How an agent writes: the lines of a transcript in which the user and the model say these texts in turn, and where a
+    transcript lies under the agent's folder; both for the session of this number. `packs`: it may be packed. `also_lost`:
+    what this agent's transcripts lose to a kind of damage beyond what all do."""
+
+    lines: Callable[[int, Sequence[str]], list[bytes]]
+    place: Callable[[Path, int], Path]
+    source: Callable[[Path], Source]
+    packs: bool = False
+    also_lost: Mapping[str, frozenset[str]] = {}
+
+    def save(self, home: Path, number: int, data: bytes, *, packed: bool = False) -> Path:
+        """Write a transcript where the agent would."""
+        path = self.place(home, number)
+        path = path.with_name(path.name + ".zst") if packed else path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+
+def _claude(number: int, texts: Sequence[str]) -> list[bytes]:
+    made = trees.Writer(trees.session_id(number))
+    for place, said in enumerate(texts):
+        made.say(said) if place % 2 else made.user(said)
+    return list(map(trees.compact, made.records))
+
+
+def _claude_place(home: Path, number: int) -> Path:
+    return home / "projects" / "-home-ann-project" / f"{trees.session_id(number)}.jsonl"
+
+
+def _pi(number: int, texts: Sequence[str]) -> list[bytes]:
+    made = PiWriter(trees.session_id(number))
+    for place, said in enumerate(texts):
+        made.say(said) if place % 2 else made.user(said)
+    return made.data().splitlines(keepends=True)
+
+
+def _pi_place(home: Path, number: int) -> Path:
+    return home / "--srv-engine--" / f"2026-11-01T10-00-00-000Z_{trees.session_id(number)}.jsonl"
+
+
+def _openclaw_place(home: Path, number: int) -> Path:
+    return home / "agents" / "main" / "sessions" / f"{trees.session_id(number)}.jsonl"
+
+
+def _gemini(number: int, texts: Sequence[str]) -> list[bytes]:
+    made = GeminiWriter(trees.session_id(number))
+    for place, said in enumerate(texts):
+        made.say(said) if place % 2 else made.user(said)
+    return made.data().splitlines(keepends=True)
+
+
+def _gemini_place(home: Path, number: int) -> Path:
+    return home / "tmp" / "engine" / "chats" / f"session-2026-11-01T10-00-{number:08x}.jsonl"
+
+
+def _codex(mode: Mode) -> Callable[[int, Sequence[str]], list[bytes]]:
+    return lambda number, texts: CodexWriter(mode, trees.session_id(number)).talk(*texts).lines()
+
+
+def _codex_place(home: Path, number: int) -> Path:
+    return (
+        home
+        / "sessions"
+        / "2026"
+        / "11"
+        / "02"
+        / f"rollout-2026-11-02T09-00-00-{trees.session_id(number)}.jsonl"
+    )
+
+
+# A record names the one that it follows, and that one is looked for before it: one that stands behind it is left aside.
+_ASIDE = {"reordered": frozenset({TEXTS[1]})}
+
+WRITTEN: dict[str, Written] = {
+    "claude": Written(_claude, _claude_place, ClaudeSource, also_lost=_ASIDE),
+    "codex-legacy": Written(_codex("legacy"), _codex_place, CodexSource, packs=True),
+    "codex-paginated": Written(_codex("paginated"), _codex_place, CodexSource, packs=True),
+    "gemini": Written(_gemini, _gemini_place, GeminiSource),
+    "openclaw": Written(_pi, _openclaw_place, OpenclawSource),
+    "pi": Written(_pi, _pi_place, PiSource),
+}
+"""Every source that reads lines."""
+
+
+# Kinds of damage
+
+Harm = Callable[[list[bytes]], bytes]
+
+
+def _each(lines: list[bytes], change: Callable[[bytes], bytes]) -> bytes:
+    """All lines, of which those of the message that is hit are changed."""
+    return b"".join(change(line) if HIT.encode() in line else line for line in lines)
+
+
+def torn_line(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: line[: line.index(HIT.encode())] + b"\n")
+
+
+def nuls(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: bytes(len(line)))
+
+
+def bad_utf8(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: line.replace(HIT.encode(), HIT.encode() + b"\xff\xfe"))
+
+
+def spliced_lines(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: line.rstrip(b"\n"))
+
+
+def duplicate_lines(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: line + line)
+
+
+def no_first_line(lines: list[bytes]) -> bytes:
+    """Without what the file says of itself, if its first line is that."""
+    return b"".join(lines if TEXTS[0].encode() in lines[0] else lines[1:])
+
+
+def wrong_types(lines: list[bytes]) -> bytes:
+    """Behind each of the first lines others that say something else, in which one value is not of its type."""
+
+    def wrong(line: bytes, place: int) -> bytes:
+        record = json.loads(line.replace(b"message ", b"nonsense "))
+        names = {name: f"{name}-{place}" for name in ("uuid", "id") if name in record}
+        others = ({**record, **names, name: [[]]} for name in record if name not in names)
+        return b"".join(json.dumps(other).encode() + b"\n" for other in others)
+
+    return b"".join(line + (wrong(line, place) if place < 4 else b"") for place, line in enumerate(lines))
+
+
+def huge_line(lines: list[bytes]) -> bytes:
+    return _each(lines, lambda line: line.replace(HIT.encode(), HIT.encode() + b" " + b"x" * HUGE))
+
+
+def truncated(lines: list[bytes]) -> bytes:
+    data = b"".join(lines)
+    return data[: data.index(HIT.encode())]
+
+
+def byte_order_mark(lines: list[bytes]) -> bytes:
+    return b"\xef\xbb\xbf" + b"".join(lines)
+
+
+def windows_line_ends(lines: list[bytes]) -> bytes:
+    return b"".join(line.rstrip(b"\n") + b"\r\n" for line in lines)
+
+
+def reordered(lines: list[bytes]) -> bytes:
+    """Two lines in the middle have changed places."""
+    place = next(place for place, line in enumerate(lines) if HIT.encode() in line)
+    return b"".join([*lines[: place - 1], lines[place], lines[place - 1], *lines[place + 1 :]])
+
+
+def unknown_kinds(lines: list[bytes]) -> bytes:
+    strange = (
+        b'{"type":"hologram","timestamp":"2026-11-02T09:30:00.000Z","payload":{"type":"beam","x":[1]}}\n'
+    )
+    return _each(lines, lambda line: line + strange)
+
+
+def empty_file(_: list[bytes]) -> bytes:
+    return b""
+
+
+class Kind(NamedTuple):
+    """What is lost to a kind of damage, and whether it is told of as damage."""
+
+    harm: Harm
+    lost: frozenset[str] = frozenset()
+    told: bool = False
+
+
+ONE = frozenset({HIT})
+REST = frozenset(TEXTS[2:])
+KINDS = (
+    Kind(torn_line, ONE, told=True),
+    Kind(nuls, ONE, told=True),
+    Kind(bad_utf8, told=True),
+    Kind(spliced_lines, told=True),
+    Kind(duplicate_lines),
+    Kind(no_first_line),
+    Kind(wrong_types),
+    Kind(huge_line),
+    Kind(truncated, REST),
+    Kind(byte_order_mark),
+    Kind(windows_line_ends),
+    Kind(reordered),
+    Kind(unknown_kinds),
+    Kind(empty_file, frozenset(TEXTS)),
+)
+"""Fourteen kinds of damage."""
+
+
+def packed(lines: list[bytes], end: bytes | None = None) -> bytes:
+    """Packed in two pieces, of which the second is torn, or something else: what stands before it can be unpacked."""
+    data = b"".join(lines)
+    place = data.index(HIT.encode())
+    torn = zstandard.compress(data[place:])[:-4]
+    return zstandard.compress(data[:place]) + (torn if end is None else end)

@@ -1,0 +1,70 @@
+"""Whatever happened to a transcript of lines, what is whole in it is read, and no other one suffers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.model import LOCAL, Filter
+from tests.sources.damage import KINDS, REST, TEXTS, WRITTEN, Written, packed
+from tests.sources.house import House
+
+
+class Damaged(House):
+    """A house in which each kind of damage was done to a transcript of its own, beside one that is whole."""
+
+    def __init__(self, house: House, written: Written) -> None:
+        super().__init__(house.folder, house.sessions, house.source)
+        self.written = written
+
+    def write(self, number: int, data: bytes, **how: bool) -> Path:
+        return self.written.save(self.folder / "agent", number, data, **how)
+
+    async def said_in(self, path: Path) -> tuple[list[str], int]:
+        """The texts of the session that was read from a file, without what was put in, and its damaged records."""
+        found = (await self.sessions.find(LOCAL, Filter(archived="include"), limit=100)).sessions
+        for session in found:
+            if session.meta["path"] == str(path):
+                said = [text[: len(TEXTS[0])] for text in await self.said(session.id)]
+                return [text for text in said if text in TEXTS], session.meta.get("damaged_records", 0)
+        return [], 0
+
+
+@pytest.fixture(params=WRITTEN)
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Damaged]:
+    written = WRITTEN[request.param]
+    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+        yield Damaged(House(tmp_path, sessions, written.source(tmp_path / "agent")), written)
+
+
+async def test_every_whole_record_is_read_and_no_other_transcript_suffers(house: Damaged) -> None:
+    assert len(KINDS) == 14
+    healthy = house.write(0, b"".join(house.written.lines(0, TEXTS)))
+    harmed = {
+        kind: house.write(number, kind.harm(house.written.lines(number, TEXTS)))
+        for number, kind in enumerate(KINDS, 1)
+    }
+    before = house.hashes(house.folder / "agent")
+    report = await house.sync()
+    assert report.failed == ()
+    assert house.hashes(house.folder / "agent") == before
+    assert await house.said_in(healthy) == (list(TEXTS), 0)
+    for kind, path in harmed.items():
+        said, damaged = await house.said_in(path)
+        name = kind.harm.__name__
+        lost = kind.lost | house.written.also_lost.get(name, frozenset())
+        assert sorted(said) == [text for text in TEXTS if text not in lost], name
+        assert bool(damaged) == kind.told, name
+    assert (await house.sync()).parsed_files == 0
+
+
+@pytest.mark.parametrize("end", [None, b"nonsense" * 10], ids=["torn", "nonsense"])
+async def test_what_can_be_unpacked_of_a_broken_pack_is_read(house: Damaged, end: bytes | None) -> None:
+    if not house.written.packs:
+        return
+    path = house.write(1, packed(house.written.lines(1, TEXTS), end), packed=True)
+    assert (await house.sync()).failed == ()
+    assert await house.said_in(path) == ([text for text in TEXTS if text not in REST], 1)
