@@ -7,7 +7,8 @@ are hard to find.
 
 from __future__ import annotations
 
-from recollect.model import Filter, Session, Status
+from recollect.days import DAY_MS, day_text
+from recollect.model import Entry, Filter, Session, Status, Text
 
 SELDOM = 70
 EVERY = 5
@@ -15,6 +16,8 @@ FIRST_AT = 1_700_000_000_000
 STEP_MS = 1_000
 # A session lasts as long as it takes to begin this many others.
 LASTS = 100
+OFTEN, SELDOM_DAY = 100, 200
+"""Days on which something was said in every fifth session, and in few."""
 
 
 def session(number: int, size: int) -> Session:
@@ -27,6 +30,7 @@ def session(number: int, size: int) -> Session:
         created_at=updated - number * 37 % LASTS * STEP_MS,
         updated_at=updated,
         cwd=_value(number, size, 0, ("/projects/often", "/projects/seldom", f"/projects/{number % 997}")),
+        project=_value(number, size, 8, ("host/often", "host/seldom", f"host/{number % 97}")),
         agent_id=_value(number, size, 1, ("often", "seldom", f"agent-{number % 97}")),
         channel=_value(number, size, 2, ("often", "seldom", f"channel-{number % 89}")),
         source=_value(number, size, 3, ("often", "seldom", f"source-{number % 83}")),
@@ -37,9 +41,16 @@ def session(number: int, size: int) -> Session:
         pinned=_is_seldom(number, size, 7),
         # Never one of the few: a list leaves archived sessions out, and each filter must find all of its few.
         archived=number // EVERY % EVERY == 2
-        and not any(_is_seldom(number, size, field) for field in range(8)),
+        and not any(_is_seldom(number, size, field) for field in range(10)),
         message_count=number % 400,
     )
+
+
+def said(number: int, size: int) -> Entry | None:
+    """What was said in session `number`, long ago, if anything was: by it the session is found by day."""
+    day = _value(number, size, 9, ("often", "seldom", ""))
+    at = {"often": OFTEN, "seldom": SELDOM_DAY}.get(day)
+    return None if at is None else Entry(id="said", at=at * DAY_MS, role="user", parts=(Text(text="early"),))
 
 
 def filters(size: int) -> dict[str, Filter]:
@@ -52,6 +63,10 @@ def filters(size: int) -> dict[str, Filter]:
         "none": Filter(),
         "cwd, every fifth": Filter(cwd="/projects/often"),
         "cwd, seldom": Filter(cwd="/projects/seldom"),
+        "project, every fifth": Filter(project="host/often"),
+        "project, seldom": Filter(project="host/seldom"),
+        "day, every fifth": Filter(day=day_text(OFTEN)),
+        "day, seldom": Filter(day=day_text(SELDOM_DAY)),
         "agent, every fifth": Filter(agent_id="often"),
         "agent, seldom": Filter(agent_id="seldom"),
         "channel, every fifth": Filter(channel="often"),

@@ -44,6 +44,9 @@ class Sizes:
     replay_sdk_messages: int
     replay_rounds: int
     replay_starts: int
+    proxy_updates: int
+    proxy_paced: int
+    proxy_rounds: int
     load_rounds: int
     load_slice: int
     load_idle: int
@@ -92,6 +95,9 @@ FULL = Sizes(
     replay_sdk_messages=20_000,
     replay_rounds=5,
     replay_starts=15,
+    proxy_updates=50_000,
+    proxy_paced=3_000,
+    proxy_rounds=5,
     load_rounds=9,
     load_slice=1_600,
     load_idle=1_000,
@@ -140,6 +146,9 @@ QUICK = Sizes(
     replay_sdk_messages=1_000,
     replay_rounds=2,
     replay_starts=3,
+    proxy_updates=2_000,
+    proxy_paced=200,
+    proxy_rounds=2,
     load_rounds=3,
     load_slice=240,
     load_idle=200,

@@ -340,6 +340,48 @@ MUTANTS = (
         f"{CONTRACT}retention.py::"
         "test_pinned_leased_and_recently_read_sessions_are_spared[memory-same connection]",
     ),
+    _mutant(
+        "numbers-of-sessions-stay-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._count(owner, old, new)\n        if",
+        "        if",
+        f"{CONTRACT}overview.py::test_the_numbers_of_sessions_follow_every_change[sqlite-same connection]",
+    ),
+    _mutant(
+        "days-outlive-their-session-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._db.execute(RESTATE, (record.num, False))\n        bound",
+        "        bound",
+        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[sqlite-same connection]",
+    ),
+    _mutant(
+        "days-outlive-their-session-postgres",
+        "stores/postgres/removing.py",
+        '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
+        "",
+        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",
+    ),
+    _mutant(
+        "amended-message-counted-twice",
+        "days.py",
+        "            sums[_said(before)] = sums[_said(before)].minus(_tally(before))",
+        "            pass",
+        f"{CONTRACT}overview.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
+    ),
+    _mutant(
+        "remote-with-its-password",
+        "projects.py",
+        "host, path = parts.hostname, parts.path",
+        "host, path = parts.netloc, parts.path",
+        "tests/unit/test_projects.py::test_a_remote_is_named_by_host_and_path_without_credentials",
+    ),
+    _mutant(
+        "server-looks-into-folders",
+        "acp/opening.py",
+        "here = door.offer.local and door.who == LOCAL",
+        "here = True",
+        "tests/gateway/test_server_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
+    ),
 )
 
 

@@ -14,6 +14,7 @@ from recollect.model import LOCAL, Draft, Entry, Filter, Page, Role, SearchPage,
 from recollect.ports import Writer
 from recollect.service import Sessions
 from recollect.service.catalogue import add_session
+from recollect.service.history import append_entries
 from recollect.stores import connector
 
 # What one transaction takes when the store is filled.
@@ -68,15 +69,17 @@ class Recollect(KeepsBytes, Lists):
     async def newest(self, count: int) -> Sequence[Session]:
         return (await self.find(Filter(), None, count)).sessions
 
-    async def add_sessions(self, sessions: Sequence[Session]) -> None:
+    async def add_sessions(self, sessions: Sequence[tuple[Session, Entry | None]]) -> None:
         """Store ready-made sessions, with times, states and sources that no call can give them; never measured."""
         async with connector(self._url)(self._url, None) as store:
             for start in range(0, len(sessions), BATCH):
                 batch = sessions[start : start + BATCH]
 
-                async def work(tx: Writer, batch: Sequence[Session] = batch) -> None:
-                    for session in batch:
-                        await add_session(tx, LOCAL.owner, session)
+                async def work(tx: Writer, batch: Sequence[tuple[Session, Entry | None]] = batch) -> None:
+                    for session, entry in batch:
+                        record = await add_session(tx, LOCAL.owner, session)
+                        if entry is not None:
+                            await append_entries(tx, record, [entry], session.updated_at)
 
                 await store.write(work)
         await self.settle()

@@ -17,6 +17,7 @@ from bench.parts import (
     listing,
     loading,
     on_postgres,
+    proxying,
     replaying,
     searching,
     turning,
@@ -36,6 +37,7 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "claude-sync": claude_sync.run,
     "turns": turning.run,
     "acp": replaying.run,
+    "proxy": proxying.run,
     "load": loading.run,
     "page": browsing.run,
 }

@@ -38,7 +38,10 @@ BOUNDED = "a combination of filters examines at most 5,000 rows per page"
 
 async def fill_catalogue(contender: Recollect, first: int, count: int, size: int) -> None:
     """Store part of the catalogue."""
-    await contender.add_sessions([catalogue.session(number, size) for number in range(first, first + count)])
+    numbers = range(first, first + count)
+    await contender.add_sessions(
+        [(catalogue.session(number, size), catalogue.said(number, size)) for number in numbers]
+    )
 
 
 async def find_depths(contender: Recollect, given: Filter) -> list[str | None]:

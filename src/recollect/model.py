@@ -22,6 +22,10 @@ View = Literal["context", "conversation"]
 Json = dict[str, Any]
 OWN = "recollect/"
 """Keys of a session's meta that begin so are the program's own: no caller sets them."""
+CONTINUED_IN = f"{OWN}continued_in"
+"""In a session's meta: the sessions of other agents in which it goes on, the newest last."""
+CONTINUES = f"{OWN}continues"
+"""In the meta of such a one: the session that it goes on with."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -409,12 +413,13 @@ class Overview(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """The newest change of one session. `revision` is None for a session that was deleted."""
+    """The newest change of one session. `revision` is None for a session that was deleted, of which `key` is told."""
 
     number: int
     session: str
     kind: str
     revision: int | None = None
+    key: str | None = None
 
 
 class Lease(Value, frozen=True):

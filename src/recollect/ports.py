@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from recollect.days import Tally
+from recollect.facts import Rivals, Wanted
 from recollect.model import (
     Account,
     Change,
@@ -258,8 +259,22 @@ class Reader(Protocol):
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
 
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        """The owner's facts that still hold and are wanted: no fact that is there has taken their place."""
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        """The owner's facts beside which others cannot hold, in any order; also some that were kept before there was a
+        way to tell. `invalidated_by` is None if the fact that took its place is gone."""
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        """A fact of the owner's, and all that it has taken the place of, one after the other; in any order."""
+
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         """The raw copies kept beside a session, by name."""
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        """The owner's sessions that have raw copies, newest first (by `updated_at`, then `id`, falling), and about how
+        many bytes these take in the store; of what two of them share, each has all."""
 
     async def stats(self, owner: str) -> Json:
         """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""

@@ -12,7 +12,7 @@ MEANINGS: Mapping[str, str] = {
     "run": "have prompts answered",
     "raw": "export with secrets left as they are",
     "commands": "have programs started on the server",
-    "admin": "tokens, and the store as a whole",
+    "admin": "tokens, who is who, and the store as a whole",
 }
 SCOPES = tuple(MEANINGS)
 USUAL = ("read", "write", "run")

@@ -95,4 +95,4 @@ class Lenient(Talk):
     def updates(self, session_id: str) -> list[Json]:
         found = [m.get("params") for m in self.seen if m.get("method") == "session/update"]
         mine = [p for p in found if isinstance(p, dict) and p.get("sessionId") == session_id]
-        return [params.get("update") for params in mine]
+        return [params["update"] for params in mine if "update" in params]

@@ -97,6 +97,21 @@ async def test_a_row_says_what_is_known_without_opening_the_session(tmp_path: Pa
     assert "title" not in rows[bare.id]
 
 
+async def test_a_row_tells_project_and_branch_and_a_list_is_narrowed_by_project(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
+    (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = git@host:ada/engine.git\n')
+    async with scripted(tmp_path) as agent:
+        session = await agent.new(folder)
+        await agent.new(tmp_path)
+        for project in ("host/ada/engine", "engine"):
+            (row,) = await listed(agent, project=project)
+            assert row["sessionId"] == session
+        assert row["_meta"]["recollect/project"] == "host/ada/engine"
+        assert row["_meta"]["recollect/branch"] == "topic"
+
+
 async def test_pages_cover_everything_once_newest_first_and_filters_come_before_paging(
     tmp_path: Path,
 ) -> None:

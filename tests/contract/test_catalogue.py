@@ -15,6 +15,7 @@ from recollect.errors import (
 from recollect.limits import EARLIER_TITLES
 from recollect.model import Filter, Identity, Principal, Session
 from recollect.service import Sessions
+from tests.contract.engines import Scripted, ask_once
 from tests.contract.talk import listed, said, say, started, talk, told
 from tests.homes import Clock
 
@@ -366,3 +367,18 @@ async def test_the_history_of_a_deleted_session_s_namesake_is_its_own(
     await sessions.delete(ann, "one")
     await started(sessions, ann, "After", session_id="one")
     assert said(await reader.history(ann, "one")) == ["After"]
+
+
+@pytest.mark.parametrize("how", ["append", "prompt"])
+async def test_an_archived_session_comes_back_when_somebody_goes_on_in_it(
+    sessions: Sessions, reader: Sessions, ann: Principal, how: str
+) -> None:
+    session, _ = await started(sessions, ann, "one")
+    await sessions.archive(ann, session.id)
+    assert await listed(reader, ann) == []
+    if how == "append":
+        await sessions.append(ann, session.id, say("two"))
+    else:
+        await ask_once(sessions, ann, session.id, Scripted(), "two")
+    assert await listed(reader, ann) == [session.id]
+    assert not (await reader.get(ann, session.id)).archived

@@ -47,6 +47,17 @@ async def test_what_a_compaction_left_out_is_shared_all_the_same(
     assert (again.shared, [side.messages for side in again.sides]) == (5, [0, 1])
 
 
+async def test_what_was_said_in_one_log_after_a_rewind_is_not_what_was_there_before(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    source, ids = await started(sessions, ann, *"abcd")
+    fork = await sessions.fork(ann, source.id)
+    await sessions.rewind(ann, source.id, ids[1])
+    await talk(sessions, ann, source.id, "x")
+    found = await reader.compare(ann, source.id, fork.id)
+    assert (found.shared, found.ancestor, [side.messages for side in found.sides]) == (2, ids[1], [1, 2])
+
+
 async def test_sessions_without_a_common_beginning_share_nothing(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:

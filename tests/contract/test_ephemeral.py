@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound
+from recollect.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound, StoreFull
 from recollect.model import Fact, Filter, Principal
 from recollect.service import Address, Sessions
 from recollect.service import ephemeral as module
@@ -204,6 +204,25 @@ async def test_the_quietest_ephemeral_sessions_make_room_for_new_ones(
     found = await sessions.find(ann)
     assert [session.key for session in found.sessions] == [keys[2], keys[0]]
     assert await sessions.count(bob) == 1
+
+
+async def test_what_is_said_in_ephemeral_sessions_is_bounded_too(
+    server: Sessions, ann: Principal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BOUND", Policy(keep_bytes=15_000, spare_read_ms=0, delete=True))
+    monkeypatch.setattr(module, "SESSION_BYTES", 10_000)
+    monkeypatch.setattr(module, "LOOKED_AT_BYTES", 1_000)
+    sessions = server.at(KEY)
+    for key in (KEY, OTHER):
+        clock.advance()
+        await sessions.create(ann, key=key)
+        await sessions.append(ann, key, say("x" * 8_000))
+    assert [session.key for session in (await sessions.find(ann)).sessions] == [OTHER]
+    await sessions.append(ann, OTHER, say("x" * 3_000))
+    with pytest.raises(StoreFull):
+        await sessions.append(ann, OTHER, say("more"))
+    with pytest.raises(StoreFull):
+        await ask_once(sessions, ann, OTHER, Scripted(), "More?")
 
 
 async def test_a_program_that_keeps_no_ephemeral_sessions_says_so(sessions: Sessions) -> None:

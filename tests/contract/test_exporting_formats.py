@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from recollect.errors import InvalidInput, SessionNotFound
 from recollect.exports import FORMATS
-from recollect.model import Draft, Fact, Principal, Session, Text, ToolCall, ToolResult
+from recollect.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
 from recollect.service import Sessions
 from recollect.service.exporting import PAGE
 from tests.contract.talk import everything, exported, filed, said, say, started, talk
@@ -219,6 +219,28 @@ async def test_no_secret_leaves_unless_the_file_is_to_be_raw(
     assert b"[redacted: github token]" in file
     assert SECRET.encode() in await filed(reader, ann, session.id, format, raw=True)
     assert await everything(reader, ann) == before
+
+
+async def test_no_secret_leaves_in_a_folder_a_kind_or_an_id_and_what_belongs_together_still_does(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann, cwd=f"/work/{SECRET}", additional_directories=[f"/{ANOTHER}"])
+    drafts = [
+        Draft(role="user", id=f"m-{SECRET}", parts=(Image(mime_type=f"image/{SECRET}", data="aGk="),)),
+        Draft(role="assistant", id=f"n-{ANOTHER}", parts=(ToolCall(id=f"c-{SECRET}", name="x"),)),
+        Draft(role="tool", parts=(ToolResult(id=f"c-{SECRET}", content=(Text(text="done"),)),)),
+    ]
+    await sessions.append(ann, session.id, drafts)
+    fact = Fact(id="f", at=1, text="x", session=session.id, entries=(f"m-{SECRET}",), cwd=f"/{SECRET}")
+    await sessions.add_facts(ann, [fact])
+    file = await filed(reader, ann, session.id, "jsonl")
+    assert not [secret for secret in (SECRET, ANOTHER) if secret.encode() in file]
+    lines = [json.loads(line) for line in file.splitlines()]
+    entries = [line["entry"] for line in lines if "entry" in line]
+    assert len({entry["id"] for entry in entries}) == 3
+    assert entries[1]["parts"][0]["id"] == entries[2]["parts"][0]["id"]
+    (fact_line,) = (line["fact"] for line in lines if "fact" in line)
+    assert fact_line["entries"] == [entries[0]["id"]]
 
 
 async def test_every_replacement_is_listed_with_its_kind_and_its_place(

@@ -10,7 +10,7 @@ import pytest
 from recollect.gateway.context import Subscribed, Wish
 from recollect.gateway.methods import reading
 from recollect.keys import parse_scopes
-from recollect.model import Draft, Image, Json, Text, ToolResult, Usage
+from recollect.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from recollect.service import Sessions
 from recollect.service.ephemeral import Ephemeral
 from recollect.stores import connector
@@ -359,6 +359,8 @@ async def test_an_erased_message_is_blank_everywhere(ann_asks: Asker) -> None:
     done = await ann_asks.ask("session.erase", session_key=KEY, message_id=first)
     assert done == {"session_key": KEY, "message_id": first, "erased": True}
     assert await ann_asks.said() == ["", "rest"]
+    shown = (await ann_asks.ask("session.history", session_key=KEY))["messages"]
+    assert [message.get("erased") for message in shown] == [True, None]
     assert (await ann_asks.ask("session.search", query="secret"))["results"] == []
     assert await ann_asks.code("session.erase", session_key=KEY, message_id="no") == "entry_not_found"
 
@@ -378,6 +380,33 @@ async def test_usage_adds_up_what_is_known_and_says_if_prices_are_missing(ann_as
     await sessions.append(who, made["session_id"], Draft(role="assistant", usage=Usage(input=1)))
     used = await ann_asks.ask("session.usage", session_key=KEY)
     assert (used["input_tokens"], used["cost_usd"], used["cost_status"]) == (21, 1.0, "partial_missing_price")
+    said = (await ann_asks.ask("session.history", session_key=KEY, view="conversation"))["messages"]
+    assert (used["messages"], len(said)) == (4, 5)  # all but the summary
+    assert used["tokens"] > 10
+
+
+async def test_all_messages_of_a_deleted_session_are_counted_once(ann_asks: Asker) -> None:
+    sessions, who = ann_asks.context.sessions, ann_asks.context.who
+    made = await ann_asks.say("one", "two", "three")
+    await sessions.compact(who, made["session_id"], say("short"), keep=1)
+    await ann_asks.say("four")
+    await ann_asks.ask("sessions.reset", session_key=KEY)
+    await ann_asks.say("five")
+    gone = await ann_asks.ask("session.delete", session_key=KEY)
+    assert gone["messages_removed"] == 5
+
+
+async def test_what_is_put_beside_a_session_is_read_back(ann_asks: Asker) -> None:
+    await ann_asks.say("one")
+    empty = await ann_asks.ask("session.get", session_key=KEY)
+    assert (empty["model"], empty["metadata"]) == (None, {})
+    await ann_asks.ask(
+        "sessions.patch", session_key=KEY, model="a:model", metadata={"ticket": [7], "gone": 1}
+    )
+    await ann_asks.ask("sessions.patch", session_key=KEY, metadata={"gone": None})
+    await ann_asks.context.sessions.keep_own(ann_asks.context.who, empty["session_id"], {"recollect/own": 1})
+    told = await ann_asks.ask("session.get", session_key=KEY)
+    assert (told["model"], told["metadata"]) == ("a:model", {"ticket": [7]})
 
 
 # Lists
@@ -441,6 +470,28 @@ async def test_the_runtime_s_list_tells_all_that_is_known(ann_asks: Asker) -> No
         True,
     )
     assert row["last_active_at"] == row["updated_at"]
+    assert (row["project"], row["branch"]) == (None, None), "nobody looks into a folder that a caller names"
+
+
+@pytest.mark.parametrize("method", ["session.list", "sessions.list"])
+async def test_lists_are_narrowed_by_project_and_day(
+    ann_asks: Asker, sessions: Sessions, method: str
+) -> None:
+    ann = Principal(owner="ann")
+    made = await sessions.create(ann, project="host/ada/engine", branch="topic")
+    await sessions.append(ann, made.id, Draft(role="user", parts=(Text(text="x"),), at=0))
+    await sessions.create(ann, project="host/ada/other")
+
+    def narrowed(**given: str) -> dict[str, Any]:
+        return {"filter": given} if method == "session.list" else given
+
+    for given in ({"project": "engine"}, {"day": "1970-01-01"}, {"project": "host/ada/engine"}):
+        found = (await ann_asks.ask(method, **narrowed(**given)))["sessions"]
+        assert [row["session_id"] for row in found] == [made.id]
+    assert (await ann_asks.ask(method, **narrowed(day="1970-01-02")))["sessions"] == []
+    assert await ann_asks.code(method, **narrowed(day="today")) == "invalid_input"
+    details = await ann_asks.ask("session.get", session_id=made.id)
+    assert (details["project"], details["branch"]) == ("host/ada/engine", "topic")
 
 
 # What is said about sessions
@@ -720,3 +771,21 @@ async def test_an_unknown_method_is_told_by_its_name(ann_asks: Asker) -> None:
         "message": "Method not found: session.explode",
         "data": {"code": "method_not_found", "method": "session.explode"},
     }
+
+
+async def test_accounts_of_one_person_are_linked_over_the_gateway_and_routed_as_one(ann_asks: Asker) -> None:
+    linked = {"channel": "discord", "peer_id": "ann#1"}
+    person = {"channel": "telegram", "peer_id": "123"}
+    for _ in range(2):
+        told = await ann_asks.ask("identity.link", **linked, canonical=person)
+        assert told == {"accounts": [person, linked]}
+    routed = await ann_asks.ask("route.resolve", agent_id="main", **linked)
+    assert routed["session_key"] == "agent:main:telegram:dm:123"
+    assert await ann_asks.ask("identity.accounts", **linked) == {"accounts": [person, linked]}
+    assert await ann_asks.code("identity.link", **linked, canonical=linked) == "invalid_input"
+    assert await Asker(ann_asks.context.sessions, "bob").ask("identity.accounts", **linked) == {
+        "accounts": [linked]
+    }
+    assert await ann_asks.ask("identity.unlink", **linked) == {"unlinked": True}
+    assert await ann_asks.ask("identity.unlink", **linked) == {"unlinked": False}
+    assert await ann_asks.ask("identity.accounts", **linked) == {"accounts": [linked]}

@@ -40,6 +40,9 @@ PARAMS: dict[str, dict[str, Any]] = {
     "session.import": {"data": {"messages": MESSAGES}},
     "session.unsubscribe": {"subscription_id": "s"},
     "route.resolve": {"agent_id": "main", "channel": "x", "peer_id": "u"},
+    "identity.link": {"channel": "x", "peer_id": "u", "canonical": {"channel": "y", "peer_id": "v"}},
+    "identity.unlink": {"channel": "x", "peer_id": "u"},
+    "identity.accounts": {"channel": "x", "peer_id": "u"},
     "memory.search": {"query": "words"},
     "memory.forget": {"id": "f"},
     **storing.PARAMS,
@@ -93,6 +96,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     sessions.compaction.branch
     session.append session.send session.cancel session.question session.answer session.fork session.search session.import session.erase
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
+    identity.link identity.unlink identity.accounts
     rpc.discover
     """
     kept = {*CALLS, "about", "hand_over", "await_change", "export_file", "window", "prompt"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from recollect import errors
+from recollect.gateway.calling import Owns
 from recollect.gateway.errors import MEANINGS, OWN, number_of
 from recollect.gateway.methods import METHODS
 from recollect.gateway.reference import PARTS, renewed
@@ -65,6 +66,19 @@ async def test_every_reference_in_the_document_leads_somewhere(sessions: Session
             return own.union(*map(references, value.values()))
         return set().union(*map(references, value)) if isinstance(value, list) else set()
 
-    names = {reference.removeprefix("#/components/schemas/") for reference in references(document)}
-    assert names
-    assert names <= set(document["components"]["schemas"])
+    known = document["components"]
+    found = references(document)
+    assert found
+    assert found <= {f"#/components/{kind}/{name}" for kind, names in known.items() for name in names}
+
+
+async def test_the_document_says_how_a_session_is_named_and_what_can_go_wrong(sessions: Sessions) -> None:
+    document = await Asker(sessions).ask("rpc.discover")
+    known = document["components"]["errors"]
+    methods = {each["name"]: each for each in document["methods"]}
+    for name, method in methods.items():
+        codes = {each["$ref"].rpartition("/")[2] for each in method["errors"]}
+        assert {"forbidden", "invalid_input"} <= codes <= set(known), name
+        needed = METHODS[name].owns in (Owns.SESSION, Owns.SESSION_OR_NEW)
+        assert method.get("x-one-of") == ([["session_key", "session_id"]] if needed else None), name
+        assert ("idempotency_conflict" in codes) == METHODS[name].writes, name

@@ -43,6 +43,17 @@ async def test_an_editor_makes_lists_and_prompts_sessions(server: Server, tmp_pa
         assert "".join(said) == "You said: Hello"
 
 
+async def test_the_server_looks_into_no_folder_that_a_caller_names(server: Server, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
+    async with server.socket(path="/acp") as client:
+        await ready(client)
+        session = await new(client, tmp_path)
+        rows = (await client.call("session/list"))["sessions"]
+        (row,) = (row for row in rows if row["sessionId"] == session)
+        assert not {"recollect/project", "recollect/branch"} & row["_meta"].keys()
+
+
 async def test_what_an_editor_says_is_seen_over_the_methods_and_the_other_way_round(
     server: Server, tmp_path: Path
 ) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import InvalidInput
+from recollect.gateway.cookies import kept
 from recollect.gateway.guard import checked_origin, places, verdict
+from recollect.gateway.serving import Where, address
 from tests.gateway.servers import Reply, Server, serving
 
 PROXY = "https://recollect.example.org"
@@ -154,6 +156,52 @@ def test_the_usual_port_may_be_left_out() -> None:
     for host, status in ((b"localhost", 0), (b"localhost:443", 0), (b"localhost:80", 421)):
         scope = {"type": "http", "headers": [(b"host", host)], "server": ("10.0.0.1", 443)}
         assert verdict(known, scope) == status
+
+
+def test_a_machine_is_called_by_the_names_that_it_was_given() -> None:
+    known = places(9000, tls=True, names=["Recollect.example.org"])
+    for host, origin, status in (
+        (b"recollect.example.org:9000", b"https://recollect.example.org:9000", 0),
+        (b"recollect.example.org:9000", b"https://example.org:9000", 403),
+        (b"recollect.example.org", b"https://recollect.example.org", 421),
+        (b"example.org:9000", b"https://example.org:9000", 421),
+    ):
+        heads = [(b"host", host), (b"origin", origin)]
+        scope = {"type": "http", "headers": heads, "server": ("10.0.0.1", 9000)}
+        assert verdict(known, scope) == status, host
+    for name in ("", "https://x", "x:1", "x/y", "-x", "a b", "[::1]"):
+        with pytest.raises(InvalidInput):
+            places(9000, names=[name])
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (Where(host="0.0.0.0"), "http://127.0.0.1:9"),  # noqa: S104 - nothing listens
+        (Where(host="::", names=("a.example", "b.example")), "http://a.example:9"),
+        (Where(host="::1"), "http://[::1]:9"),
+        (Where(host="10.0.0.7", tls_cert="c", tls_key="k"), "https://10.0.0.7:9"),
+    ],
+)
+def test_the_address_that_is_printed_is_one_that_is_answered(where: Where, shown: str) -> None:
+    assert address(where, 9) == shown
+
+
+@pytest.mark.parametrize(
+    ("scheme", "origin", "secure"),
+    [
+        ("https", None, True),
+        ("http", b"https://proxy.example", True),
+        ("http", b"http://localhost:9", False),
+        ("http", None, False),
+    ],
+)
+def test_the_cookie_is_for_tls_only_where_there_is_tls(
+    scheme: str, origin: bytes | None, secure: bool
+) -> None:
+    heads = [(b"host", b"localhost:9"), *([] if origin is None else [(b"origin", origin)])]
+    scope = {"type": "http", "scheme": scheme, "headers": heads}
+    assert kept(scope, "x").endswith(b"; Secure") == secure
 
 
 def test_the_address_at_which_it_was_reached_is_its_name() -> None:

@@ -176,6 +176,32 @@ def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> Non
             checked(place)
 
 
+def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
+    cert, key = map(str, certificate(tmp_path))
+    (tmp_path / "other").mkdir()
+    other = str(certificate(tmp_path / "other")[1])
+    bad = str(tmp_path / "bad.pem")
+    Path(bad).write_text("no certificate")
+    locked = str(tmp_path / "locked.pem")
+    Path(locked).write_bytes(
+        ec.generate_private_key(ec.SECP256R1()).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    checked(Where(tls_cert=cert, tls_key=key))
+    for given, told in (
+        ((bad, key), f"{bad} holds no certificate in PEM"),
+        ((cert, bad), f"{bad} holds no key in PEM that is without a password"),
+        ((cert, locked), f"{locked} holds no key in PEM that is without a password"),
+        ((cert, other), f"the key in {other} is not that of the certificate in {cert}"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            checked(Where(tls_cert=given[0], tls_key=given[1]))
+        assert refused.value.message == told
+
+
 def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -227,10 +253,10 @@ def fetched(address: str, trusted: Path, **headers: str) -> Reply:
 
 def test_with_tls_it_may_be_reached_from_elsewhere(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
-    given = ("--host", EVERYWHERE, "--tls-cert", str(cert), "--tls-key", str(key))
+    given = ("--host", EVERYWHERE, "--name", "localhost", "--tls-cert", str(cert), "--tls-key", str(key))
     with started(tmp_path, *given) as (_, told):
         port = int(told["address"].rsplit(":", 1)[1])
-        assert told["address"] == f"https://0.0.0.0:{port}"
+        assert told["address"] == f"https://localhost:{port}"
         secret = Path(told["token_file"]).read_text().strip()
         known = {"Authorization": f"Bearer {secret}", "Origin": f"https://127.0.0.1:{port}"}
         reply = fetched(f"https://127.0.0.1:{port}/metrics", cert, **known)

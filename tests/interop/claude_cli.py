@@ -22,9 +22,13 @@ from recollect.claude.listing import get_session_info
 from recollect.claude.messages import get_session_messages
 from recollect.claude.session_store import SessionStore
 from recollect.claude.writing import rename_session, tag_session
+from recollect.sources.retelling import opening
 from tests.claude.trees import Writer, session_id
 from tests.homes import Home
+from tests.interop import continuing
+from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.messages_server import Json, MessagesServer, serving
+from tests.surfaces.shell import Shell
 
 PROGRAM = Path(sdk.__file__).parent / "_bundled" / "claude"
 QUIET = (
@@ -271,3 +275,43 @@ async def test_a_session_kept_in_recollect_is_resumed_where_its_files_are_not(
         assert [hit.session.id for hit in (await sessions.search(recollect.LOCAL, "blue")).hits] == [
             session.id
         ]
+
+
+def test_a_session_continued_in_claude_is_resumed_with_the_earlier_turns(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path)
+    told = continued(shell, continuing.made(shell, cli.cwd), "claude")
+    assert told["fidelity"] == "replayed"
+    assert joined(cli.resume(told["command"][-1], "And now?")) == [
+        ("user", f"{opening('Recollect')}\n{ASKED}"),
+        ("assistant", ANSWERED),
+        ("user", AGAIN),
+        ("assistant", PAINTED),
+        ("user", "And now?"),
+    ]
+    info = sdk.get_session_info(told["command"][-1])
+    assert info is not None
+    assert (info.custom_title, info.cwd) == ("The barn", str(cli.cwd))
+
+
+def test_a_summary_is_what_claude_begins_with(cli: CommandLine, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    session = continuing.made(shell, cli.cwd, compacted=True)
+    told = continued(shell, session, "claude")
+    assert told["fidelity"] == "summarised"
+    assert joined(cli.resume(told["command"][-1], "And now?")) == [
+        ("user", f"{SUMMARY}\n{opening('Recollect')}\n{AGAIN}"),
+        ("assistant", PAINTED),
+        ("user", "And now?"),
+    ]
+    shell.ok("sync")
+    there = shell.ok("show", told["continued"], "--json").json
+    assert there["session"]["meta"]["recollect/continues"] == session
+    said = [part["text"] for entry in there["entries"] for part in entry["parts"] if part["type"] == "text"]
+    assert said[-2:] == ["And now?", "Answer 3."]
+
+
+def joined(said: Said) -> list[tuple[str, str]]:
+    """What was said, without regard to how it is cut into pieces."""
+    return [(role, "\n".join(texts)) for role, texts in said]

@@ -13,11 +13,12 @@ FOLDER = Path(__file__).parent.parent.parent / ".interop"
 MODULES = FOLDER / "node_modules"
 MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 NODE_PACKAGE = f"node-{sys.platform}-{MACHINES[platform.machine().lower()]}"
-PACKAGES = ["@agentclientprotocol/sdk@2.4.0", "acpx@0.19.1", f"{NODE_PACKAGE}@24"]
+PACKAGES = ["@agentclientprotocol/sdk@2.4.0", "acpx@0.19.1", f"{NODE_PACKAGE}@24", "@openai/codex@0.166.0"]
 
 NODE = MODULES / NODE_PACKAGE / "bin" / "node"
 ACPX = MODULES / "acpx" / "dist" / "cli.js"
 SDK = MODULES / "@agentclientprotocol" / "sdk"
+CODEX = MODULES / "@openai" / "codex" / "bin" / "codex.js"
 
 
 def install() -> None:

@@ -97,7 +97,10 @@ async def test_a_prompt_whose_answer_got_lost_on_the_way_is_not_said_twice(
     page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
 
     async def lose(route: Route) -> None:
-        await route.fetch()
+        answer = await route.fetch(
+            headers={**await route.request.all_headers(), "sec-fetch-site": "same-origin"}
+        )
+        assert answer.ok
         await route.abort()
 
     await page.route("**/rpc", lose, times=1)
@@ -105,6 +108,7 @@ async def test_a_prompt_whose_answer_got_lost_on_the_way_is_not_said_twice(
     await box.press("Enter")
     await expect(page.get_by_text("The server does not answer.")).to_be_visible()
     await expect(box).to_have_value("Once")
+    assert await said(kept, ann, made) == ["Once", "You said: Once"]
     async with page.expect_response("**/rpc"):
         await box.press("Enter")
     await expect(box).to_have_value("")

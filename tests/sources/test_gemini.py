@@ -81,6 +81,7 @@ def test_calls_are_told_once_even_if_the_content_has_them_too() -> None:
     made = GeminiWriter()
     content = [{"text": "one"}, {"functionCall": {"id": "c1", "name": "x", "args": {}}}]
     made.add("gemini", content, toolCalls=[call("x", {})])
+    made.add("user", call("x", {})["result"])
     lone = {"functionResponse": {"id": "c9", "name": "y", "response": {"error": "no"}}}
     made.add("user", [lone])
     answer, result, other = parse(made.data()).told.entries
@@ -89,6 +90,13 @@ def test_calls_are_told_once_even_if_the_content_has_them_too() -> None:
         "tool",
         (ToolResult(id="c9", content=(Text(text="no"),), is_error=True),),
     )
+
+
+def test_what_came_of_a_call_that_its_list_knows_nothing_of_is_told_by_the_content() -> None:
+    made = GeminiWriter()
+    made.add("gemini", "one", toolCalls=[call("x", {}, status="executing", result=None)])
+    made.add("user", call("x", {})["result"])
+    assert [entry.role for entry in parse(made.data()).told.entries] == ["assistant", "tool"]
 
 
 def test_going_back_takes_a_message_and_all_behind_it_away() -> None:
@@ -217,19 +225,32 @@ async def test_a_document_that_was_gone_on_with_is_one_session(house: House) -> 
     assert await house.said(session.id) == ["one", "two"]
 
 
-async def test_a_compression_is_a_compaction_of_ours(house: House) -> None:
+@pytest.mark.parametrize("with_context", [False, True])
+async def test_a_compression_is_a_compaction_of_ours(house: House, *, with_context: bool) -> None:
     made = GeminiWriter()
+    if with_context:
+        made.user("<session_context>\nToday\n</session_context>")
     made.user("one")
     made.say("two")
     made.user("three")
     summary = {"id": "s1", "timestamp": "2026-11-01T10:30:00Z", "type": "user", "content": "All was said."}
     got = {"id": "s2", "timestamp": "2026-11-01T10:30:00Z", "type": "gemini", "content": "Got it."}
-    made.set(messages=[summary, got, made.messages[-1]])
+    made.set(messages=[*(made.messages[:1] if with_context else ()), summary, got, made.messages[-1]])
     made.user("four")
     made.save(house.folder / "gemini")
     await house.sync()
     assert await house.said(ID, "context") == ["All was said.", "three", "Got it.", "four"]
-    assert await house.said(ID) == ["one", "two", "three", "All was said.", "Got it.", "four"]
+    whole = ["one", "two", "three", "All was said.", "Got it.", "four"]
+    assert (await house.said(ID))[-len(whole) :] == whole
+
+
+def test_a_message_that_takes_the_place_of_the_last_one_is_no_summary() -> None:
+    made = GeminiWriter()
+    made.user("one")
+    made.user("two")
+    made.set(messages=[made.messages[0], {"id": "m9", "type": "user", "content": "three"}])
+    assert said(made) == ["one", "three"]
+    assert parse(made.data()).told.compactions == ()
 
 
 @pytest.mark.parametrize("how", ["slug", "hash", "broken", "nothing"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -157,8 +158,12 @@ def test_a_database_of_a_later_version_is_read(made: GooseWriter) -> None:
     made.run("ALTER TABLE sessions ADD COLUMN mood TEXT DEFAULT 'calm'")
     made.run("DROP TABLE usage_ledger")
     made.run("INSERT INTO schema_version VALUES (18)")
+    made.run(
+        "UPDATE sessions SET provider_name = 'openai', model_config_json = '{\"model_name\": \"gpt-5\"}'"
+    )
     made.user("one")
     assert texts(made) == ["one"]
+    assert read(made).imported.meta["models"] == ["openai:gpt-5"]
 
 
 async def test_a_session_is_one_of_ours_and_a_second_sync_reads_nothing(
@@ -232,13 +237,45 @@ async def test_a_compaction_is_one_of_ours_and_the_prompt_that_it_copies_comes_o
     assert len(await house.sessions.checkpoints(LOCAL, ID)) >= 2
 
 
-async def test_a_summary_of_a_few_calls_is_a_note(made: GooseWriter, house: House) -> None:
+@pytest.mark.parametrize("told", [(), ("Go on.",)])
+async def test_a_summary_of_a_few_calls_is_a_note(
+    made: GooseWriter, house: House, told: tuple[str, ...]
+) -> None:
     made.user("one")
     made.user("It ran two commands.", **AGENT_ONLY)
+    for said in told:
+        made.say(said, **AGENT_ONLY)
     made.say("two")
     await house.sync()
-    assert await house.said(ID, "context") == ["one", "It ran two commands.", "two"]
-    assert [entry.role for entry in await house.entries(ID)] == ["user", "system", "assistant"]
+    whole = ["one", "It ran two commands.", *told, "two"]
+    assert await house.said(ID, "context") == whole
+    assert [entry.role for entry in await house.entries(ID)] == [
+        "user",
+        *["system"] * (len(told) + 1),
+        "assistant",
+    ]
+
+
+async def test_a_note_stays_one_when_all_is_summarised_later(made: GooseWriter, house: House) -> None:
+    made.user("one", **USER_ONLY)
+    made.user("It ran two commands.", **NOBODY)
+    made.say("two", **USER_ONLY)
+    made.user("All was said.", **AGENT_ONLY)
+    made.say("Go on.", **AGENT_ONLY)
+    await house.sync()
+    assert await house.said(ID, "context") == ["All was said.", "Go on."]
+    assert len(await house.sessions.checkpoints(LOCAL, ID)) == 1
+
+
+def test_a_time_without_a_zone_is_one_of_utc(made: GooseWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.user("one")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert read(made).imported.created_at == START * 1000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_a_damaged_database_is_told_of_and_takes_nothing_away(made: GooseWriter, house: House) -> None:

@@ -191,7 +191,7 @@ async def test_what_lies_in_both_is_read_from_the_database(house: House, home: P
     database.window(SESSION)
     database.write(talk("old", "new"))
     database.close()
-    await house.sync()
+    assert (await house.sync()).found == 2
     assert await house.said(ID) == ["old", "new"]
     whole = database.path.read_bytes()
     database.path.write_bytes(b"no database" * 1000)

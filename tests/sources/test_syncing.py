@@ -87,6 +87,53 @@ async def test_a_second_sync_parses_nothing(house: House) -> None:
     assert await house.sessions.newest_change(LOCAL) == change
 
 
+def git(folder: Path, url: str) -> Path:
+    """A repository in this folder."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+    return folder
+
+
+async def test_sessions_of_clones_and_folders_that_are_gone_belong_to_one_project(
+    house: House, tmp_path: Path
+) -> None:
+    one = git(tmp_path / "one", "https://ada:s3cret@host/ada/engine.git")
+    two = git(tmp_path / "two", "git@host:ada/engine")
+    for number, (cwd, branch) in enumerate(
+        [(one, "topic"), (two / "src", "HEAD"), (tmp_path / "gone", "main")]
+    ):
+        writer = trees.Writer(trees.session_id(number), str(cwd), branch)
+        writer.user("hello")
+        writer.user("elsewhere", cwd=str(tmp_path / "inner"))
+        writer.save(house.projects)
+    await house.sync()
+    found = [await house.sessions.get(LOCAL, id_of(number)) for number in range(3)]
+    assert [session.project for session in found] == ["host/ada/engine", "host/ada/engine", "gone"]
+    assert [session.branch for session in found] == ["topic", None, "main"]
+    assert (found[0].cwd, found[0].earlier_cwds) == (str(one), (str(tmp_path / "inner"),))
+    assert (await house.sessions.facets(LOCAL)).projects == (("host/ada/engine", 2), ("gone", 1))
+
+
+async def test_sessions_from_before_there_were_projects_get_theirs_without_being_read(
+    house: House, tmp_path: Path
+) -> None:
+    folder = git(tmp_path / "one", "https://host/ada/engine.git")
+    writer = trees.Writer(trees.session_id(1), str(folder))
+    writer.user("hello")
+    writer.save(house.projects)
+    await house.sync()
+    await house.sessions.assign(LOCAL, id_of(1), None)
+    own = await house.sessions.create(LOCAL, cwd=str(folder))
+    report = await house.sync()
+    assert (report.unchanged, report.parsed_files) == (1, 0)
+    for session_id in (id_of(1), own.id):
+        assert (await house.sessions.get(LOCAL, session_id)).project == "host/ada/engine"
+    change = await house.sessions.newest_change(LOCAL)
+    await house.sync()
+    assert await house.sessions.newest_change(LOCAL) == change
+
+
 async def test_an_appended_line_costs_the_new_bytes_only(house: House) -> None:
     path = house.talk(1, "first", "second")
     await house.sync()

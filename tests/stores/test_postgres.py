@@ -139,6 +139,13 @@ OLD_ROWS = (
     VALUES ('local', 1, '', 0, 1, 1, 'plain'), ('local', 2, '', 0, 2, 1, 'plain')""",
 )
 
+COUNTED_SINCE = 4
+OLD_COUNTS = (
+    "UPDATE session SET branch = 'topic' WHERE num = 1",
+    "INSERT INTO facet (owner, kind, value, sessions) SELECT owner, kind, value, sessions FROM facet_as_it_should_be",
+    "INSERT INTO day (owner, num, day, model, messages, tokens, cost) VALUES ('local', 1, 0, '', 1, 3, 0)",
+)
+
 
 @pytest.mark.parametrize("version", range(1, migrations()[-1].version))
 async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
@@ -146,13 +153,19 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
 ) -> None:
     async with await opened(empty_database) as connection:
         await migrate(connection, migrations()[:version])
-        for statement in OLD_ROWS:
+        for statement in OLD_ROWS if version < COUNTED_SINCE else OLD_ROWS + OLD_COUNTS:
             await connection.execute(statement)
     async with connect(empty_database) as store:
         sessions = Sessions(store)
         assert (await sessions.about())["schema"] == migrations()[-1].version
         one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
-        assert (one.title, one.tags, one.message_count, one.branch, one.project) == ("Old", ("x",), 1, "topic", None)
+        assert (one.title, one.tags, one.message_count, one.branch, one.project) == (
+            "Old",
+            ("x",),
+            1,
+            "topic",
+            None,
+        )
         assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
         assert await sessions.facets(LOCAL) == Facets(
             total=1, archived=1, pinned=1, agents=(("claude", 1),), tags=(("x", 1),), sources=(("claude", 1),)
@@ -163,7 +176,8 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
         assert await sessions.token_of(secret) == token
         # The words were not stored by the program of that time, which these rows only imitate.
         assert {told.partition(" ")[2] for told in (await sessions.doctor()).repaired} == {
-            "titles were not found by their words", "entries were not found by their words",
+            "titles were not found by their words",
+            "entries were not found by their words",
         }
         assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
 
@@ -703,6 +717,12 @@ DAMAGE = {
     "delete from tag": "sessions were listed under wrong tags",
     "update tag set order_at = 0": "sessions were listed under wrong tags",
     "insert into tag values ('local', 'nobody', 'x', false, 1)": "belonged to no session",
+    "delete from facet": "numbers of sessions were wrong",
+    "update facet set sessions = 9 where kind = 'tag'": "numbers of sessions were wrong",
+    "insert into facet values ('local', 'tag', 'nobody', 1)": "numbers of sessions were wrong",
+    "delete from day": "counted on wrong days",
+    "update day set tokens = 9": "counted on wrong days",
+    "insert into day values ('local', 999, 5, '', 1, 1, 1)": "days belonged to no session",
     "delete from title": "titles were not found",
     "update title set words = ''": "titles were not found",
     "update title set text = 'another'": "titles were not found",

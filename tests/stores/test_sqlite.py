@@ -442,6 +442,14 @@ INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES
     (1, '', 0, 1, 1, NULL, 'plain', NULL), (2, '', 0, 2, 1, NULL, 'plain', NULL);
 """
 
+COUNTED_SINCE = 3
+OLD_COUNTS = """
+UPDATE session SET branch = 'topic' WHERE num = 1;
+INSERT INTO facet (owner, kind, value, sessions) VALUES
+    (1, 'count', 'total', 1), (1, 'count', 'archived', 1), (1, 'count', 'pinned', 1), (1, 'agent', 'claude', 1),
+    (1, 'tag', 'x', 1), (1, 'source', 'claude', 1);
+"""
+
 
 @pytest.mark.parametrize("version", range(1, shipped()[-1].version))
 async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_is_in_it(
@@ -450,12 +458,18 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
     file = tmp_path / "old.db"
     db = open_file(file)
     migrate(db, shipped()[:version])
-    db.execute(OLD_FILE)
+    db.execute(OLD_FILE if version < COUNTED_SINCE else OLD_FILE + OLD_COUNTS)
     db.close()
     async with recollect.open(f"sqlite:///{file}") as sessions:
         assert (await sessions.about())["schema"] == shipped()[-1].version
         one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
-        assert (one.title, one.tags, one.message_count, one.branch, one.project) == ("Old", ("x",), 1, "topic", None)
+        assert (one.title, one.tags, one.message_count, one.branch, one.project) == (
+            "Old",
+            ("x",),
+            1,
+            "topic",
+            None,
+        )
         assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
         assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
         assert await sessions.facets(LOCAL) == Facets(
@@ -695,6 +709,65 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     assert (await sessions.find(LOCAL, recollect.Filter(tags=("a",)))).sessions[0].message_count == 3
     db.execute("DELETE FROM entry WHERE pos & 16777215 = 2")
     assert (await sessions.doctor()).problems == ("entries behind spans: 1 wrong",)
+
+
+MISCOUNTS = {
+    "UPDATE facet SET sessions = sessions + 1 WHERE kind = 'tag'": "numbers of sessions: ",
+    "DELETE FROM facet": "numbers of sessions: ",
+    "INSERT INTO facet VALUES (1, 'tag', 'nobody', 1)": "numbers of sessions: ",
+    "UPDATE day SET messages = 9": "days: 1 ",
+    "DELETE FROM day": "days: 1 ",
+    "INSERT INTO day VALUES (1, 5, 999, '', '', NULL, 1, 1, 1)": "days: 1 ",
+    "UPDATE day SET project = 'another'": "days: 1 ",
+}
+
+
+@pytest.mark.parametrize("damage", MISCOUNTS)
+async def test_doctor_counts_anew_what_is_counted_wrong(
+    sessions: Sessions, store: SqliteStore, damage: str
+) -> None:
+    session = await sessions.create(LOCAL, tags=["a", "b"], project="p")
+    await sessions.append(LOCAL, session.id, [said("one"), said("two")])
+    at = "2020-01-01", "2030-01-01"
+    before = (
+        await sessions.facets(LOCAL),
+        (await sessions.overview(LOCAL, since_day=at[0], until_day=at[1])).days,
+    )
+    assert (await sessions.doctor(repair=False)).problems == ()
+    db = store._index._index() if " day" in damage else store._writer.connection
+    db.execute(damage)
+    (problem,) = (await sessions.doctor(repair=False)).problems
+    assert problem.startswith(MISCOUNTS[damage])
+    (mended,) = (await sessions.doctor()).repaired
+    assert mended.startswith(MISCOUNTS[damage])
+    assert (await sessions.doctor(repair=False)).problems == ()
+    after = await sessions.overview(LOCAL, since_day=at[0], until_day=at[1])
+    assert (await sessions.facets(LOCAL), after.days) == before
+
+
+async def test_a_day_with_many_sessions_is_listed_like_any_other(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = []
+    for number in range(30):
+        session = await sessions.create(LOCAL, project="p" if number % 3 else "q")
+        ids.append(session.id)
+        if number % 2:
+            await sessions.append(LOCAL, session.id, said(str(number)))
+    (day,) = (await sessions.overview(LOCAL, since_day="2020-01-01", until_day="2030-01-01")).days
+    pages: list[list[str]] = []
+    for few in (100, 5):
+        monkeypatch.setattr("recollect.stores.sqlite.reading.FEW_ON_A_DAY", few)
+        for given in (Filter(day=day.day), Filter(day=day.day, project="p")):
+            found, cursor = list[str](), None
+            while True:
+                page = await sessions.find(LOCAL, given, cursor=cursor, limit=4)
+                found += [session.id for session in page.sessions]
+                if (cursor := page.cursor) is None:
+                    break
+            pages.append(found)
+    assert pages[0] == ids[1::2][::-1]
+    assert pages[:2] == pages[2:]
 
 
 async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path: Path) -> None:

@@ -157,6 +157,33 @@ def test_list_here_means_the_current_folder(shell: Shell, monkeypatch: pytest.Mo
     assert shell.invoke("list", "--here", "--cwd", ".").code == 2
 
 
+def test_sessions_made_in_a_repository_are_listed_by_its_project_and_day(shell: Shell) -> None:
+    for name, url in (("one", "https://ada:s3cret@host/ada/engine.git"), ("two", "git@host:ada/engine")):
+        git = shell.folder / name / ".git"
+        git.mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/topic\n")
+        (git / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+        shell.ok("new", "--title", name, "--cwd", str(git.parent))
+    shell.ok("new", "--title", "apart", "--cwd", str(shell.folder / "apart"))
+    placeless = shell.ok("new", "--title", "nowhere", "--no-cwd", "--json").json
+    assert (placeless["project"], placeless["branch"]) == (None, None)
+    for project in ("host/ada/engine", "ada/engine", "engine"):
+        assert titles(shell, "--project", project) == ["two", "one"]
+    assert titles(shell, "--project", "apart") == ["apart"]
+    assert shell.ok("list", "--json", "--project", "engine").json["sessions"][0]["branch"] == "topic"
+    assert "s3cret" not in shell.ok("list", "--json").out
+
+    async def work(sessions: Sessions) -> None:
+        at = parse_moment("2021-06-15T23:59+00:00", 0)
+        await sessions.append(LOCAL, placeless["id"], said("long ago", at=at))
+
+    shell.inside(work)
+    assert titles(shell, "--day", "2021-06-15") == ["nowhere"]
+    assert titles(shell, "--day", "2021-06-16") == []
+    assert shell.ok("search", "ago", "--day", "2021-06-15").out
+    assert shell.invoke("list", "--day", "yesterday").code == 2
+
+
 def test_since_and_until_take_dates_and_ages(shell: Shell) -> None:
     async def work(sessions: Sessions) -> None:
         for title, day in (("old", "2020-01-01"), ("middle", "2021-06-15")):

@@ -8,10 +8,10 @@ import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from recollect.acp.pipes import Pipes
+from recollect.acp.pipes import Pipes, Take
 from recollect.errors import EngineError
 from recollect.rpc.failures import Gone
-from recollect.rpc.transport import FrameTooLong, Lines
+from recollect.rpc.transport import Lines
 
 LEAVE_SECONDS = 5.0
 CHUNK = 256 * 1024
@@ -28,9 +28,9 @@ class ProcessLine:
     async def receive(self) -> bytes | None:
         return await self._pipes.receive()
 
-    async def receive_all(self) -> list[bytes | FrameTooLong]:
-        """All messages that are there, at least one; none when the agent has left."""
-        return await self._pipes.receive_all()
+    async def deliver(self, take: Take) -> None:
+        """See `Pipes`."""
+        await self._pipes.deliver(take)
 
     async def send(self, data: bytes) -> None:
         if self._hung_up:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from recollect.rpc.failures import Gone
@@ -13,6 +14,8 @@ from recollect.rpc.transport import FrameTooLong, Lines
 CHUNK = 256 * 1024
 PIPE_BYTES = 1024 * 1024
 LINGER_SECONDS = 5.0
+
+Take = Callable[[list[bytes | FrameTooLong]], Awaitable[None] | None]
 
 
 class Pipes:
@@ -45,15 +48,61 @@ class Pipes:
     async def receive(self) -> bytes | None:
         return await self._lines.following(self._next)
 
-    async def receive_all(self) -> list[bytes | FrameTooLong]:
-        """All messages that are there, at least one; none when the peer has left."""
-        return await self._lines.all_following(self._next)
+    async def deliver(self, take: Take) -> None:
+        """Hand over all messages as they come, with no task in between, until the peer has left; in the place of
+        `receive`. If `take` returns something to wait for, nothing is read before that is done."""
+        loop, ended = asyncio.get_running_loop(), False
+
+        def ready() -> None:
+            nonlocal ended
+            try:
+                ended = not self._feed()
+                waiting = take(self._lines.take_all())
+                if waiting is not None or ended:
+                    loop.remove_reader(self._source)
+                    paused.set_result(waiting)
+            except BaseException as error:  # noqa: BLE001 - whoever waits for the end hears of it
+                loop.remove_reader(self._source)
+                paused.set_exception(error)
+
+        while not ended:
+            paused: asyncio.Future[Awaitable[None] | None] = loop.create_future()
+            loop.add_reader(self._source, ready)
+            try:
+                waiting = await paused
+            finally:
+                loop.remove_reader(self._source)
+            if waiting is not None:
+                await waiting
+
+    def _feed(self) -> bool:
+        """Whether there may be more to read: what there is becomes lines."""
+        try:
+            chunk = os.read(self._source, CHUNK)
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            chunk = b""
+        if chunk:
+            self._lines.feed(chunk)
+        else:
+            self._lines.finish()
+            self._linger(-1)
+        return bool(chunk)
 
     async def send(self, data: bytes) -> None:
         await self._handed_over()
         self._rest = memoryview(data)
         self._write()
         await self._handed_over()
+
+    def send_now(self, data: bytes) -> bool:
+        """Send this if nothing else is on its way; False if not. What the peer does not take at once follows later."""
+        if self._rest or self._gone:
+            return False
+        self._rest = memoryview(data)
+        self._write()
+        return True
 
     def _linger(self, written: int) -> None:
         """Now that the peer says nothing any more, give it up as soon as it takes nothing any more either."""

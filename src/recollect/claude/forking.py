@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 from recollect.claude import chain, lines
 from recollect.claude.copying import Copy, Cut, as_id, read_fields
+from recollect.claude.creating import new_file
 from recollect.claude.lineage import plain, quoted
 from recollect.claude.places import TRANSCRIPT, is_session_id, one_of, open_transcript
 from recollect.claude.tree import Branch, Tree
-from recollect.claude.writing import Directory, checked_id, encoded, found_session, iso_now, sync_folder
+from recollect.claude.writing import Directory, checked_id, encoded, found_session, iso_now
 
 BLOCK = 1 << 18
 """How much is gathered for one write."""
@@ -53,7 +52,7 @@ def fork_session(
     source = open_transcript(path, os.O_RDONLY)
     try:
         cut = _cut(source, session_id, up_to_message_id) if up_to_message_id else Cut()
-        with _new_transcript(path.parent, fork.id) as target:
+        with new_file(path.with_name(f"{fork.id}{TRANSCRIPT}")) as target:
             fork.write(source, target, cut)
     finally:
         os.close(source)
@@ -154,25 +153,6 @@ class _Fork:
             leaf = copy.lineage.copied(marked) or leaf
         prompt = {} if aside.last_prompt is None else {"lastPrompt": aside.last_prompt}
         return {**prompt, "leafUuid": plain(leaf)}
-
-
-@contextmanager
-def _new_transcript(folder: Path, session_id: str) -> Iterator[int]:
-    """A descriptor of a new transcript, which appears as a whole when the block ends, or not at all."""
-    # No reader takes a file of this name for a transcript.
-    fresh = folder / f"{session_id}{TRANSCRIPT}.tmp"
-    target = open_transcript(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    try:
-        try:
-            yield target
-            os.fsync(target)
-        finally:
-            os.close(target)
-        os.rename(fresh, folder / f"{session_id}{TRANSCRIPT}")
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_folder(folder)
 
 
 def _flush(target: int, gathered: bytearray) -> None:

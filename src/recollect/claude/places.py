@@ -105,6 +105,12 @@ def project_folder(path: str) -> Path | None:
     return next((folder for folder in alike if _ran_in(folder, name)), None)
 
 
+def place_for(directory: str | os.PathLike[str]) -> Path:
+    """The folder for transcripts of a directory, whether it is there yet or not."""
+    path = canonical(directory)
+    return project_folder(path) or projects_folder() / (_given_name() or folder_name(path))
+
+
 def _given_name() -> str | None:
     """The folder name that the environment fixes for all projects of a config folder of its own."""
     name = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")

@@ -28,6 +28,7 @@ COMMANDS: dict[str, Listed] = {
     "sync": Listed("recollect.cli.sync", "Take in the sessions that other agents keep."),
     "sources": Listed("recollect.cli.sources", "The agents whose sessions are taken in, and what they have."),
     "resume": Listed("recollect.cli.resume", "The command that goes on with a session in its own agent."),
+    "continue": Listed("recollect.cli.continue_", "Go on with a session in another agent."),
     "prompt": Listed("recollect.cli.prompt", "Have one prompt answered."),
     "chat": Listed("recollect.cli.chat", "Talk in a session, new or old."),
     "new": Listed("recollect.cli.new", "Make an empty session."),

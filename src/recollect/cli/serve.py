@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "recollect serve",
     "recollect serve --port 9000 --store postgresql://localhost/recollect --model anthropic:claude-sonnet-5",
-    "recollect serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem",
+    "recollect serve --host 0.0.0.0 --name recollect.example.org --tls-cert cert.pem --tls-key key.pem",
     "recollect serve --behind-proxy https://recollect.example.org",
 )
 
@@ -42,6 +42,13 @@ EXAMPLES = (
 @click.option("--model", metavar="NAME", help="The model that answers.  [env: RECOLLECT_MODEL]")
 @click.option("--tls-cert", type=click.Path(), metavar="FILE", help="The certificate, with its chain.")
 @click.option("--tls-key", type=click.Path(), metavar="FILE", help="Its key.")
+@click.option(
+    "--name",
+    "names",
+    metavar="HOST",
+    multiple=True,
+    help="This machine is called so: recollect.example.org. May be repeated.",
+)
 @click.option(
     "--behind-proxy",
     "origins",

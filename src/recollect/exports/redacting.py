@@ -10,14 +10,17 @@ from msgspec.structs import replace
 
 from recollect.exports.lines import Replaced
 from recollect.model import Entry, Fact, Session
-from recollect.secrets import redacted_value
+from recollect.secrets import ENCODED, RANDOM, find, redacted_value
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-# By these an entry, a call and its result find each other, and a program knows what it has before it.
-_KEPT = frozenset({"id", "role", "mime_type", "kind", "parent", "parent_entry", "session", "entries"})
-_SESSION = ("title", "earlier_titles", "tags", "meta")
-_FACT = ("text", "subject")
+# By these a program knows what it has before it, and by its ids what belongs together.
+_KEPT = frozenset({"role", "kind"})
+_IDS = frozenset({"id", "entries"})
+_SESSION = (
+    "title", "earlier_titles", "tags", "meta", "cwd", "earlier_cwds", "additional_directories", "project", "branch",
+)  # fmt: skip
+_FACT = ("text", "subject", "entries", "cwd")
 
 RAW_COPY = "raw copy"
 
@@ -31,6 +34,7 @@ class Redactor:
     def __init__(self, keep: int = 0) -> None:
         self.entries: dict[str, Entry] = {}
         self._keep = keep
+        self._ids: dict[str, str] = {}
         self._seen: dict[tuple[str | None, str | None], Counter[str]] = {}
 
     @property
@@ -44,7 +48,9 @@ class Redactor:
 
     def entry(self, entry: Entry) -> Entry:
         """The entry; one without secrets is the same object."""
-        cleaned = self._cleaned(entry, ("parts", "meta", "model"), entry=entry.id)
+        cleaned = self._cleaned(
+            entry, ("id", "parts", "meta", "model"), entry=self._named(entry.id, Counter())
+        )
         if cleaned is not entry and len(self.entries) < self._keep:
             self.entries[entry.id] = cleaned
         return cleaned
@@ -72,24 +78,31 @@ class Redactor:
         adding: bool = False,
     ) -> S:
         seen: Counter[str] = Counter()
-        changes = {name: _walked(getattr(value, name), seen) for name in fields}
+        changes = {name: self._field(name, getattr(value, name), seen) for name in fields}
         if not seen:
             return value
         self._seen[entry, where] = (self._seen.get((entry, where)) or Counter()) + seen if adding else seen
         return replace(value, **changes)
 
+    def _field(self, name: str, value: Any, seen: Counter[str]) -> Any:
+        if name in _IDS:
+            one = isinstance(value, str)
+            return self._named(value, seen) if one else tuple(self._named(each, seen) for each in value)
+        return value if name in _KEPT else self._walked(value, seen)
 
-def _walked(value: Any, seen: Counter[str]) -> Any:
-    """A field of a struct: structs by their fields, everything else as JSON."""
-    if isinstance(value, msgspec.Struct):
-        return replace(
-            value,
-            **{
-                name: _walked(getattr(value, name), seen)
-                for name in value.__struct_fields__
-                if name not in _KEPT
-            },
-        )
-    if isinstance(value, tuple):
-        return tuple(_walked(item, seen) for item in value)
-    return redacted_value(value, seen)
+    def _walked(self, value: Any, seen: Counter[str]) -> Any:
+        """A value of the model: structs by their fields, everything else as JSON."""
+        if isinstance(value, msgspec.Struct):
+            fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+            return replace(value, **{name: self._field(name, each, seen) for name, each in fields})
+        if isinstance(value, tuple):
+            return tuple(self._walked(item, seen) for item in value)
+        return redacted_value(value, seen)
+
+    def _named(self, text: str, seen: Counter[str]) -> str:
+        """An id; one that holds a secret is the same other one wherever it stands. One that is only random is none."""
+        found = [each.kind for each in find(text) if each.kind not in (RANDOM, ENCODED)]
+        if not found:
+            return text
+        seen.update(found)
+        return self._ids.setdefault(text, f"[redacted: {found[0]}] {len(self._ids) + 1}")

@@ -80,6 +80,7 @@ def cookie_name(scope: Scope) -> str:
 
 
 def _cookie(scope: Scope, value: str, seconds: int) -> bytes:
-    secure = "; Secure" if any(origin.startswith("https://") for origin in header(scope, b"origin")) else ""
+    spoken = (scope.get("scheme"), *(origin.partition(":")[0] for origin in header(scope, b"origin")))
+    secure = "; Secure" if "https" in spoken else ""  # TLS is ours, or that of a proxy
     told = f"{cookie_name(scope)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     return told.encode("latin-1")

@@ -7,6 +7,7 @@ is decided by the token alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from recollect.model import Value
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MISDIRECTED, FORBIDDEN = 421, 403
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class Places(Value, frozen=True):
@@ -29,11 +31,14 @@ class Places(Value, frozen=True):
     origins: frozenset[str] = frozenset()
 
 
-def places(port: int, *, tls: bool = False, declared: Iterable[str] = ()) -> Places:
-    """The names under which a server on this port may be called. `declared` are origins, as `https://name:port`."""
+def places(
+    port: int, *, tls: bool = False, declared: Iterable[str] = (), names: Iterable[str] = ()
+) -> Places:
+    """The names under which a server on this port may be called. `declared` are origins of proxies, as
+    `https://name:port`, and `names` those of the machine itself."""
     scheme = "https" if tls else "http"
     origins = frozenset(map(checked_origin, declared))
-    own = {name for host in LOOPBACK for name in _names(host, port, scheme)}
+    own = {name for host in (*LOOPBACK, *map(checked_host, names)) for name in _names(host, port, scheme)}
     return Places(
         scheme=scheme, hosts=frozenset(own | {each.partition("://")[2] for each in origins}), origins=origins
     )
@@ -53,6 +58,14 @@ def checked_origin(text: str) -> str:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = port is None or port == DEFAULT_PORTS[parts.scheme]
     return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
+
+
+def checked_host(text: str) -> str:
+    """The name of a machine, in small letters, without scheme and port."""
+    name = text.strip().lower()
+    if not _HOST.fullmatch(name):
+        raise InvalidInput(f"a name looks like recollect.example.org, not like {text!r:.100}")
+    return name
 
 
 def verdict(known: Places, scope: Scope) -> int:

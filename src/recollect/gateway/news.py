@@ -76,7 +76,7 @@ class OwnersNews:
     async def _event(self, change: Change) -> Json | None:
         seen = self._seen.pop(change.session, None)
         if change.revision is None:
-            key = change.session if seen is None else seen.key
+            key = change.key or change.session
             return {"event": "deleted", "session_key": key, "session_id": change.session}
         try:
             session = await self._feed.get(change.session)
@@ -188,4 +188,4 @@ class SessionsNews:
 
 def _about(event: str, session: Session) -> Json:
     names = {"session_key": shapes.key_of(session), "session_id": session.id}
-    return {"event": event, **names, "session": shapes.details(session)}
+    return {"event": event, **names, "session": shapes.told(session)}

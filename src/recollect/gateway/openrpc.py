@@ -7,13 +7,23 @@ from typing import Any
 
 import msgspec
 
-from recollect.gateway.calling import Method
+from recollect.gateway.calling import NAMED, Method, Owns
 from recollect.gateway.errors import MEANINGS, number_of
 from recollect.model import Json
 
 OPENRPC = "1.3.2"
 VERSION = "1.0.0"
 """The version of the methods: the first number rises when a client would have to change."""
+SESSION_NAMES = ("session_key", "session_id")
+"""One of these is given, by methods that are about a session."""
+NAMING = frozenset(("session_not_found", "entry_not_found", "checkpoint_not_found"))
+WRITING = frozenset(
+    ("conflict", "already_exists", "revision_conflict", "idempotency_conflict", "busy", "lease_lost", "read_only", "store_full")
+)  # fmt: skip
+RUNNING = frozenset(
+    code for code in MEANINGS if code.startswith(("model_", "engine_", "interrupted", "context_"))
+)
+"""What goes wrong only in methods that name a session, that write, that ask a model; the rest may go wrong in any."""
 _REF = "#/components/schemas/{name}"
 
 
@@ -51,8 +61,21 @@ def errors() -> Json:
     }
 
 
+def _codes(method: Method) -> list[str]:
+    """What can go wrong in a method."""
+    out: set[str] = {"method_not_found"}
+    for codes, gives in (
+        (NAMING, method.owns is not Owns.NOTHING),
+        (WRITING, method.writes),
+        (RUNNING, method.waits),
+    ):
+        out |= set() if gives else codes
+    return [code for code in MEANINGS if code not in out]
+
+
 def _method(name: str, method: Method, params: Json, result: Any) -> Json:
     required = set(params.get("required", ()))
+    named = {"x-one-of": [SESSION_NAMES]} if method.owns in NAMED - {Owns.SESSION_IF_NAMED} else {}
     return {
         "name": name,
         "summary": method.summary,
@@ -62,6 +85,8 @@ def _method(name: str, method: Method, params: Json, result: Any) -> Json:
             for field, schema in params["properties"].items()
         ],
         "result": {"name": "result", "schema": result},
+        "errors": [{"$ref": f"#/components/errors/{code}"} for code in _codes(method)],
+        **named,
         "x-scope": method.scope,
         "x-ownership": str(method.owns),
         "x-needs": dict(method.needs),

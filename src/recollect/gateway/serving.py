@@ -9,6 +9,7 @@ import math
 import resource
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -18,13 +19,15 @@ from starlette.types import ASGIApp
 from recollect.errors import InvalidInput
 from recollect.gateway.app import application
 from recollect.gateway.desk import Desk
-from recollect.gateway.guard import checked_origin, places
+from recollect.gateway.guard import checked_host, checked_origin, places
 from recollect.gateway.limits import MESSAGE_BYTES
 from recollect.gateway.protocols import protocols
 from recollect.model import Value
 from recollect.remote.addresses import is_loopback
 
 BACKLOG = 1_024
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever starts it says so
+LOOPBACK = "127.0.0.1"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -36,6 +39,7 @@ class Where(Value, frozen=True):
     tls_cert: str | None = None
     tls_key: str | None = None
     origins: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     grace: float = 30.0
 
     @property
@@ -51,6 +55,10 @@ def checked(where: Where) -> Where:
     for path in filter(None, (where.tls_cert, where.tls_key)):
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}")
+    if where.tls_cert is not None and where.tls_key is not None:
+        _check_certificate(where.tls_cert, where.tls_key)
+    for name in where.names:
+        checked_host(name)
     origins = [checked_origin(origin) for origin in where.origins]
     behind_tls = origins and all(origin.startswith("https://") for origin in origins)
     if not (is_loopback(where.host) or where.tls or behind_tls):
@@ -59,6 +67,25 @@ def checked(where: Where) -> Where:
             " --tls-cert and --tls-key, or --behind-proxy ORIGIN if a proxy before it speaks TLS"
         )
     return where
+
+
+def _check_certificate(cert: str, key: str) -> None:
+    """Raise `InvalidInput` that names the file which is no good."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(cafile=cert)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidInput(f"{cert} holds no certificate in PEM{_because(error)}") from None
+    try:
+        context.load_cert_chain(cert, key, password="")  # nobody is asked for one
+    except (ssl.SSLError, OSError) as error:
+        if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+            raise InvalidInput(f"the key in {key} is not that of the certificate in {cert}") from None
+        raise InvalidInput(f"{key} holds no key in PEM that is without a password{_because(error)}") from None
+
+
+def _because(error: OSError) -> str:
+    return "" if isinstance(error, ssl.SSLError) else f": {error.strerror}"
 
 
 def listening(where: Where) -> socket.socket:
@@ -72,8 +99,9 @@ def listening(where: Where) -> socket.socket:
 
 
 def address(where: Where, port: int) -> str:
-    """What to open in a browser."""
-    host = f"[{where.host}]" if ":" in where.host else where.host
+    """What to open in a browser: a name of the machine, if it has one, and never "everywhere", which is no place."""
+    host = where.names[0] if where.names else LOOPBACK if where.host in EVERYWHERE else where.host
+    host = f"[{host}]" if ":" in host else host
     return f"{'https' if where.tls else 'http'}://{host}:{port}"
 
 
@@ -85,7 +113,7 @@ async def run(
     Told a second time, it ends what runs at once; a third time is not heard any more.
     """
     _allow_files(desk.limits.connections + 256)
-    known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins)
+    known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins, names=where.names)
     server = _Server(_config(application(desk, known), desk, where), started)
     ending = Ending(desk, server)
     async with desk.attended():

@@ -17,8 +17,11 @@ from recollect.errors import InvalidKey
 from recollect.keys import parse_key
 from recollect.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
 from recollect.model import Entry, Part, Role, Session, Text, ToolCall, ToolResult, plain_text
+from recollect.service.core import is_erased
 
 SUMMARY = "[Compacted summary from "
+MODEL = "model"
+"""The key of a session's meta under which stands the model that answers in it."""
 
 Status = Literal["idle", "running", "error", "archived"]
 _STATUSES: dict[model.Status, Status] = {
@@ -97,8 +100,8 @@ class Row(Answer, frozen=True, kw_only=True):
     revision: int
 
 
-class Details(Row, frozen=True, kw_only=True):
-    """All about a session but what was said."""
+class Told(Row, frozen=True, kw_only=True):
+    """More about a session."""
 
     last_compaction: int | None
     identity: Identity
@@ -112,7 +115,14 @@ class Details(Row, frozen=True, kw_only=True):
     cost_usd: float | None
 
 
-class RuntimeRow(Details, frozen=True, kw_only=True):
+class Details(Told, frozen=True, kw_only=True):
+    """All about a session but what was said. `model` and `metadata` are what `sessions.patch` has put there."""
+
+    model: str | None
+    metadata: dict[str, Any]
+
+
+class RuntimeRow(Told, frozen=True, kw_only=True):
     """The same under the names of the runtime's own methods, beside ours."""
 
     key: str
@@ -152,6 +162,7 @@ class Message(Answer, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     usage: Usage | UnsetType = UNSET
     parts: tuple[Any, ...] | UnsetType = UNSET
+    erased: bool | UnsetType = UNSET
 
 
 def key_of(session: Session) -> str:
@@ -174,9 +185,19 @@ def row(session: Session) -> Row:
     return Row(**_row(session))
 
 
+def told(session: Session) -> Told:
+    """A session as events show it."""
+    return Told(**_row(session), **_details(session))
+
+
 def details(session: Session) -> Details:
     """A session by itself."""
-    return Details(**_row(session), **_details(session))
+    kept = {
+        name: value
+        for name, value in session.meta.items()
+        if name != MODEL and not name.startswith(model.OWN)
+    }
+    return Details(**_row(session), **_details(session), model=session.meta.get(MODEL), metadata=kept)
 
 
 def runtime_row(session: Session) -> RuntimeRow:
@@ -249,6 +270,7 @@ def message(entry: Entry) -> Message:
         model=UNSET if entry.model is None else entry.model,
         usage=UNSET if entry.usage is None else usage(entry.usage),
         parts=UNSET if _is_told(entry, results) else entry.parts,
+        erased=True if is_erased(entry) else UNSET,
     )
 
 

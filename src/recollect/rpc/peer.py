@@ -131,6 +131,11 @@ class Peer(Generic[C]):
         """Whether the peer has left."""
         return self._left
 
+    @property
+    def sending(self) -> bool:
+        """Whether somebody is sending something."""
+        return self._turn.locked()
+
     async def send(self, data: bytes) -> None:
         """Hand over whole lines, in the order in which they were sent; waits for a peer that is slow to read."""
         if data:

@@ -66,22 +66,19 @@ class Lines:
     async def following(self, read: Callable[[], Awaitable[bytes]]) -> bytes | None:
         """The next line, out of what is there or what `read` brings, which is nothing at the end; None if there is none.
         Raises `FrameTooLong` like `take`."""
-        return self.take() if await self._filled(read) else None
-
-    async def all_following(self, read: Callable[[], Awaitable[bytes]]) -> list[bytes | FrameTooLong]:
-        """The same for all lines that are there, at least one; none at the end."""
-        await self._filled(read)
-        ready, self._ready = list(self._ready), deque()
-        return ready
-
-    async def _filled(self, read: Callable[[], Awaitable[bytes]]) -> bool:
-        """Whether there is a line, once one is there or the stream has ended."""
-        while not self._ready and not self._ended:
+        while not self._ready:
+            if self._ended:
+                return None
             if chunk := await read():
                 self.feed(chunk)
             else:
                 self.finish()
-        return bool(self._ready)
+        return self.take()
+
+    def take_all(self) -> list[bytes | FrameTooLong]:
+        """All lines that are complete, and a `FrameTooLong` in the place of each that was dropped."""
+        ready, self._ready = list(self._ready), deque()
+        return ready
 
     def put_back(self, line: bytes | FrameTooLong) -> None:
         """Let this line be the next one again."""

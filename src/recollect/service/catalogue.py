@@ -47,7 +47,7 @@ from recollect.model import (
     encode,
 )
 from recollect.ports import ListKey, Memo, Reader, Record, Scan, Writer
-from recollect.service.core import Core, checked_name, checked_owner, is_clean, required
+from recollect.service.core import Core, checked_name, checked_owner, count_said, is_clean, required
 from recollect.spans import opened
 from recollect.titles import clean_title
 
@@ -282,8 +282,9 @@ class Catalogue(Core):
 
         async def work(tx: Writer) -> int:
             record = await required(tx, who, session_id)
+            messages = await count_said(tx, record)
             await tx.bury(record, self._now())
-            return record.session.message_count
+            return messages
 
         messages = await self._store.write(work)
         await self.collect()

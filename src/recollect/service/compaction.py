@@ -21,7 +21,7 @@ from recollect.service.core import load_lists, required, writable
 from recollect.service.extractive import Extractive
 from recollect.service.forking import Forking, recounted
 from recollect.service.history import History, append_entries, checked_drafts
-from recollect.service.remembering import merged, unforgotten
+from recollect.service.remembering import merged, rivals_of, unforgotten
 from recollect.service.shrinking import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
 from recollect.service.summarising import alone
 from recollect.spans import Place
@@ -128,7 +128,8 @@ class Compaction(History, Forking):
         """Put the facts that were found into the memory; returns how many are new."""
         session, entries = record.session, shrinking.entries
         found = await unforgotten(tx, record.owner, shrinking.findings, session, entries)
-        facts = merged(await tx.facts(record.owner, None), found, session, entries, self._new_id)
+        known = await rivals_of(tx, record.owner, found, session)
+        facts = merged(known, found, session, entries, self._new_id)
         await tx.put_facts(record.owner, facts.facts)
         return facts.added
 

@@ -45,6 +45,9 @@ class Core:
         if is_ephemeral(session.id) or is_ephemeral(session.key):
             raise InvalidInput(f"{session.key or session.id!r} is ephemeral and is never stored")
 
+    def _check_room(self, record: Record) -> None:
+        """Raise `StoreFull` if no more may be said in the session."""
+
     async def _change(self, tx: Writer, record: Record, kind: str, **fields: Any) -> Record:
         """Store changed fields of a session; every change raises its revision."""
         session = replace(record.session, revision=record.session.revision + 1, **fields)
@@ -172,6 +175,17 @@ async def load_expansions(tx: Reader, record: Record, spans: Sequence[algebra.Sp
             found[name] = await tx.spans(record.owner, record.num, name)
             waiting.extend(algebra.summaries(found[name]))
     return found
+
+
+async def count_said(tx: Reader, record: Record) -> int:
+    """How many messages the session has: in its context and in its checkpoints, each once, without summaries."""
+    names = [known.id for known in await tx.checkpoints(record.owner, record.num)]
+    lists = [(await load_lists(tx, record)).closed()]
+    lists += [await tx.spans(record.owner, record.num, name) for name in names]
+    reached: list[Stretch] = []
+    for span in (span for spans in lists for span in spans):
+        reached.extend(algebra.without(Stretch(span.log, span.first, span.last or 0), reached))
+    return algebra.size(reached) - len({name for spans in lists for name in algebra.summaries(spans)})
 
 
 async def measure(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> Totals:

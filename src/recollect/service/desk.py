@@ -89,8 +89,10 @@ class Desk:
             record = replace(record, lease=lease)
             before = await _context(tx, record)
             drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
+            self._sessions._check_room(record)
             added = [self._sessions._complete(draft, now) for draft in drafts]
             record = await append_entries(tx, record, added, now)
+            record = await self._sessions._taken_back(tx, record)
             await tx.put_live(record, None)
             record = await self._sessions._title_from(tx, record, added)
             record = await self._sessions._change(tx, record, "status", status="running")
@@ -114,6 +116,7 @@ class Desk:
         await writable(tx, record, fence)
         entries = [self._sessions._complete(draft, now) for draft in drafts]
         if entries:
+            self._sessions._check_room(record)
             record = await append_entries(tx, record, entries, now)
         await tx.put_live(record, None)
         return record, entries

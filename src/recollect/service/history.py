@@ -91,9 +91,11 @@ class History(Core):
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
             expect_revision(record, expected_revision)
+            self._check_room(record)
             entries = [self._complete(draft, now) for draft in checked_drafts(given)]
             await _expect_new(tx, record, [draft.id for draft in given if draft.id is not None])
             record = await append_entries(tx, record, entries, now)
+            record = await self._taken_back(tx, record)
             await self._title_from(tx, record, entries)
             return Appended(
                 entries=tuple(entry.id for entry in entries),
@@ -217,6 +219,12 @@ class History(Core):
             meta=draft.meta,
         )
         return checked_entry(entry)
+
+    async def _taken_back(self, tx: Writer, record: Record) -> Record:
+        """A session in which people go on is not put away any more; part of the same change."""
+        if not record.session.archived:
+            return record
+        return await tx.rewrite(replace(record, session=replace(record.session, archived=False)), "append")
 
     async def _title_from(self, tx: Writer, record: Record, entries: Sequence[Entry]) -> Record:
         """Give a session without a title one from the first meaningful prompt; part of the same change."""

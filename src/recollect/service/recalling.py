@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from recollect.facts import STEM, words_of
 from recollect.model import Fact
 from recollect.service.stopwords import STOPWORDS
 from recollect.words import searchable, tokens
 
-STEM = 4
-"""Words that begin alike in at least so many characters may be forms of one word."""
 ALIKE = 0.6
 """How much of the longer of two such words they must share."""
 
 
 def ranked(facts: Sequence[Fact], query: str) -> list[Fact]:
     """The facts that have any word of the query, best first: rare words count for more, then certainty, then age."""
-    asked = [word for word in dict.fromkeys(tokens(searchable(query))) if word not in STOPWORDS]
-    words = [set(_words(fact)) for fact in facts]
+    words = [set(words_of(fact).split()) for fact in facts]
     known = Counter(word for each in words for word in each)
-    forms = [_forms(word, known) for word in asked or dict.fromkeys(tokens(searchable(query)))]
+    forms = [_forms(word, known) for word in words_asked(query)]
     scored = []
     for number, (fact, has) in enumerate(zip(facts, words, strict=True)):
         score = sum(
@@ -32,15 +30,10 @@ def ranked(facts: Sequence[Fact], query: str) -> list[Fact]:
     return [facts[number] for _, number in sorted(scored)]
 
 
-def current(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts that no other has taken the place of."""
-    known = list(facts)
-    ids = {fact.id for fact in known}
-    return [fact for fact in known if fact.invalidated_by not in ids]
-
-
-def _words(fact: Fact) -> list[str]:
-    return tokens(searchable(f"{fact.text}\n{fact.kind}"))
+def words_asked(query: str) -> list[str]:
+    """The words of a query; those that say nothing count only if there is no other."""
+    words = list(dict.fromkeys(tokens(searchable(query))))
+    return [word for word in words if word not in STOPWORDS] or words
 
 
 def _forms(word: str, known: Counter[str]) -> dict[str, float]:

@@ -10,11 +10,21 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from recollect.errors import InvalidInput
-from recollect.limits import FACT_CHARS, FACTS_PAGE, LARGEST_NUMBER, NAME_CHARS, checked_limit, is_storable
+from recollect.facts import Rivals, Wanted, beginning, said, spoken
+from recollect.limits import (
+    FACT_CHARS,
+    FACTS_PAGE,
+    HITS_EXAMINED,
+    LARGEST_NUMBER,
+    NAME_CHARS,
+    checked_limit,
+    checked_number,
+    is_storable,
+)
 from recollect.model import Entry, Fact, Principal, Session, encode
 from recollect.ports import Memo, Reader, Writer
 from recollect.service.core import Core, checked_name, checked_owner, is_clean
-from recollect.service.recalling import current, ranked
+from recollect.service.recalling import ranked, words_asked
 from recollect.summariser import Finding
 
 Scope = tuple[str | None, str | None, str | None]
@@ -41,26 +51,28 @@ class Memory(Core):
         limit: int = 50,
         offset: int = 0,
     ) -> list[Fact]:
-        """The caller's facts that still hold: newest first, or with a query those with its words, best first.
+        """The caller's facts that still hold: newest first, or with a query those with its words, best first; of very
+        many with its words the newest are looked at.
 
         With an agent, a person or a session: only what is known of theirs.
         """
-        given = {"agent_id": agent_id, "identity_id": identity_id, "session": session_id}
-        wanted = {name: checked_name(value, name) for name, value in given.items() if value is not None}
         checked_limit(limit, FACTS_PAGE)
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise InvalidInput(f"an offset is a whole number from 0 on, not {offset!r:.40}")
 
-        async def work(tx: Reader) -> list[Fact]:
-            return await tx.facts(checked_owner(who), None)
-
-        known = current(await self._store.read(work))
-        found = [
-            fact for fact in known if all(getattr(fact, name) == value for name, value in wanted.items())
-        ]
-        if query is not None:
-            found = await asyncio.to_thread(ranked, found, query)
-        return found[offset : offset + limit]
+        asked = Wanted(
+            agent_id=checked_name(agent_id, "an agent id"),
+            identity_id=checked_name(identity_id, "an identity"),
+            session=checked_name(session_id, "a session id"),
+            limit=limit,
+            offset=checked_number(offset, "an offset"),
+        )
+        if query is None:
+            return await self._store.read(lambda tx: tx.find_facts(checked_owner(who), asked))
+        words = tuple(map(beginning, words_asked(query)))
+        near = replace(asked, words=words, limit=HITS_EXAMINED, offset=0)
+        found = await self._store.read(lambda tx: tx.find_facts(checked_owner(who), near)) if words else []
+        return (await asyncio.to_thread(ranked, found, query))[offset : offset + limit]
 
     async def forget(self, who: Principal, fact_id: str) -> bool:
         """Forget a fact, and what it had taken the place of; whether there was such a fact.
@@ -71,19 +83,10 @@ class Memory(Core):
 
         async def work(tx: Writer) -> bool:
             owner = checked_owner(who)
-            known = await tx.facts(owner, None) if is_clean(fact_id) else []
-            doomed = {fact.id for fact in known if fact.id == fact_id}
-            before: dict[str | None, list[str]] = {}
-            for fact in known:
-                before.setdefault(fact.invalidated_by, []).append(fact.id)
-            waiting = list(doomed)
-            while waiting:
-                older = [each for each in before.get(waiting.pop(), []) if each not in doomed]
-                doomed.update(older)
-                waiting += older
+            doomed = await tx.facts_behind(owner, fact_id) if is_clean(fact_id) else []
             if doomed:
-                await tx.forget_facts(owner, sorted(doomed))
-                names = {_name(_scope_of(fact), fact.text) for fact in known if fact.id in doomed}
+                await tx.forget_facts(owner, sorted(fact.id for fact in doomed))
+                names = {_name(_scope_of(fact), fact.text) for fact in doomed}
                 for name in (ANYTHING, *sorted(names)):
                     await tx.put_memo(owner, FORGOTTEN, name, Memo(b"", b"%d" % now, FOR_EVER))
             return bool(doomed)
@@ -106,6 +109,19 @@ async def unforgotten(
     return left
 
 
+async def rivals_of(tx: Reader, owner: str, found: Sequence[Finding], session: Session) -> list[Fact]:
+    """What is remembered beside which these findings may not hold."""
+    agent_id, identity_id, _ = _scope(session)
+    subjects = {(each.subject or "")[:NAME_CHARS] for each in found} - {""}
+    wanted = Rivals(
+        agent_id=agent_id,
+        identity_id=identity_id,
+        said=tuple(sorted({said(_stored(each)) for each in found})),
+        subjects=tuple(sorted(filter(is_storable, subjects))),
+    )
+    return await tx.rivals(owner, wanted) if found else []
+
+
 class Merged(NamedTuple):
     """Facts to be stored, and how many of them are new."""
 
@@ -120,7 +136,7 @@ def merged(
     entries: Sequence[Entry],
     new_id: Callable[[], str],
 ) -> Merged:
-    """What to store so that the memory knows these findings too.
+    """What to store so that the memory knows these findings too; `known` are their `rivals_of`.
 
     What the session has told before is not stored again. Of two facts that say the same, or something else of one
     subject, to one agent about one person, the one that was said later takes the place of the other.
@@ -149,12 +165,12 @@ class _Shelf:
         """Put a fact beside the others; False if the session had told it already."""
         rivals = list(self._rivals(fact))
         same = (
-            each for each in rivals if each.session == fact.session and _said(each.text) == _said(fact.text)
+            each for each in rivals if each.session == fact.session and spoken(each.text) == spoken(fact.text)
         )
         if (old := next(same, None)) is not None:
             self._change(old, replace(old, entries=fact.entries, at=max(old.at, fact.at)))
             return False
-        holding = [each for each in rivals if each.invalidated_by not in self._facts]
+        holding = [each for each in rivals if each.invalidated_by is None]
         newer = max((each for each in holding if each.at > fact.at), key=lambda each: each.at, default=None)
         self._change(None, fact if newer is None else replace(fact, invalidated_by=newer.id))
         for each in holding if newer is None else ():
@@ -180,17 +196,12 @@ class _Shelf:
 
 def _keys(fact: Fact) -> list[tuple[str, str]]:
     about = [] if fact.subject is None else [("subject", fact.subject)]
-    return [("said", _said(fact.text)), *about]
-
-
-def _said(text: str) -> str:
-    """The text as it is compared."""
-    return " ".join(text.casefold().split()).rstrip(".!…")
+    return [("said", spoken(fact.text)), *about]
 
 
 def _name(scope: Scope, text: str) -> str:
     """What is kept of a fact that was forgotten: it tells nothing, and the same fact has the same."""
-    return hashlib.sha256(encode([*scope[:2], _said(text)])).hexdigest()
+    return hashlib.sha256(encode([*scope[:2], spoken(text)])).hexdigest()
 
 
 def _stored(finding: Finding) -> str:

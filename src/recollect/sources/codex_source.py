@@ -28,15 +28,17 @@ DEEPEST = 3
 """Folders for the year, the month and the day."""
 FORKS = 100
 """A fork of a fork of …: so many files are followed."""
+NOBODYS = Thread()
+"""A thread of which Codex's own files know nothing."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_ROLLOUT = re.compile(
-    rf"rollout-(?P<at>.*?)-?(?P<thread>{_UUID})(?:_(?P<own>{_UUID}))?\.jsonl(?P<packed>\.zst)?"
-)
+_ROLLOUT = re.compile(rf"rollout-(.*?)-?({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?")
 
 
 class Rollout(NamedTuple):
-    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one."""
+    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one. By its `key` it is
+    known again, packed or not."""
 
+    key: str
     file: files.Seen
     thread: str
     id: str
@@ -81,10 +83,10 @@ class CodexSource(msgspec.Struct, frozen=True):
         known = threads(self.home)
         rollouts = self._rollouts()
         for each in _present(rollouts.values(), known):
-            thread = known.get(each.thread, Thread())
-            stamp = (*each.file.stamp, zlib.crc32((thread.name or "").encode("utf-8", "replace")))
-            key = str(each.file.path).removesuffix(PACKED)
-            yield Found(self, key, stamp, each.file.mtime_ns // MS, Place(each, thread, rollouts))
+            thread = known.get(each.thread, NOBODYS)
+            name = zlib.crc32(thread.name.encode("utf-8", "replace")) if thread.name else 0
+            stamp = (*each.file.stamp, name)
+            yield Found(self, each.key, stamp, each.file.mtime_ns // MS, Place(each, thread, rollouts))
 
     def _rollouts(self) -> dict[str, Rollout]:
         """All of them by their ids; of one that is there both packed and not, the one that is not."""
@@ -131,8 +133,10 @@ def _under(folder: Path, depth: int) -> Iterator[Rollout]:
     for entry in files.entries(folder):
         name = _ROLLOUT.fullmatch(entry.name)
         if name is not None and (file := files.seen(entry)) is not None:
-            thread = name["thread"]
-            yield Rollout(file, thread, name["own"] or thread, name["at"], name["packed"] is not None)
+            at, thread, own, packed = name.groups()
+            yield Rollout(
+                entry.path.removesuffix(PACKED), file, thread, own or thread, at, packed is not None
+            )
     if depth:
         for inner in files.folders(folder):
             yield from _under(inner, depth - 1)
@@ -149,7 +153,7 @@ def _present(rollouts: Iterable[Rollout], known: Mapping[str, Thread]) -> Iterat
 
 
 def _rank(rollout: Rollout, known: Mapping[str, Thread]) -> tuple[bool, str, str]:
-    told = known.get(rollout.thread, Thread()).rollout or ""
+    told = known.get(rollout.thread, NOBODYS).rollout or ""
     chosen = Path(told).name.removesuffix(PACKED) == rollout.file.path.name.removesuffix(PACKED)
     return chosen, rollout.began, rollout.id
 

@@ -18,13 +18,18 @@ _PIECE = 8 << 20
 
 
 class Seen(NamedTuple):
-    """A regular file as it was when it was looked at."""
+    """A regular file as it was when it was looked at; `where` is its path as text, which costs nothing to make."""
 
-    path: Path
+    where: str
     device: int
     inode: int
     size: int
     mtime_ns: int
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self.where)
 
     @property
     def stamp(self) -> tuple[int, int, int, int]:
@@ -55,7 +60,7 @@ def seen(entry: os.DirEntry[str]) -> Seen | None:
         return None
     if not stat.S_ISREG(told.st_mode) or not told.st_size:
         return None
-    return Seen(Path(entry.path), told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
+    return Seen(entry.path, told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
 
 
 def read_whole(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from recollect.claude.lines import decode, decode_object, read_records
 from recollect.model import Json, Text, Value
-from recollect.sources.gemini_parts import blocks_of, is_prompt, usage_of
+from recollect.sources.gemini_parts import blocks_of, calls_in, is_given, usage_of
 from recollect.sources.talk import ERROR_CHARS, Talk, Told, fitting, moment, objects, text
 
 _MESSAGE = re.compile(r'\{\s*"(?:id|timestamp|type|content)"\s*:')
@@ -126,15 +126,17 @@ class _Log:
             self._replace([each for each in objects(changes["messages"]) if text(each, "id")])
 
     def _replace(self, messages: Sequence[Json]) -> None:
-        """Other messages in the place of all. If they begin with a new one that stands for some that are left out, it is
-        a summary: those stay in the conversation."""
+        """Other messages in the place of all. If some are left out and the first that is new comes before all that was
+        said, it is a summary: what it stands for stays in the conversation."""
         new = {message["id"]: message for message in messages}
         left_out = [id for id in self._messages if id not in new]
-        first = next(iter(new), None)
-        if first is None or first in self._messages or not left_out:
+        first = next((id for id in new if id not in self._messages), None)
+        ids = list(new)
+        behind = ids if first is None else ids[: ids.index(first)]
+        if first is None or not left_out or any(is_given(new[id]) for id in behind):
             self._messages = new
             return
-        kept = next((id for id in self._messages if id in new), None)
+        kept = next((id for id in ids[len(behind) :] if id in self._messages), None)
         self._summaries.append((first, kept))
         self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
 
@@ -142,28 +144,27 @@ class _Log:
         """The conversation that this is."""
         talk, at = Talk(), 0
         talk.damaged = harm
-        summaries = dict(self._summaries)
+        summaries, listed = dict(self._summaries), calls_in(self._messages.values())
         for id, message in self._messages.items():
             at = moment(message.get("timestamp")) or at
             if id in summaries:
-                parts, kept = [part for _, part in blocks_of(talk, message)], summaries[id]
+                parts, kept = [part for _, part in blocks_of(talk, message, listed)], summaries[id]
                 talk.summary(id, at, parts, [kept] if kept else [])
             else:
-                _tell(talk, at, message)
+                _tell(talk, at, message, listed)
         return Parsed(info=_info(self._about), told=talk.told)
 
 
-def _tell(talk: Talk, at: int, message: Json) -> None:
+def _tell(talk: Talk, at: int, message: Json, listed: frozenset[str]) -> None:
     id, kind = message["id"], message.get("type")
     if kind == "gemini":
-        usage = usage_of(message.get("tokens"))
-        talk.said(id, at, "assistant", blocks_of(talk, message), model=text(message, "model"), usage=usage)
+        usage, blocks = usage_of(message.get("tokens")), blocks_of(talk, message, listed)
+        talk.said(id, at, "assistant", blocks, model=text(message, "model"), usage=usage)
     elif kind == "user":
-        blocks = list(blocks_of(talk, message))
-        given = any(is_prompt(part) for _, part in blocks)
-        talk.said(id, at, "user", blocks, meta={} if given else {"meta": True})
+        meta = {} if is_given(message) else {"meta": True}
+        talk.said(id, at, "user", blocks_of(talk, message, listed), meta=meta)
     elif kind in ("info", "warning", "error"):
-        parts = [part for _, part in blocks_of(talk, message)]
+        parts = [part for _, part in blocks_of(talk, message, listed)]
         said = " ".join(part.text for part in parts if isinstance(part, Text))
         talk.say(id, at, "system", parts, meta={"error": said[:ERROR_CHARS]} if kind == "error" else {})
     else:

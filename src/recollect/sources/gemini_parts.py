@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recollect.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage
@@ -18,10 +18,17 @@ INJECTED = ("<session_context>", "<hook_context>")
 """How texts begin that the program put there in the user's name."""
 
 
-def blocks_of(talk: Talk, message: Json) -> Iterator[Block]:
-    """All of a message: what was thought, said and done. What is in the list of calls is not told a second time."""
+def calls_in(messages: Iterable[Json]) -> frozenset[str]:
+    """The calls that are in the lists of calls of messages, with what came of them."""
+    calls = (call for message in messages for call in objects(message.get("toolCalls")))
+    return frozenset(id for call in calls if call.get("status") in ENDED and (id := text(call, "id")))
+
+
+def blocks_of(talk: Talk, message: Json, listed: frozenset[str]) -> Iterator[Block]:
+    """All of a message: what was thought, said and done. Calls that are `listed` are in a list of calls, and what the content
+    of any message has of them is not told a second time."""
     id, calls = message["id"], list(objects(message.get("toolCalls")))
-    listed = {text(call, "id") for call in calls}
+    listed |= {own for call in calls if (own := text(call, "id"))}
     for place, thought in enumerate(objects(message.get("thoughts"))):
         told = "\n".join(filter(None, (text(thought, "subject"), text(thought, "description"))))
         yield f"{id}/thought-{place}", Thought(text=told)
@@ -32,10 +39,11 @@ def blocks_of(talk: Talk, message: Json) -> Iterator[Block]:
         yield from _call(talk, id, call)
 
 
-def is_prompt(part: Part) -> bool:
-    """Whether the user gave this."""
-    return not isinstance(part, ToolResult) and not (
-        isinstance(part, Text) and part.text.lstrip().startswith(INJECTED)
+def is_given(message: Json) -> bool:
+    """Whether the user gave any of this message: the program says things in their name too."""
+    return any(
+        not isinstance(said := piece.get("text"), str) or not said.lstrip().startswith(INJECTED)
+        for piece in _pieces(message.get("content"))
     )
 
 

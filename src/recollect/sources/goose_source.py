@@ -144,7 +144,8 @@ def _name(session: Json) -> str | None:
 
 def _meta(file: files.Seen, session: Json, told: Told) -> Json:
     used = spent(told.entries)
-    model = text(inner(session, "model_config_json") or {}, "model_name")
+    provider, name = text(session, "provider_name"), text(inner(session, "model_config_json"), "model_name")
+    model = f"{provider}:{name}" if provider and name else name
     whole = {
         "input": number(session, "accumulated_input_tokens"),
         "output": number(session, "accumulated_output_tokens"),

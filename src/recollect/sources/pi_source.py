@@ -35,7 +35,7 @@ class PiSource(msgspec.Struct, frozen=True):
         for folder in files.folders(self.home):
             for entry in files.entries(folder):
                 if entry.name.endswith(SUFFIX) and (file := files.seen(entry)) is not None:
-                    yield Found(self, str(file.path), file.stamp, file.mtime_ns // MS, file)
+                    yield Found(self, file.where, file.stamp, file.mtime_ns // MS, file)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         data = files.read_whole(found.where.path)

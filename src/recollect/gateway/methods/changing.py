@@ -12,13 +12,10 @@ from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound
 from recollect.gateway.calling import Call
 from recollect.gateway.content import GivenMessage, drafts_of
 from recollect.gateway.methods.making import Title, addressed
-from recollect.gateway.shapes import Answer, NamedWriting, Overwriting, key_of
+from recollect.gateway.shapes import MODEL, Answer, NamedWriting, Overwriting, key_of
 from recollect.limits import ENTRIES_PER_APPEND
 from recollect.model import Draft, Session
 from recollect.service import Sessions
-
-MODEL = "model"
-"""The key of a session's meta under which stands the model that answers in it."""
 
 Messages = Annotated[tuple[GivenMessage, ...], Meta(min_length=1, max_length=ENTRIES_PER_APPEND)]
 

@@ -12,8 +12,17 @@ from recollect.engine import Choices, Conversation, Engine, Setup, StopReason
 from recollect.errors import InvalidInput, ModelMissing
 from recollect.gateway.calling import Call
 from recollect.gateway.content import Content, parts_of
-from recollect.gateway.methods.changing import MODEL
-from recollect.gateway.shapes import Answer, Message, Named, NamedWriting, Usage, key_of, message, usage
+from recollect.gateway.shapes import (
+    MODEL,
+    Answer,
+    Message,
+    Named,
+    NamedWriting,
+    Usage,
+    key_of,
+    message,
+    usage,
+)
 from recollect.model import Part, ToolCall
 from recollect.permissions import Choice
 from recollect.service import Sessions

@@ -17,10 +17,9 @@ from recollect.gateway.shapes import (
     key_of,
     message,
     runtime_row,
-    tokens_of,
 )
 from recollect.limits import HISTORY_PAGE
-from recollect.model import HistoryPage, Usage, View, decode_entry
+from recollect.model import Entry, HistoryPage, Usage, View, decode_entry
 
 PAGE_BYTES = 16 * 1024 * 1024
 """An answer holds no more than about this of stored messages, however many were asked for; at least one."""
@@ -160,10 +159,10 @@ async def usage(call: Call[Named]) -> Spent:
     session = call.session
     return Spent(
         session_key=key_of(session),
-        tokens=tokens_of(session),
+        tokens=spent.tokens,
         input_tokens=spent.input,
         output_tokens=spent.output,
-        messages=session.message_count,
+        messages=spent.messages,
         created_at=session.created_at,
         last_active_at=session.updated_at,
         cost_usd=spent.cost,
@@ -179,6 +178,7 @@ class _Used(msgspec.Struct):
     """As much of an entry as is needed."""
 
     usage: Usage | None = None
+    tokens: int | None = None
 
 
 _used = msgspec.json.Decoder(_Used)
@@ -188,10 +188,17 @@ class _Sums:
     """Sums of what is known; None where nothing is."""
 
     def __init__(self) -> None:
+        self.messages = 0
+        self._tokens: int | None = None
         self.input: int | None = None
         self.output: int | None = None
         self.cost: float | None = None
         self._answers = self._priced = 0
+
+    @property
+    def tokens(self) -> int | None:
+        """Nothing has none."""
+        return self._tokens if self.messages else 0
 
     @property
     def status(self) -> str:
@@ -200,9 +207,11 @@ class _Sums:
         return "complete" if self._priced == self._answers else "partial_missing_price"
 
     def add(self, page: HistoryPage) -> None:
-        for raw in page.raw:
-            used = _usage(raw)
-            if used is None:
+        for raw in (raw for number, raw in enumerate(page.raw) if number not in page.marks):
+            told = _told(raw)
+            self.messages += 1
+            self._tokens = _sum(self._tokens, told.tokens)
+            if (used := told.usage) is None:
                 continue
             self._answers += 1
             self.input = _sum(self.input, used.input)
@@ -212,11 +221,11 @@ class _Sums:
                 self.cost = used.cost + (self.cost or 0.0)
 
 
-def _usage(raw: bytes) -> Usage | None:
+def _told(raw: bytes) -> _Used | Entry:
     try:
-        return _used.decode(raw).usage
+        return _used.decode(raw)
     except msgspec.DecodeError:  # lone surrogates
-        return decode_entry(raw).usage
+        return decode_entry(raw)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

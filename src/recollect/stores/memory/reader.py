@@ -10,6 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from recollect import words
+from recollect.facts import Rivals, Wanted, said, words_of
 from recollect.filters import passes
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, Session
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
@@ -155,6 +156,38 @@ class MemoryReader(AccessReader, CountingReader):
         wanted = [fact for fact in facts if session_id is None or fact.session == session_id]
         return sorted(wanted, key=lambda fact: (fact.at, fact.id), reverse=True)
 
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        known = self._shelf(owner).facts
+        found = (
+            fact
+            for fact in await self.facts(owner, wanted.session)
+            if wanted.agent_id in (None, fact.agent_id)
+            and wanted.identity_id in (None, fact.identity_id)
+            and fact.invalidated_by not in known
+            and _has_any(fact, wanted.words)
+        )
+        return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        known = self._shelf(owner).facts
+        return [
+            fact if fact.invalidated_by in known else replace(fact, invalidated_by=None)
+            for fact in known.values()
+            if (fact.agent_id, fact.identity_id) == (wanted.agent_id, wanted.identity_id)
+            and (said(fact.text) in wanted.said or fact.subject in wanted.subjects)
+        ]
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        known = self._shelf(owner).facts
+        found = {fact_id: known[fact_id]} if fact_id in known else {}
+        waiting = list(found)
+        while waiting:
+            outdone = waiting.pop()
+            older = {fact.id: fact for fact in known.values() if fact.invalidated_by == outdone}
+            waiting += older.keys() - found.keys()
+            found |= older
+        return list(found.values())
+
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         return sorted(self._shelf(owner).raw_copies.get(num, {}).values())
 
@@ -223,3 +256,10 @@ def _known(numbers: Iterable[int | None]) -> int | None:
 def _census(sessions: Iterable[Session], attribute: str) -> dict[str, int]:
     names = (getattr(session, attribute) for session in sessions)
     return dict(sorted(Counter(name for name in names if name is not None).items()))
+
+
+def _has_any(fact: Fact, beginnings: Sequence[str] | None) -> bool:
+    if beginnings is None:
+        return True
+    has = words_of(fact)
+    return any(each in has for each in beginnings)

@@ -104,7 +104,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
         journal.drop(shelf.live, num)
         journal.drop(shelf.raw_copies, num)
         journal.drop(shelf.titles, num)
-        number = self._tell(record.owner, session_id, kept.change, "delete", None)
+        number = self._tell(record.owner, session_id, kept.change, "delete", None, kept.session.key)
         journal.put(shelf.tombstones, session_id, Tombstone(num, at, number))
 
     async def collect(self, batch: int) -> int:
@@ -191,16 +191,21 @@ class MemoryWriter(MemoryReader, AccessWriter):
             self._journal.drop(shelf.keys, record.session.key)
 
     def _tell(
-        self, owner: str, session_id: str, replaced: int | None, kind: str, revision: int | None
+        self,
+        owner: str,
+        session_id: str,
+        replaced: int | None,
+        kind: str,
+        revision: int | None,
+        key: str | None = None,
     ) -> int:
         """Put the session's newest change into the feed, in place of the one it had."""
         feed = self._shelf(owner).feed
         number = self._journal.next(self._library.newest, owner)
         if replaced is not None:
             self._journal.drop(feed, replaced)
-        self._journal.put(
-            feed, number, Change(number=number, session=session_id, kind=kind, revision=revision)
-        )
+        change = Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
+        self._journal.put(feed, number, change)
         return number
 
     def _put_titles(self, shelf: Shelf, record: Record) -> None:

@@ -277,10 +277,9 @@ async def _mend_titles(tx: Statements, records: Sequence[Record], repair: bool) 
 
 
 async def _mend_days(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    kept = await kept_days(tx, [(each.owner, each.num) for each in records])
     wrong = [
-        each
-        for each in records
-        if await kept_days(tx, each.owner, each.num) != await days_of(tx, each.owner, each.num)
+        each for each in records if kept[each.owner, each.num] != await days_of(tx, each.owner, each.num)
     ]
     for record in wrong if repair else ():
         await recount(tx, record.owner, record.num)

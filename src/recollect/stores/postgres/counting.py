@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
@@ -29,7 +30,10 @@ ON CONFLICT (owner, num, day, model) DO UPDATE SET
 """
 DROP_EMPTY_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s AND messages <= 0"
 DROP_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s"
-DAYS = "SELECT day, model, messages, tokens, cost FROM day WHERE owner = %s AND num = %s"
+DAYS = """
+SELECT d.owner, d.num, d.day, d.model, d.messages, d.tokens, d.cost
+FROM unnest(%s::text[], %s::bigint[]) s (owner, num) JOIN day d ON d.owner = s.owner AND d.num = s.num
+"""
 FORMS = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND id = ANY(%s)"
 LOG = """
 SELECT seq, payload FROM entry WHERE owner = %s AND log = %s AND seq > %s ORDER BY seq LIMIT %s
@@ -171,10 +175,15 @@ async def days_of(statements: Statements, owner: str, num: int) -> dict[Said, Ta
     return {said: tally for said, tally in tallies(entries, {}).items() if tally.messages > 0}
 
 
-async def kept_days(statements: Statements, owner: str, num: int) -> dict[Said, Tally]:
-    """What the counters of a session say."""
-    found = await statements.rows(DAYS, (owner, num))
-    return {Said(day, model): Tally(*sums) for day, model, *sums in found}
+async def kept_days(
+    statements: Statements, sessions: Sequence[tuple[str, int]]
+) -> defaultdict[tuple[str, int], dict[Said, Tally]]:
+    """What the counters of these sessions say."""
+    owners, nums = [owner for owner, _ in sessions], [num for _, num in sessions]
+    found: defaultdict[tuple[str, int], dict[Said, Tally]] = defaultdict(dict)
+    for owner, num, day, model, *sums in await statements.rows(DAYS, (owners, nums)):
+        found[owner, num][Said(day, model)] = Tally(*sums)
+    return found
 
 
 def _rows(owner: str, num: int, said: dict[Said, Tally]) -> Iterable[tuple[Any, ...]]:
@@ -184,10 +193,10 @@ def _rows(owner: str, num: int, said: dict[Said, Tally]) -> Iterable[tuple[Any, 
 async def _log(statements: Statements, owner: str, num: int) -> AsyncIterator[Entry]:
     """The entries of a log, without what makes them large: only what is counted is kept of each."""
     last = 0
-    while rows := await statements.rows(LOG, (owner, num, last, BATCH)):
+    while True:
+        rows = await statements.rows(LOG, (owner, num, last, BATCH))
         for seq, payload in rows:
-            entry = decode_entry(payload)
-            last = seq
+            last, entry = seq, decode_entry(payload)
             yield Entry(
                 id=entry.id,
                 at=entry.at,
@@ -196,6 +205,8 @@ async def _log(statements: Statements, owner: str, num: int) -> AsyncIterator[En
                 usage=entry.usage,
                 tokens=entry.tokens,
             )
+        if len(rows) < BATCH:
+            return
 
 
 async def _forms(statements: Statements, owner: str, num: int, entries: Sequence[Entry]) -> dict[str, Entry]:

@@ -43,8 +43,9 @@ TOUCH = f"""{_NUMBERED}
 UPDATE session SET change_kind = %(kind)s, change = number FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 PUT_TOMBSTONE = f"""{_NUMBERED}
-INSERT INTO tombstone (owner, id, num, at, change) SELECT %(owner)s, %(id)s, %(num)s, %(at)s, number FROM numbered
-ON CONFLICT (owner, id) DO UPDATE SET num = excluded.num, at = excluded.at, change = excluded.change
+INSERT INTO tombstone (owner, id, num, at, key, change)
+SELECT %(owner)s, %(id)s, %(num)s, %(at)s, %(key)s, number FROM numbered
+ON CONFLICT (owner, id) DO UPDATE SET num = excluded.num, at = excluded.at, key = excluded.key, change = excluded.change
 """
 DROP_TOMBSTONE = "DELETE FROM tombstone WHERE owner = %s AND id = %s"
 
@@ -155,8 +156,9 @@ class Backlog:
                 values = {"owner": record.owner, "num": record.num, "kind": kind}
                 await self._statements.queue(TOUCH, values)
             case Buried(record, at):
-                values = {"owner": record.owner, "id": record.session.id, "num": record.num, "at": at}
-                await self._statements.queue(PUT_TOMBSTONE, values)
+                session = record.session
+                told = {"id": session.id, "key": session.key, "num": record.num, "at": at}
+                await self._statements.queue(PUT_TOMBSTONE, {"owner": record.owner, **told})
                 await self._count(record.owner, self._stored.pop(_key(record), None), None)
 
     async def _write_session(self, change: Stored) -> None:

@@ -72,12 +72,13 @@ SELECT {", ".join(f"t.{name}" if name in ("order_at", "id") else f"s.{name}" for
 ) t CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.id = t.id OFFSET 0) s
 ORDER BY t.order_at DESC, t.id DESC
 """
-# A day has no index in the order of lists: its sessions are put in order, if they are not too many.
+# A day has no index in the order of lists: its sessions are looked up and put in order, if they are not too many.
+# The fence (OFFSET 0) makes PostgreSQL do so, and not walk the list until it has met them.
 LED_BY_DAY = f"""
-SELECT {COLUMNS} FROM session s
-WHERE s.owner = %(owner)s AND {{archived}}
-  AND s.num = ANY(ARRAY(SELECT DISTINCT d.num FROM day d WHERE d.owner = %(owner)s AND d.day = %(day)s))
-  AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
+SELECT {COLUMNS} FROM (
+    SELECT DISTINCT d.num AS spoken FROM day d WHERE d.owner = %(owner)s AND d.day = %(day)s
+) d CROSS JOIN LATERAL (SELECT s.* FROM session s WHERE s.owner = %(owner)s AND s.num = d.spoken OFFSET 0) s
+WHERE {{archived}} AND (s.order_at, s.id) < (%(below_at)s, %(below_id)s)
 ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
 # What stands below the lower bound of a list by time, and yet is of that time.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from recollect import words
+from recollect.facts import Rivals, Wanted
 from recollect.filters import passes, text_terms
 from recollect.model import Change, Checkpoint, Fact, Filter, Json
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
@@ -65,10 +68,10 @@ LOCATE = "SELECT log, seq FROM entry WHERE owner = %s AND log = ANY(%s::bigint[]
 REACHING = "SELECT DISTINCT num FROM span WHERE owner = %s AND log = %s ORDER BY num"
 
 CHANGES = """
-(SELECT change, id, change_kind, revision FROM session
+(SELECT change, id, change_kind, revision, NULL FROM session
  WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
 UNION ALL
-(SELECT change, id, 'delete', NULL FROM tombstone
+(SELECT change, id, 'delete', NULL, key FROM tombstone
  WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
 ORDER BY change LIMIT %(limit)s
 """
@@ -79,7 +82,37 @@ FACTS = """
 SELECT id, at, text, kind, session, entries, more FROM fact
 WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s) ORDER BY at DESC, id DESC
 """
+_FACT = "id, at, text, kind, session, entries, more"
+_HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
+FIND_FACTS = f"""
+SELECT {_FACT} FROM fact AS f WHERE owner = %(owner)s
+AND (%(session)s::text IS NULL OR session = %(session)s)
+AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+AND (%(person)s::text IS NULL OR person = %(person)s)
+AND (%(words)s::text[] IS NULL OR f.words IS NULL
+     OR EXISTS (SELECT 1 FROM unnest(%(words)s::text[]) AS w WHERE position(w IN f.words) > 0))
+AND {_HOLDS}
+ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+RIVALS = f"""
+SELECT {_FACT}, {_HOLDS} FROM fact AS f WHERE owner = %(owner)s
+AND agent IS NOT DISTINCT FROM %(agent)s AND person IS NOT DISTINCT FROM %(person)s
+AND (said IS NULL OR said = ANY(%(said)s) OR subject = ANY(%(subjects)s))
+"""
+FACTS_BEHIND = f"""
+WITH RECURSIVE behind (id) AS (
+    SELECT id FROM fact WHERE owner = %(owner)s AND id = %(id)s
+    UNION
+    SELECT f.id FROM behind AS b JOIN fact AS f ON f.owner = %(owner)s AND f.outdone_by = b.id
+)
+SELECT {_FACT} FROM fact WHERE owner = %(owner)s AND id IN (SELECT id FROM behind)
+"""
 RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
+RAW_SIZES = """
+SELECT s.id, sum(pg_column_size(c.data))::bigint FROM raw_copy AS c
+JOIN session AS s ON s.owner = c.owner AND s.num = c.num
+WHERE c.owner = %s GROUP BY s.id, s.updated_at ORDER BY s.updated_at DESC, s.id DESC
+"""
 
 STATS = """
 SELECT count(*), count(*) FILTER (WHERE archived), count(*) FILTER (WHERE pinned),
@@ -242,8 +275,8 @@ class PostgresReader(AccessReader, CountingReader):
         await self._settle()
         params = {"owner": owner, "after": after, "limit": limit}
         return [
-            Change(number=number, session=session_id, kind=kind, revision=revision)
-            for number, session_id, kind, revision in await self._statements.rows(CHANGES, params)
+            Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
+            for number, session_id, kind, revision, key in await self._statements.rows(CHANGES, params)
         ]
 
     async def newest(self, owner: str) -> int:
@@ -263,8 +296,39 @@ class PostgresReader(AccessReader, CountingReader):
         rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
         return [fact_of(row) for row in rows]
 
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        params = {
+            "owner": owner,
+            "session": wanted.session,
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "words": None if wanted.words is None else list(wanted.words),
+            "limit": wanted.limit,
+            "offset": wanted.offset,
+        }
+        return [fact_of(row) for row in await self._statements.rows(FIND_FACTS, params)]
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        params = {
+            "owner": owner,
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "said": list(wanted.said),
+            "subjects": list(wanted.subjects),
+        }
+        found = ((fact_of(row[:-1]), row[-1]) for row in await self._statements.rows(RIVALS, params))
+        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        rows = await self._statements.rows(FACTS_BEHIND, {"owner": owner, "id": fact_id})
+        return [fact_of(row) for row in rows]
+
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         return [RawCopy(*row) for row in await self._rows(RAW_COPIES, owner, num)]
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        await self._settle()
+        return [(id_, size) for id_, size in await self._rows(RAW_SIZES, owner)]
 
     async def stats(self, owner: str) -> Json:
         await self._settle()

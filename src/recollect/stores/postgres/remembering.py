@@ -1,7 +1,8 @@
-"""Facts as rows: what all have is in columns of its own, the rest in one of JSON."""
+"""Facts as rows: what all have is in columns of its own, the rest in one of JSON; beside it what they are found by."""
 
 from __future__ import annotations
 
+from recollect.facts import said, words_of
 from recollect.model import Fact, decode_json, encode
 from recollect.stores.postgres.rows import Row
 
@@ -12,7 +13,16 @@ def fact_values(fact: Fact) -> tuple[object, ...]:
     """The values of a row, behind its owner."""
     more = {name: value for name in MORE if (value := getattr(fact, name)) is not None}
     entries = encode(fact.entries).decode()
-    return fact.id, fact.at, fact.text, fact.kind, fact.session, entries, encode(more).decode()
+    kept = (fact.id, fact.at, fact.text, fact.kind, fact.session, entries, encode(more).decode())
+    found_by = (
+        fact.agent_id,
+        fact.identity_id,
+        fact.subject,
+        fact.invalidated_by,
+        said(fact.text),
+        words_of(fact),
+    )
+    return (*kept, *found_by)
 
 
 def fact_of(row: Row) -> Fact:

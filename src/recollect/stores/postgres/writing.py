@@ -60,9 +60,12 @@ INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num)
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
 PUT_FACT = """
-INSERT INTO fact (owner, id, at, text, kind, session, entries, more) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said, words)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
-    session = excluded.session, entries = excluded.entries, more = excluded.more
+    session = excluded.session, entries = excluded.entries, more = excluded.more, agent = excluded.agent,
+    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said,
+    words = excluded.words
 """
 DROP_FACTS = "DELETE FROM fact WHERE owner = %s AND id = ANY(%s)"
 PUT_RAW_COPY = """

@@ -37,7 +37,8 @@ ON CONFLICT (owner, day, session, model) DO UPDATE SET
 DROP_EMPTY = "DELETE FROM day WHERE session = ? AND messages <= 0"
 DROP_SESSION = "DELETE FROM day WHERE session = ?"
 RESTATE = "UPDATE day SET agent = ?, project = ? WHERE session = ?"
-SPOKEN = "SELECT DISTINCT session FROM day WHERE owner = ? AND day = ? ORDER BY session LIMIT ?"
+SPOKEN = "SELECT DISTINCT session FROM day WHERE owner = ? AND day = ? ORDER BY session"
+CROWDED = "SELECT 1 FROM day WHERE owner = ? AND day = ? LIMIT 1 OFFSET ?"
 AMONG = """
 SELECT DISTINCT d.session FROM json_each(?3) AS j CROSS JOIN day AS d
 WHERE d.owner = ?1 AND d.day = ?2 AND d.session = j.value

@@ -62,7 +62,9 @@ FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ?
 FIND_WITHIN_BACKWARDS = (
     "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 )
-BEGIN_ANEW = f"INSERT INTO doc (doc) VALUES ('delete-all'); {days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
+BEGIN_ANEW = (
+    f"INSERT INTO doc (doc) VALUES ('delete-all'); {days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
+)
 CHECK = "INSERT INTO doc (doc) VALUES ('integrity-check')"
 
 ENTRIES = """
@@ -121,9 +123,7 @@ LAST_STEP = _Step(more=False)
 class SearchIndex:
     """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
 
-    def __init__(
-        self, path: Path, main: Callable[[], apsw.Connection], done: Callable[[Done], None]
-    ) -> None:
+    def __init__(self, path: Path, main: Callable[[], apsw.Connection], done: Callable[[Done], None]) -> None:
         self._path = path
         self._open_main = main
         self._done = done
@@ -149,7 +149,14 @@ class SearchIndex:
             return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
 
     def within(
-        self, log: int, terms: Sequence[Term], role: str | None, numbers: range, limit: int, *, backwards: bool
+        self,
+        log: int,
+        terms: Sequence[Term],
+        role: str | None,
+        numbers: range,
+        limit: int,
+        *,
+        backwards: bool,
     ) -> list[int]:
         """Numbers of a log's documents, of these numbers, in order or from the last, with everything committed until now."""
         query = _query((f"l{log}", role and f"k{role}"), terms)
@@ -159,11 +166,14 @@ class SearchIndex:
             bound = (query, numbers.start, numbers.stop - 1, limit)
             return [row[0] for row in fetch(self._index(), statement, bound)]
 
-    def spoken(self, owner: int, day: int, limit: int) -> list[int]:
-        """Sessions of the owner in which something was said on that day, with everything committed until now."""
+    def spoken(self, owner: int, day: int, few: int | None = None) -> list[int] | None:
+        """Sessions of the owner in which something was said on that day, with everything committed until now; None if
+        there are more than a few."""
         with self._lock:
             self.catch_up()
-            return [row[0] for row in fetch(self._index(), days.SPOKEN, (owner, day, limit))]
+            if few is not None and fetch(self._index(), days.CROWDED, (owner, day, few)):
+                return None
+            return [row[0] for row in fetch(self._index(), days.SPOKEN, (owner, day))]
 
     def among(self, owner: int, day: int, sessions: Sequence[int]) -> set[int]:
         """Those of these sessions in which something was said on that day, as far as was fed."""

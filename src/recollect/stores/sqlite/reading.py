@@ -10,11 +10,13 @@ from typing import Any, NamedTuple, cast
 import apsw
 import msgspec
 import zstandard
+from msgspec.structs import replace
 
 from recollect.days import day_number
 from recollect.errors import StoreDamaged
 from recollect.facets import COUNT as COUNTED
 from recollect.facets import LISTED, MOST, facets
+from recollect.facts import Rivals, Wanted
 from recollect.filters import statuses, text_terms
 from recollect.model import Change, Checkpoint, Facets, Fact, Filter, Json, decode_json, encode
 from recollect.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
@@ -128,16 +130,20 @@ SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN sess
 WHERE s.title_number = j.value AND s.owner = :owner
 ORDER BY 1 DESC
 """
-FIRST_NUMBER = "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos LIMIT 1"
-LAST_NUMBER = "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos DESC LIMIT 1"
+FIRST_NUMBER = (
+    "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos LIMIT 1"
+)
+LAST_NUMBER = (
+    "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos DESC LIMIT 1"
+)
 SPOTS = """
 SELECT e.pos & 16777215, e.id FROM json_each(:numbers) AS j CROSS JOIN entry AS e
 WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner ORDER BY j.key
 """
 CHANGES = """
-SELECT change, id, change_kind, revision FROM session WHERE owner = :owner AND change > :after
+SELECT change, id, change_kind, revision, NULL FROM session WHERE owner = :owner AND change > :after
 UNION ALL
-SELECT change, id, 'delete', NULL FROM tombstone WHERE owner = :owner AND change > :after
+SELECT change, id, 'delete', NULL, key FROM tombstone WHERE owner = :owner AND change > :after
 ORDER BY change LIMIT :limit
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
@@ -145,9 +151,38 @@ LIVE = "SELECT data FROM live WHERE session = ?"
 FACTS = """
 SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
 """
+_HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
+FIND_FACTS = f"""
+SELECT body FROM fact AS f WHERE owner = :owner
+AND (:session IS NULL OR session = :session)
+AND (:agent IS NULL OR agent = :agent)
+AND (:person IS NULL OR person = :person)
+AND (:words IS NULL OR f.words IS NULL OR EXISTS (SELECT 1 FROM json_each(:words) WHERE instr(f.words, value) > 0))
+AND {_HOLDS}
+ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset
+"""
+RIVALS = f"""
+SELECT body, {_HOLDS} FROM fact AS f WHERE owner = :owner AND agent IS :agent AND person IS :person
+AND (said IS NULL OR said IN (SELECT value FROM json_each(:said))
+     OR subject IN (SELECT value FROM json_each(:subjects)))
+"""
+FACTS_BEHIND = """
+WITH RECURSIVE behind (id) AS (
+    SELECT id FROM fact WHERE owner = :owner AND id = :id
+    UNION
+    SELECT f.id FROM behind AS b JOIN fact AS f ON f.owner = :owner AND f.outdone_by = b.id
+)
+SELECT body FROM fact WHERE owner = :owner AND id IN (SELECT id FROM behind)
+"""
 RAW_COPIES = """
 SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
 WHERE c.session = ? ORDER BY c.name
+"""
+# Only the length of a blob is looked at, which stands at its beginning.
+RAW_SIZES = """
+SELECT s.id, sum(length(b.data)) FROM raw_copy AS c
+JOIN session AS s ON s.num = c.session JOIN raw_blob AS b ON b.digest = c.digest
+WHERE s.owner = ? GROUP BY c.session ORDER BY s.updated_at DESC, s.id DESC
 """
 STATS = """
 SELECT
@@ -183,8 +218,7 @@ ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
 FIRST_KEY = ListKey(1 << 62, "")
 FEW_ON_A_DAY = 2_000
 """So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
-LOOKED_AT = 100
-EVERYBODY = -1
+LOOKED_AT = 128
 
 
 class _Seen(NamedTuple):
@@ -245,7 +279,9 @@ class Reading(AccessReading):
         }
         few = self._few_on_day(owner, given)
         if few is not None:
-            return self._take(owner, self._walk(ON_DAY, bound | {"nums": encode(few).decode()}), limit, examine)
+            return self._take(
+                owner, self._walk(ON_DAY, bound | {"nums": encode(few).decode()}), limit, examine
+            )
         driver = _driver(given)
         walk, doing = DRIVERS[driver], statuses(given) if driver == "busy" else (given.status,)
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
@@ -265,12 +301,13 @@ class Reading(AccessReading):
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
         bound = self._bound(owner, given) | {"after": after, "examine": examine}
+        if given.day is not None:
+            self._index.catch_up()
         return self._take(owner, self._spoken(owner, given, self._walk(CHANGED, bound)), limit, examine)
 
     async def count(self, owner: str, given: Filter) -> int:
-        nums: str | None = None
-        if given.day is not None:
-            nums = encode(self._index.spoken(self._owner(owner), day_number(given.day), EVERYBODY)).decode()
+        day = None if given.day is None else day_number(given.day)
+        nums = None if day is None else encode(self._index.spoken(self._owner(owner), day)).decode()
         return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
@@ -341,8 +378,8 @@ class Reading(AccessReading):
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
         bound = {"owner": self._owner(owner), "after": after, "limit": limit}
         return [
-            Change(number=number, session=id_, kind=kind, revision=revision)
-            for number, id_, kind, revision in fetch(self._db, CHANGES, bound)
+            Change(number=number, session=id_, kind=kind, revision=revision, key=key)
+            for number, id_, kind, revision, key in fetch(self._db, CHANGES, bound)
         ]
 
     async def newest(self, owner: str) -> int:
@@ -358,11 +395,41 @@ class Reading(AccessReading):
 
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         bound = {"owner": self._owner(owner), "session": session_id}
-        return [msgspec.convert(decode_json(body), Fact) for (body,) in fetch(self._db, FACTS, bound)]
+        return [_fact(body) for (body,) in fetch(self._db, FACTS, bound)]
+
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        bound = {
+            "owner": self._owner(owner),
+            "session": wanted.session,
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "words": None if wanted.words is None else encode(wanted.words).decode(),
+            "limit": wanted.limit,
+            "offset": wanted.offset,
+        }
+        return [_fact(body) for (body,) in fetch(self._db, FIND_FACTS, bound)]
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        bound = {
+            "owner": self._owner(owner),
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "said": encode(wanted.said).decode(),
+            "subjects": encode(wanted.subjects).decode(),
+        }
+        found = ((_fact(body), holds) for body, holds in fetch(self._db, RIVALS, bound))
+        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        bound = {"owner": self._owner(owner), "id": fact_id}
+        return [_fact(body) for (body,) in fetch(self._db, FACTS_BEHIND, bound)]
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         unpack = zstandard.ZstdDecompressor().decompress
         return [RawCopy(name, unpack(data)) for name, data in fetch(self._db, RAW_COPIES, (num,))]
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        return [(id_, size) for id_, size in fetch(self._db, RAW_SIZES, (self._owner(owner),))]
 
     async def stats(self, owner: str) -> Json:
         num = self._owner(owner)
@@ -428,8 +495,7 @@ class Reading(AccessReading):
         """The sessions of the day, if one is given and they are few."""
         if given.day is None:
             return None
-        found = self._index.spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY + 1)
-        return found if len(found) <= FEW_ON_A_DAY else None
+        return self._index.spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY)
 
     def _spoken(self, owner: str, given: Filter, rows: Iterator[_Seen]) -> Iterator[_Seen]:
         """The rows, of which only those pass that spoke on the day, if one is given."""
@@ -437,10 +503,9 @@ class Reading(AccessReading):
             yield from rows
             return
         num, day = self._owner(owner), day_number(given.day)
-        self._index.catch_up()
         while some := list(islice(rows, LOOKED_AT)):
             there = self._index.among(num, day, [seen.num for seen in some if seen.passes])
-            yield from (seen._replace(passes=seen.passes and seen.num in there) for seen in some)
+            yield from (seen if seen.num in there else _Seen(seen.num, seen.at, seen.id, 0) for seen in some)
 
     def _owner(self, owner: str) -> int:
         """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
@@ -515,6 +580,10 @@ def _driver(given: Filter) -> str:
         "time": True,
     }
     return next(name for name, holds in asked.items() if holds)
+
+
+def _fact(body: bytes) -> Fact:
+    return msgspec.convert(decode_json(body), Fact)
 
 
 def _order(seen: _Seen) -> ListKey:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from recollect.errors import AlreadyExists
 from recollect.facets import Traits, moved, traits_of
+from recollect.facts import said, words_of
 from recollect.model import Checkpoint, Fact, Lease, encode
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
@@ -92,7 +93,7 @@ DELETE FROM tag WHERE session = :num;
 DELETE FROM live WHERE session = :num;
 DELETE FROM fact WHERE owner = :owner AND session = :id;
 DELETE FROM session WHERE num = :num;
-INSERT OR REPLACE INTO tombstone (owner, id, session, at, change) VALUES (:owner, :id, :num, :at, :change);
+INSERT OR REPLACE INTO tombstone (owner, id, session, at, change, key) VALUES (:owner, :id, :num, :at, :change, :key);
 """
 UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
 
@@ -106,7 +107,10 @@ PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at)
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
-PUT_FACT = "INSERT OR REPLACE INTO fact (owner, id, session, at, body) VALUES (?, ?, ?, ?, ?)"
+PUT_FACT = """
+INSERT OR REPLACE INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said, words)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
 DROP_FACTS = """
 DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
@@ -224,6 +228,7 @@ class Writing(Reading, AccessWriting):
             "num": record.num,
             "owner": owner,
             "id": record.session.id,
+            "key": record.session.key,
             "at": at,
             "change": self._numbers.next_change(owner),
         }
@@ -252,9 +257,14 @@ class Writing(Reading, AccessWriting):
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         num = self._known_owner(owner)
-        self._db.executemany(
-            PUT_FACT, [(num, fact.id, fact.session, fact.at, encode(fact)) for fact in facts]
+        rows = (
+            (
+                *(num, fact.id, fact.session, fact.at, encode(fact), fact.agent_id, fact.identity_id),
+                *(fact.subject, fact.invalidated_by, said(fact.text), words_of(fact)),
+            )
+            for fact in facts
         )
+        self._db.executemany(PUT_FACT, rows)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         num = self._known_owner(owner)

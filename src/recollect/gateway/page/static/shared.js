@@ -25,14 +25,12 @@ export function say(words, {stays = false, link, action} = {}) {
   if (!stays) clearing = setTimeout(() => (notice.hidden = true), 6_000);
 }
 
-// Whoever signs in again may be somebody else, so all is read anew.
-let state = "here";
-export function away(now) {
-  if (now === "signed out") say("You are signed out.", {stays: true, link: {href: location.href, text: "Sign in again"}});
-  else if (now === "away") say("The server is away. Trying again.", {stays: true});
-  else if (state === "signed out") location.reload();
+let out = false;
+export function away(state) {
+  out ||= state === "signed out";
+  if (out) say("You are signed out.", {stays: true, link: {href: location.href, text: "Sign in again"}});
+  else if (state === "away") say("The server is away. Trying again.", {stays: true});
   else say("The server is back.");
-  state = now;
 }
 
 export function complain(error) {
@@ -145,7 +143,8 @@ export function begin({refresh, keys}) {
     announce("out");
     location.replace("/");
   });
-  overhear(({data}) => (data === "out" ? away("signed out") : state === "signed out" && location.reload()));
+  // Whoever signs in again may be somebody else, so all is read anew.
+  overhear(({data}) => (data === "out" ? away("signed out") : out && location.reload()));
   const help = document.getElementById("keys");
   document.getElementById("help").addEventListener("click", () => help.showModal());
   document.addEventListener("click", (event) => {

@@ -53,25 +53,23 @@ export async function text(address) {
   return answer.text();
 }
 
-// Calls with each piece of news, for as long as the page is there; tells when the server is away, or does not know us any
-// more, and when it is back.
+// Calls with each piece of news, for as long as the page is there; tells when the server is away and when it is back, and
+// when it does not know us any more.
 export async function follow({after, session, heard, away}) {
-  for (let failures = 0, state = "here"; ; ) {
-    const tell = (now) => state !== now && away((state = now));
+  for (let failures = 0; ; ) {
     try {
       const asked = new URLSearchParams({after});
       if (session) asked.set("session", session);
-      if (state !== "here") asked.set("now", "1"); // whether it is back is not to be waited for
+      if (failures) asked.set("now", "1"); // whether it is back is not to be waited for
       const news = JSON.parse(await text(`/live?${asked}`));
-      tell("here");
+      if (failures > 1) away("here");
       failures = 0;
       after = news.after;
       if (news.changed.length || news.gone.length) await heard(news);
     } catch (error) {
-      failures += 1;
-      if (error instanceof SignedOut) tell("signed out");
-      else if (failures > 1) tell("away");
-      await pause(Math.min(500 * 2 ** failures, state === "signed out" ? 60_000 : 10_000));
+      if (error instanceof SignedOut) return away("signed out");
+      if (++failures === 2) away("away");
+      await new Promise((done) => setTimeout(done, Math.min(500 * 2 ** failures, 10_000)));
     }
   }
 }
@@ -80,18 +78,3 @@ export async function follow({after, session, heard, away}) {
 const others = new BroadcastChannel("recollect");
 export const announce = (event) => others.postMessage(event);
 export const overhear = (work) => others.addEventListener("message", work);
-
-// Some time, or less if there is a reason to look: somebody signs in or out elsewhere, or comes back to this page.
-function pause(milliseconds) {
-  return new Promise((done) => {
-    const over = new AbortController();
-    const end = () => {
-      over.abort();
-      clearTimeout(timer);
-      done();
-    };
-    const timer = setTimeout(end, milliseconds);
-    others.addEventListener("message", end, {signal: over.signal});
-    for (const event of ["focus", "online"]) addEventListener(event, end, {signal: over.signal});
-  });
-}
