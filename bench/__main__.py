@@ -20,6 +20,7 @@ PART_NAMES = (
     "claude-sync",
     "turns",
     "acp",
+    "proxy",
     "load",
     "page",
 )

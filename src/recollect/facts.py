@@ -15,7 +15,7 @@ STEM = 4
 
 
 class Wanted(Value, frozen=True):
-    """Which facts: those that hold, of an agent, a person or a session, that have any of these beginnings of words.
+    """Which facts: those that hold, of an agent, a person or a session, that have this mark (see `marks_of`).
 
     Newest first (by `at`, then `id`, falling); `limit` of them after the first `offset`.
     """
@@ -23,7 +23,7 @@ class Wanted(Value, frozen=True):
     agent_id: str | None = None
     identity_id: str | None = None
     session: str | None = None
-    words: tuple[str, ...] | None = None
+    mark: str | None = None
     limit: int = 50
     offset: int = 0
 
@@ -37,14 +37,20 @@ class Rivals(Value, frozen=True):
     subjects: tuple[str, ...]
 
 
-def words_of(fact: Fact) -> str:
-    """All words of a fact, each between two spaces."""
-    return f" {' '.join(dict.fromkeys(tokens(searchable(f'{fact.text} {fact.kind}'))))} "
+def words_of(fact: Fact) -> list[str]:
+    """The words of a fact, each once."""
+    return list(dict.fromkeys(tokens(searchable(f"{fact.text}\n{fact.kind}"))))
+
+
+def marks_of(fact: Fact) -> list[str]:
+    """What a fact is found by: its words, and how they begin, which all forms of a word have in common."""
+    words = words_of(fact)
+    return list(dict.fromkeys((*words, *(beginning(word) for word in words if len(word) >= STEM))))
 
 
 def beginning(word: str) -> str:
-    """What stands in `words_of` a fact if it has this word, or one that may be a form of it."""
-    return f" {word} " if len(word) < STEM else f" {word[:STEM]}"
+    """The mark that all forms of a word have; of a short one the word itself."""
+    return word if len(word) < STEM else f"~{word[:STEM]}"
 
 
 def spoken(text: str) -> str:

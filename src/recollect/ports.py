@@ -260,7 +260,10 @@ class Reader(Protocol):
         """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
 
     async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
-        """The owner's facts that still hold and are wanted: no fact that is there has taken their place."""
+        """The owner's facts that still hold and are wanted: no fact that is there has taken their place.
+
+        If a mark is wanted, facts that were kept before there were marks come too, behind the others.
+        """
 
     async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
         """The owner's facts beside which others cannot hold, in any order; also some that were kept before there was a

@@ -24,11 +24,14 @@ DM_SCOPE = "RECOLLECT_DM_SCOPE"
 RESET = "RECOLLECT_RESET"
 PAGE = "RECOLLECT_PAGE"
 SOURCES = "RECOLLECT_SOURCES"
+RAW_BUDGET = "RECOLLECT_RAW_BUDGET"
 TOKEN = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RECOLLECT_TOKEN_FILE"  # noqa: S105 - likewise
 CA_FILE = "RECOLLECT_CA_FILE"
 
 _NO = ("0", "false", "no", "off")
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,3})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -46,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reset: str = ""
     page: str = "http://127.0.0.1:8787"
     sources: str = ""
+    raw_budget: int = 2_000_000_000
 
     @property
     def data_dir(self) -> Path:
@@ -79,6 +83,7 @@ def read_settings(
         reset=environ.get(RESET, ""),
         page=environ.get(PAGE) or Settings().page,
         sources=environ.get(SOURCES, ""),
+        raw_budget=_size(environ, RAW_BUDGET, Settings().raw_budget),
     )
 
 
@@ -103,6 +108,18 @@ def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST_NUMBER):
         raise InvalidInput(f"{name} is a whole number above 0, not {text!a:.40}")
     return int(text)
+
+
+def _size(environ: Mapping[str, str], name: str, otherwise: int) -> int:
+    """A number of bytes: `2 GB`, `500MB`, `0`."""
+    text = environ.get(name, "").strip()
+    if not text:
+        return otherwise
+    said = _SIZE.fullmatch(text.replace("_", ""))
+    size = float(said[1]) * _UNITS[said[2].lower()] if said else -1
+    if not 0 <= size <= LARGEST_NUMBER:
+        raise InvalidInput(f"{name} is a size such as 500 MB or 2 GB, or 0, not {text!a:.40}")
+    return int(size)
 
 
 def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -126,6 +126,7 @@ OWN_ONLY = {
     *("move_folder", "import_session", "already_there", "take_in", "forget", "due_resets", "reset_due"),
     *("link_identity", "unlink_identity", "linked", "accounts", "answered_before", "await_change"),
     *("facets", "overview", "place", "place_folder", "placeless", "project_called"),
+    *("trim_raw", "begin_with", "place_told", "place_of"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
@@ -137,7 +138,7 @@ SILENT: dict[str, Call] = {
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
 WHOLE_STORE = {
-    *("about", "backup", "doctor", "collect"),
+    *("about", "backup", "doctor", "collect", "owners"),
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
     *("issue_token", "token_of", "tokens", "revoke_token", "access_generation"),
     *("invite", "sign_in", "admit", "visitor", "sign_out"),
@@ -163,8 +164,9 @@ def test_every_method_that_names_a_session_is_among_those_that_are_tried() -> No
         for name, method in public_methods().items()
         if "session_id" in inspect.signature(method).parameters
     }
-    # `create` makes one of this id, `watch` listens to it: neither tells whether another owner has it.
-    assert named - {"create", "watch"} <= {*BY_ID, *SILENT}
+    # `create` makes one of this id, `watch` listens to it, `place_*` seal it into a cursor: none of them tells whether
+    # another owner has it.
+    assert named - {"create", "watch", "place_told", "place_of"} <= {*BY_ID, *SILENT}
 
 
 def test_every_method_takes_a_principal_but_those_that_care_for_the_store() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,31 @@ async def test_an_erased_entry_takes_facts_drawn_from_it_alone(
     await sessions.add_facts(ann, facts)
     await sessions.erase(ann, session.id, one)
     assert sorted(fact.id for fact in await reader.facts(ann)) == ["f2", "f3", "f4"]
+
+
+async def test_raw_copies_above_a_budget_go_with_the_oldest_activity_first(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal, bob: Principal
+) -> None:
+    made = []
+    for number in range(3):
+        session, _ = await started(sessions, ann, f"said {number}")
+        noise = b"".join(hashlib.sha256(b"%d %d" % (number, at)).digest() for at in range(200))
+        await sessions.keep_raw(ann, session.id, "000000000000000", noise[:3_200])
+        await sessions.keep_raw(ann, session.id, "000000000003200", noise[3_200:])
+        made.append(session.id)
+        clock.advance(DAY)
+    theirs, _ = await started(sessions, bob, "bob's")
+    await sessions.keep_raw(bob, theirs.id, "n", b"x" * 10_000)
+    assert await sessions.trim_raw(ann, 1_000_000) == 0
+    assert await sessions.trim_raw(ann, 15_000) == 1
+    kept = [len(await reader.raw(ann, id_)) for id_ in made]
+    assert (kept, await reader.raw(bob, theirs.id)) == ([0, 2, 2], [RawCopy("n", b"x" * 10_000)])
+    await sessions.append(ann, made[1], say("newest"))
+    assert await sessions.trim_raw(ann, 10_000) == 1
+    assert [len(await reader.raw(ann, id_)) for id_ in made] == [0, 2, 0]
+    assert await sessions.trim_raw(ann, 0) == 1
+    assert await told(reader, ann, made[0]) == ["said 0"]
+    assert await sessions.trim_raw(ann, 0) == 0
 
 
 async def test_raw_copies_are_kept_byte_for_byte_by_name(

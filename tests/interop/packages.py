@@ -12,13 +12,25 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent.parent / ".interop"
 MODULES = FOLDER / "node_modules"
 MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-NODE_PACKAGE = f"node-{sys.platform}-{MACHINES[platform.machine().lower()]}"
-PACKAGES = ["@agentclientprotocol/sdk@2.4.0", "acpx@0.19.1", f"{NODE_PACKAGE}@24", "@openai/codex@0.166.0"]
+HERE = f"{sys.platform}-{MACHINES[platform.machine().lower()]}"
+NODE_PACKAGE = f"node-{HERE}"
+PACKAGES = [
+    "@agentclientprotocol/sdk@2.4.0",
+    "acpx@0.19.1",
+    f"{NODE_PACKAGE}@24",
+    "@openai/codex@0.166.0",
+    f"opencode-{HERE}@1.18.33",
+    f"@aaif/goose-binary-{HERE}@1.52.0",
+    "@google/gemini-cli@0.61.0",
+]
 
 NODE = MODULES / NODE_PACKAGE / "bin" / "node"
 ACPX = MODULES / "acpx" / "dist" / "cli.js"
 SDK = MODULES / "@agentclientprotocol" / "sdk"
 CODEX = MODULES / "@openai" / "codex" / "bin" / "codex.js"
+OPENCODE = MODULES / f"opencode-{HERE}" / "bin" / "opencode"
+GOOSE = MODULES / "@aaif" / f"goose-binary-{HERE}" / "bin" / "goose"
+GEMINI = MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js"
 
 
 def install() -> None:

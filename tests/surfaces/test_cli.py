@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,13 +186,13 @@ def test_sessions_made_in_a_repository_are_listed_by_its_project_and_day(shell: 
 
 
 def test_since_and_until_take_dates_and_ages(shell: Shell) -> None:
-    async def work(sessions: Sessions) -> None:
-        for title, day in (("old", "2020-01-01"), ("middle", "2021-06-15")):
-            made = await sessions.create(LOCAL, title=title)
-            at = parse_moment(f"{day}T12:00+00:00", 0)
-            await sessions.append(LOCAL, made.id, said(title, at=at))
+    for title, day in (("old", "2020-01-01"), ("middle", "2021-06-15")):
 
-    shell.inside(work, now=lambda: 0)
+        async def work(sessions: Sessions, title: str = title) -> None:
+            made = await sessions.create(LOCAL, title=title)
+            await sessions.append(LOCAL, made.id, said(title))
+
+        shell.inside(work, now=partial(parse_moment, f"{day}T12:00+00:00", 0))
     shell.ok("new", "--title", "fresh")
     assert titles(shell, "--since", "7d") == ["fresh"]
     assert titles(shell, "--since", "2021-01-01") == ["fresh", "middle"]

@@ -24,10 +24,22 @@ def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("1500", 1500), ("500 MB", 500_000_000), ("2gb", 2 * 10**9), ("1.5k", 1500), ("", 2 * 10**9)],
+)
+def test_a_size_is_a_number_with_or_without_a_unit(text: str, size: int) -> None:
+    assert read_settings({"RECOLLECT_RAW_BUDGET": text}).raw_budget == size
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         *(("RECOLLECT_COMPACT_AT", text) for text in ("0", "1.1", "-1", "80", "nan", "inf", "x", "%")),
         *(("RECOLLECT_COMPACT_KEEP_TOKENS", text) for text in ("0", "-5", "1.5", "many", "٣", "9" * 30)),
+        *(
+            ("RECOLLECT_RAW_BUDGET", text)
+            for text in ("-1", "2 XB", "GB", "1e9", "٣", "9" * 20, "9999999 TB")
+        ),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name: str, text: str) -> None:

@@ -45,10 +45,11 @@ async def run(
     A new transcript is written for that agent, with the conversation so far as plain text; what it has already is never
     touched. The command that opens it is printed, and on stderr how faithful it is.
     """
-    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
+    settings = read_settings()
+    ledger = Ledger(settings.data_dir / f"sources-{sessions.store_id}.db")
     try:
         found = await sessions.resolve(LOCAL, session)
-        done = await Continuing(sessions, LOCAL, ledger).go_on(found, agent, cwd)
+        done = await Continuing(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).go_on(found, agent, cwd)
     finally:
         ledger.close()
     if not out.json:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from recollect.cli.changing import tell
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
 from recollect.errors import InvalidInput
-from recollect.model import LOCAL
+from recollect.model import LOCAL, Session
 from recollect.service import Sessions
+from recollect.settings import RAW_BUDGET
 from recollect.sources import sources_here
 from recollect.sources.restoring import original, write_back
 
@@ -32,15 +35,27 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
     if checkpoint is not None:
         tell(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
         return
-    found = await sessions.get(LOCAL, session_id)
+    path = _place(await sessions.get(LOCAL, session_id))
     data = await original(sessions, LOCAL, session_id)
-    if found.source is None or not data:
-        raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
-    path = next((path for source in sources_here() if (path := source.home_of(found)) is not None), None)
-    if path is None:
-        raise InvalidInput(f"the file of {session_id!r} was in no folder of {found.source} on this machine")
+    if not data:
+        raise InvalidInput(
+            f"the file of {session_id!r} is not kept here: of files, the newest are kept as they were, as many as "
+            f"{RAW_BUDGET} has room for; `recollect continue` writes a new one"
+        )
     write_back(path, data)
     if out.json:
         out.document({"session": session_id, "path": str(path), "bytes": len(data)})
     else:
         out.line(str(path))
+
+
+def _place(session: Session) -> Path:
+    """Where the file was that a session was read from."""
+    if session.source is None:
+        raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
+    path = next((path for source in sources_here() if (path := source.home_of(session)) is not None), None)
+    if path is None:
+        raise InvalidInput(
+            f"{session.id!r} was read from no file in a folder of {session.source} on this machine"
+        )
+    return path

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from recollect.cli import wording
 from recollect.cli.command import command
 from recollect.cli.output import Output
+from recollect.ids import now_ms
 from recollect.model import Value
 from recollect.service import Sessions
 from recollect.settings import read_settings
 from recollect.sources import AGENTS, Source, sources_here
+from recollect.sources.expiring import soon_deleted
 from recollect.sources.ledger import Ledger
 from recollect.sources.syncing import is_new
 
 
 class Described(Value, frozen=True):
     """What lies in a source: how many sessions, how many of these wait to be read (again), when one was changed last,
-    how many databases cannot be read, and how many of the records read so far were damaged or of a new kind."""
+    how many databases cannot be read, how many of the records read so far were damaged or of a new kind, and how many
+    sessions the agent will delete by itself within seven days."""
 
     source: str
     title: str
@@ -29,6 +32,7 @@ class Described(Value, frozen=True):
     unreadable: int = 0
     damaged_records: int = 0
     unknown_records: int = 0
+    expiring: int = 0
 
 
 @command("recollect sources", "recollect sources --json")
@@ -67,6 +71,7 @@ def _described(source: Source, ledger: Ledger) -> Described:
         unreadable=len(looked) - len(found),
         damaged_records=sum(each.damaged for each in known),
         unknown_records=sum(each.unknown for each in known),
+        expiring=len(soon_deleted(source, found, now_ms())),
     )
 
 
@@ -82,5 +87,6 @@ def _remarks(each: Described) -> str:
         (each.unreadable, f"{wording.counted(each.unreadable, 'database')} not readable"),
         (each.damaged_records, wording.counted(each.damaged_records, "damaged record")),
         (each.unknown_records, f"{wording.counted(each.unknown_records, 'record')} of a new kind"),
+        (each.expiring, f"{each.expiring} to be deleted within 7 days"),
     )
     return ", ".join(text for holds, text in told if holds)

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-import click
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+import click
+from msgspec.structs import asdict as as_fields
+
+from recollect.cli import wording
 from recollect.cli.command import command
 from recollect.cli.output import Output
 from recollect.cli.progress import progress
+from recollect.ids import now_ms
 from recollect.model import LOCAL
 from recollect.service import Sessions
 from recollect.settings import read_settings
-from recollect.sources import sources_here
+from recollect.sources import AGENTS, Source, sources_here
+from recollect.sources.expiring import Expiring, expiring
 from recollect.sources.following import changes_of
 from recollect.sources.ledger import Ledger
+from recollect.sources.port import Found
 from recollect.sources.syncing import Report, Sync
+
+NAMED = 5
+"""So many of the sessions that their agent will delete soon are named on a terminal; JSON has all."""
 
 
 @command("recollect sync", "recollect sync --watch", "recollect sync --json")
 @click.option("--watch", is_flag=True, help="Go on and take in what changes, until interrupted.")
 async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
-    """Take the sessions that Claude Code keeps in its own files into the store. Those files are never changed."""
+    """Take the sessions that other agents keep in their own files into the store. Those files are never changed."""
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
     try:
         if not watch:
-            return _tell(out, await _once(sessions, ledger, hidden=out.json))
+            sources, found = _found()
+            report = await _once(sessions, ledger, sources, found, hidden=out.json)
+            soon = await expiring(sessions, LOCAL, ledger, sources, found, now_ms())
+            return _tell(out, report, soon)
         async for _ in changes_of([folder for source in sources_here() for folder in source.folders()]):
-            report = await _once(sessions, ledger, hidden=True)
+            report = await _once(sessions, ledger, *_found(), hidden=True)
             if report.parsed_files or report.kept or report.failed:
                 _tell(out, report)
         return 0
@@ -33,21 +47,44 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
         ledger.close()
 
 
-async def _once(sessions: Sessions, ledger: Ledger, *, hidden: bool) -> Report:
+def _found() -> tuple[list[Source], list[Found]]:
     sources = sources_here()
-    found = [each for source in sources for each in source.find()]
+    return sources, [each for source in sources for each in source.find()]
+
+
+async def _once(
+    sessions: Sessions, ledger: Ledger, sources: Sequence[Source], found: Sequence[Found], *, hidden: bool
+) -> Report:
+    budget = read_settings().raw_budget
     with progress("Reading transcripts", len(found), hidden=hidden) as advance:
-        return await Sync(sessions, LOCAL, ledger, advance).run(sources, found)
+        report = await Sync(sessions, LOCAL, ledger, advance, raw=budget > 0).run(sources, found)
+    await sessions.trim_raw(LOCAL, budget)
+    return report
 
 
-def _tell(out: Output, report: Report) -> int:
+def _tell(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
     if out.json:
-        out.document(report)
+        out.document({**as_fields(report), "expiring": soon})
     else:
         for failure in report.failed:
             out.line(f"not read: {failure}")
         out.line(in_words(report))
+        for line in foretold(soon):
+            out.line(line)
     return 1 if report.failed else 0
+
+
+def foretold(soon: Sequence[Expiring]) -> Iterator[str]:
+    """What will be deleted elsewhere and is kept here, by agent, in plain words; the first of each by name."""
+    for source, count in Counter(each.source for each in soon).items():
+        verb = "is" if count == 1 else "are"
+        agent, what = AGENTS[source].title, wording.counted(count, "session")
+        yield f"{what} that {agent} will delete within 7 days {verb} kept here:"
+        own = [each for each in soon if each.source == source]
+        for each in own[:NAMED]:
+            yield f"  {wording.utc(each.at)[:10]}  {each.session}  {each.title or ''}".rstrip()
+        if count > NAMED:
+            yield f"  and {count - NAMED} more"
 
 
 def in_words(report: Report) -> str:

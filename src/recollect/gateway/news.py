@@ -132,6 +132,8 @@ class SessionsNews:
                     yield event
                 compacted = session.last_compaction != self._place.compaction
                 self._place = _Place(self._place.last, session.revision, session.last_compaction)
+                if shapes.key_of(session) != self._key:
+                    yield await self._moved(session)
                 yield _about("compacted" if compacted else "updated", session)
             if (delta := await self._delta()) is not None:
                 yield delta
@@ -158,6 +160,15 @@ class SessionsNews:
                     **self._named(),
                     "messages": list(map(shapes.message, page.entries)),
                 }
+
+    async def _moved(self, session: Session) -> Json:
+        """The key is another session's now; this one goes on to be followed, by its id."""
+        key, self._key = self._key, shapes.key_of(session)
+        try:
+            fresh = (await self._feed.sessions.addressed(self._feed.who, key)).id
+        except SessionNotFound:
+            fresh = None
+        return {"event": "moved", "session_key": key, "session_id": self._id, "new_session_id": fresh}
 
     async def _reset(self) -> Json:
         """The conversation was rewound to before what was told: whoever follows it reads it again."""

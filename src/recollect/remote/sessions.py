@@ -58,6 +58,10 @@ class RemoteSessions(Sessions):
     async def about(self) -> Json:
         return {"kind": "server", "address": self._address.shown, "owner": self._there.owner}
 
+    async def trim_raw(self, who: Principal, budget: int) -> int:  # noqa: ARG002
+        """Nothing: how much is kept there is the server's to decide."""
+        return 0
+
     async def await_change(self, who: Principal, *, after: int, seconds: float = 0) -> int:  # noqa: ARG002
         """See `Sessions`; the server says when it is time to ask again."""
         changed: int = await self._line.told("await_change", {"after": after}, int)

@@ -17,7 +17,7 @@ ALIKE = 0.6
 
 def ranked(facts: Sequence[Fact], query: str) -> list[Fact]:
     """The facts that have any word of the query, best first: rare words count for more, then certainty, then age."""
-    words = [set(words_of(fact).split()) for fact in facts]
+    words = [set(words_of(fact)) for fact in facts]
     known = Counter(word for each in words for word in each)
     forms = [_forms(word, known) for word in words_asked(query)]
     scored = []

@@ -13,8 +13,8 @@ from recollect.errors import InvalidInput
 from recollect.facts import Rivals, Wanted, beginning, said, spoken
 from recollect.limits import (
     FACT_CHARS,
+    FACTS_EXAMINED,
     FACTS_PAGE,
-    HITS_EXAMINED,
     LARGEST_NUMBER,
     NAME_CHARS,
     checked_limit,
@@ -33,6 +33,8 @@ FORGOTTEN = "forgotten"
 ANYTHING = "anything"
 FOR_EVER = LARGEST_NUMBER
 """When a memo is to be dropped that never is."""
+WORDS_ASKED = 16
+"""So many words of a query are looked for."""
 PERSONAL = frozenset({"identity", "preference"})
 """Facts about a person: the same in every folder."""
 
@@ -69,9 +71,8 @@ class Memory(Core):
         )
         if query is None:
             return await self._store.read(lambda tx: tx.find_facts(checked_owner(who), asked))
-        words = tuple(map(beginning, words_asked(query)))
-        near = replace(asked, words=words, limit=HITS_EXAMINED, offset=0)
-        found = await self._store.read(lambda tx: tx.find_facts(checked_owner(who), near)) if words else []
+        near = replace(asked, offset=0)
+        found = await self._store.read(lambda tx: _near(tx, checked_owner(who), words_asked(query), near))
         return (await asyncio.to_thread(ranked, found, query))[offset : offset + limit]
 
     async def forget(self, who: Principal, fact_id: str) -> bool:
@@ -92,6 +93,25 @@ class Memory(Core):
             return bool(doomed)
 
         return await self._store.write(work)
+
+
+async def _near(tx: Reader, owner: str, words: Sequence[str], wanted: Wanted) -> list[Fact]:
+    """Facts that may have these words, newest first: all of a person or a session, if there are not too many. Else each
+    word has its share, so that a common one does not crowd out a rare one."""
+    if wanted.identity_id is not None or wanted.session is not None:
+        few = await tx.find_facts(owner, replace(wanted, limit=FACTS_EXAMINED))
+        if len(few) < FACTS_EXAMINED:
+            return few
+    found: dict[str, Fact] = {}
+    asked = words[:WORDS_ASKED]
+    share = FACTS_EXAMINED // max(len(asked), 1)
+    for word in asked:
+        for mark in dict.fromkeys((word, beginning(word))):
+            near = await tx.find_facts(owner, replace(wanted, mark=mark, limit=share))
+            found |= {fact.id: fact for fact in near}
+            if len(near) >= share:
+                break  # there are more than enough that have the word itself
+    return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
 
 
 async def unforgotten(

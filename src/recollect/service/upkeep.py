@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate
 
 from msgspec.structs import replace
 
@@ -14,6 +16,8 @@ from recollect.ports import Health, RawCopy, Reader, Writer
 from recollect.service.catalogue import MEMOS_KEPT_MS, Catalogue
 from recollect.service.checks import checked_fact
 from recollect.service.core import checked_owner, checked_required, required
+
+TRIMMED_AT_ONCE = 100
 
 
 class Upkeep(Catalogue):
@@ -36,6 +40,23 @@ class Upkeep(Catalogue):
             await tx.drop_raw_copies(record.owner, record.num)
 
         await self._store.write(work)
+
+    async def trim_raw(self, who: Principal, budget: int) -> int:
+        """Keep at most so many bytes of the caller's raw copies: those of the sessions with the newest activity. What was
+        read from the others stays. Returns how many sessions lost theirs."""
+        owner = checked_owner(who)
+        sizes = await self._store.read(lambda tx: tx.raw_sizes(owner))
+        taken = accumulate(size for _, size in sizes)
+        over = [session_id for (session_id, _), sum_ in zip(sizes, taken, strict=True) if sum_ > budget]
+
+        async def drop(some: Sequence[str], tx: Writer) -> None:
+            for session_id in some:
+                if (record := await tx.session(owner, session_id)) is not None:
+                    await tx.drop_raw_copies(owner, record.num)
+
+        for start in range(0, len(over), TRIMMED_AT_ONCE):
+            await self._store.write(partial(drop, over[start : start + TRIMMED_AT_ONCE]))
+        return len(over)
 
     async def about(self) -> Json:
         """The kind of store, its versions and size."""

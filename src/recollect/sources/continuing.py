@@ -77,11 +77,12 @@ class Continuing:
         who: Principal,
         ledger: Ledger,
         *,
+        raw: bool = True,
         now: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = uuid7,
     ) -> None:
         self._sessions, self._who, self._ledger = sessions, who, ledger
-        self._now, self._new_id = now, new_id
+        self._raw, self._now, self._new_id = raw, now, new_id
 
     async def go_on(self, session_id: str, agent: str, cwd: str | None = None) -> Continued:
         """Have the agent be able to go on with a session, in the session's folder or another one.
@@ -95,6 +96,9 @@ class Continuing:
         if (words := _native(session, source)) is not None:
             return _told(session, agent, "native", session.id, Resuming(words, cwd or session.cwd))
         folder = _folder(session, cwd)
+        await self._sessions.keep_own(
+            self._who, session.id, {}
+        )  # where links cannot be kept, this says so in time
         said = retold([entry async for entry in self._context(session.id)])
         if not said.turns and said.summary is None:
             raise InvalidInput(f"nothing was said in session {session.id!r}: there is nothing to go on with")
@@ -123,7 +127,7 @@ class Continuing:
         found = next((each for each in source.find() if each.key == str(path)), None)
         if found is None:
             raise RecollectError(f"{path} was written, and is not found again")
-        report = await Sync(self._sessions, self._who, self._ledger).take(found)
+        report = await Sync(self._sessions, self._who, self._ledger, raw=self._raw).take(found)
         if report.failed:
             raise RecollectError(f"{path} was written, and could not be read back: {report.failed[0]}")
         return await self._sessions.get(self._who, session_id)

@@ -38,7 +38,7 @@ class Report(Value, frozen=True):
 
 class Sync:
     """One run of a sync; `advance` is told of each session that is done. With `revive`, sessions that were deleted here
-    are taken in too."""
+    are taken in too. The bytes of files are kept beside what was read from them, unless `raw` is False."""
 
     def __init__(
         self,
@@ -48,12 +48,14 @@ class Sync:
         advance: Advance = lambda _: None,
         *,
         revive: bool = False,
+        raw: bool = True,
     ) -> None:
         self._sessions = sessions
         self._who = who
         self._ledger = ledger
         self._advance = advance
         self._revive = revive
+        self._raw = raw
         self._counts = Counter[str]()
         self._projects: dict[str, str | None] = {}
         self._failed: list[str] = []
@@ -113,7 +115,7 @@ class Sync:
                 extends=reading.extends,
                 amended=reading.amended,
                 compactions=reading.compactions,
-                raw=reading.raw,
+                raw=reading.raw if self._raw else (),
                 revive=self._revive,
             )
             self._tell(taken, reading, is_new=is_new)

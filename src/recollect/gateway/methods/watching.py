@@ -11,8 +11,8 @@ from recollect.gateway.calling import Call
 from recollect.gateway.context import Subscriptions, Wish
 from recollect.gateway.shapes import Answer, Named, Params
 
-Event = Literal["created", "updated", "deleted", "compacted", "entries", "delta"]
-EVENTS: tuple[Event, ...] = ("created", "updated", "deleted", "compacted", "entries", "delta")
+Event = Literal["created", "updated", "deleted", "compacted", "moved", "entries", "delta"]
+EVENTS: tuple[Event, ...] = ("created", "updated", "deleted", "compacted", "moved", "entries", "delta")
 
 
 class Subscribe(Named, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from recollect import words
-from recollect.facts import Rivals, Wanted, said, words_of
+from recollect.facts import Rivals, Wanted, marks_of, said
 from recollect.filters import passes
 from recollect.model import Change, Checkpoint, Fact, Filter, Json, Session
 from recollect.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
@@ -164,7 +164,7 @@ class MemoryReader(AccessReader, CountingReader):
             if wanted.agent_id in (None, fact.agent_id)
             and wanted.identity_id in (None, fact.identity_id)
             and fact.invalidated_by not in known
-            and _has_any(fact, wanted.words)
+            and (wanted.mark is None or wanted.mark in marks_of(fact))
         )
         return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
 
@@ -190,6 +190,12 @@ class MemoryReader(AccessReader, CountingReader):
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         return sorted(self._shelf(owner).raw_copies.get(num, {}).values())
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        shelf = self._shelf(owner)
+        kept = [(shelf.sessions[num].session, copies) for num, copies in shelf.raw_copies.items() if copies]
+        newest = sorted(kept, key=lambda each: (each[0].updated_at, each[0].id), reverse=True)
+        return [(session.id, sum(len(copy.data) for copy in copies.values())) for session, copies in newest]
 
     async def stats(self, owner: str) -> Json:
         shelf = self._shelf(owner)
@@ -256,10 +262,3 @@ def _known(numbers: Iterable[int | None]) -> int | None:
 def _census(sessions: Iterable[Session], attribute: str) -> dict[str, int]:
     names = (getattr(session, attribute) for session in sessions)
     return dict(sorted(Counter(name for name in names if name is not None).items()))
-
-
-def _has_any(fact: Fact, beginnings: Sequence[str] | None) -> bool:
-    if beginnings is None:
-        return True
-    has = words_of(fact)
-    return any(each in has for each in beginnings)

@@ -84,20 +84,29 @@ WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s)
 """
 _FACT = "id, at, text, kind, session, entries, more"
 _HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
+_WANTED = f"""
+f.owner = %(owner)s AND (%(session)s::text IS NULL OR f.session = %(session)s)
+AND (%(agent)s::text IS NULL OR f.agent = %(agent)s) AND (%(person)s::text IS NULL OR f.person = %(person)s) AND {_HOLDS}
+"""
 FIND_FACTS = f"""
-SELECT {_FACT} FROM fact AS f WHERE owner = %(owner)s
-AND (%(session)s::text IS NULL OR session = %(session)s)
-AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-AND (%(person)s::text IS NULL OR person = %(person)s)
-AND (%(words)s::text[] IS NULL OR f.words IS NULL
-     OR EXISTS (SELECT 1 FROM unnest(%(words)s::text[]) AS w WHERE position(w IN f.words) > 0))
-AND {_HOLDS}
-ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+SELECT {_FACT} FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+MARKED_FACTS = f"""
+SELECT {", ".join(f"f.{name}" for name in _FACT.split(", "))}
+FROM fact_mark AS m JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
+WHERE m.owner = %(owner)s AND m.mark = %(mark)s AND {_WANTED}
+ORDER BY m.at DESC, m.id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+UNMARKED_FACTS = f"""
+SELECT {_FACT} FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s
 """
 RIVALS = f"""
 SELECT {_FACT}, {_HOLDS} FROM fact AS f WHERE owner = %(owner)s
-AND agent IS NOT DISTINCT FROM %(agent)s AND person IS NOT DISTINCT FROM %(person)s
-AND (said IS NULL OR said = ANY(%(said)s) OR subject = ANY(%(subjects)s))
+AND agent IS NOT DISTINCT FROM %(agent)s AND person IS NOT DISTINCT FROM %(person)s AND id IN (
+    SELECT id FROM fact WHERE owner = %(owner)s AND said IS NULL
+    UNION SELECT id FROM fact WHERE owner = %(owner)s AND said = ANY(%(said)s)
+    UNION SELECT id FROM fact WHERE owner = %(owner)s AND subject = ANY(%(subjects)s)
+)
 """
 FACTS_BEHIND = f"""
 WITH RECURSIVE behind (id) AS (
@@ -302,11 +311,13 @@ class PostgresReader(AccessReader, CountingReader):
             "session": wanted.session,
             "agent": wanted.agent_id,
             "person": wanted.identity_id,
-            "words": None if wanted.words is None else list(wanted.words),
             "limit": wanted.limit,
             "offset": wanted.offset,
         }
-        return [fact_of(row) for row in await self._statements.rows(FIND_FACTS, params)]
+        if wanted.mark is None:
+            return [fact_of(row) for row in await self._statements.rows(FIND_FACTS, params)]
+        rows = await self._statements.rows(MARKED_FACTS, {**params, "mark": wanted.mark})
+        return [fact_of(row) for row in (*rows, *await self._statements.rows(UNMARKED_FACTS, params))]
 
     async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
         params = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.facts import said, words_of
+from recollect.facts import said
 from recollect.model import Fact, decode_json, encode
 from recollect.stores.postgres.rows import Row
 
@@ -20,7 +20,6 @@ def fact_values(fact: Fact) -> tuple[object, ...]:
         fact.subject,
         fact.invalidated_by,
         said(fact.text),
-        words_of(fact),
     )
     return (*kept, *found_by)
 

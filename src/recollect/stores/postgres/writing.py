@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect import words
+from recollect.facts import marks_of
 from recollect.model import Checkpoint, Fact, Lease, search_text
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
@@ -60,13 +61,14 @@ INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num)
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
 PUT_FACT = """
-INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said, words)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
     session = excluded.session, entries = excluded.entries, more = excluded.more, agent = excluded.agent,
-    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said,
-    words = excluded.words
+    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said
 """
+DROP_MARKS = "DELETE FROM fact_mark WHERE owner = %s AND id = ANY(%s)"
+PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (%s, %s, %s, %s)"
 DROP_FACTS = "DELETE FROM fact WHERE owner = %s AND id = ANY(%s)"
 PUT_RAW_COPY = """
 INSERT INTO raw_copy (owner, num, name, data) VALUES (%s, %s, %s, %b)
@@ -172,7 +174,11 @@ class PostgresWriter(AccessWriter, PostgresReader):
         self._backlog.touch(record, "live")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
-        await self._statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
+        if facts:
+            await self._statements.queue(DROP_MARKS, (owner, [fact.id for fact in facts]))
+            await self._statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
+            marks = [(owner, mark, fact.at, fact.id) for fact in facts for mark in marks_of(fact)]
+            await self._statements.queue_many(PUT_MARK, marks)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         await self._statements.queue(DROP_FACTS, (owner, list(ids)))

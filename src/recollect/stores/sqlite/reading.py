@@ -152,25 +152,29 @@ FACTS = """
 SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
 """
 _HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
-FIND_FACTS = f"""
-SELECT body FROM fact AS f WHERE owner = :owner
-AND (:session IS NULL OR session = :session)
-AND (:agent IS NULL OR agent = :agent)
-AND (:person IS NULL OR person = :person)
-AND (:words IS NULL OR f.words IS NULL OR EXISTS (SELECT 1 FROM json_each(:words) WHERE instr(f.words, value) > 0))
-AND {_HOLDS}
-ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset
+_WANTED = f"""
+f.owner = :owner AND (:session IS NULL OR f.session = :session) AND (:agent IS NULL OR f.agent = :agent)
+AND (:person IS NULL OR f.person = :person) AND {_HOLDS}
 """
+FIND_FACTS = f"SELECT body FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset"
+# In the order of the marks, newest first, so that it ends with the last one that is wanted.
+MARKED_FACTS = f"""
+SELECT f.body FROM fact_mark AS m CROSS JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
+WHERE m.owner = :owner AND m.mark = :mark AND {_WANTED} ORDER BY m.at DESC, m.id DESC LIMIT :limit OFFSET :offset
+"""
+UNMARKED_FACTS = f"SELECT body FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit"
 RIVALS = f"""
-SELECT body, {_HOLDS} FROM fact AS f WHERE owner = :owner AND agent IS :agent AND person IS :person
-AND (said IS NULL OR said IN (SELECT value FROM json_each(:said))
-     OR subject IN (SELECT value FROM json_each(:subjects)))
+SELECT body, {_HOLDS} FROM fact AS f WHERE owner = :owner AND agent IS :agent AND person IS :person AND id IN (
+    SELECT id FROM fact WHERE owner = :owner AND said IS NULL
+    UNION SELECT r.id FROM json_each(:said) CROSS JOIN fact AS r ON r.owner = :owner AND r.said = value
+    UNION SELECT r.id FROM json_each(:subjects) CROSS JOIN fact AS r ON r.owner = :owner AND r.subject = value
+)
 """
 FACTS_BEHIND = """
 WITH RECURSIVE behind (id) AS (
     SELECT id FROM fact WHERE owner = :owner AND id = :id
     UNION
-    SELECT f.id FROM behind AS b JOIN fact AS f ON f.owner = :owner AND f.outdone_by = b.id
+    SELECT f.id FROM behind AS b CROSS JOIN fact AS f ON f.owner = :owner AND f.outdone_by = b.id
 )
 SELECT body FROM fact WHERE owner = :owner AND id IN (SELECT id FROM behind)
 """
@@ -403,11 +407,13 @@ class Reading(AccessReading):
             "session": wanted.session,
             "agent": wanted.agent_id,
             "person": wanted.identity_id,
-            "words": None if wanted.words is None else encode(wanted.words).decode(),
             "limit": wanted.limit,
             "offset": wanted.offset,
         }
-        return [_fact(body) for (body,) in fetch(self._db, FIND_FACTS, bound)]
+        if wanted.mark is None:
+            return [_fact(body) for (body,) in fetch(self._db, FIND_FACTS, bound)]
+        found = fetch(self._db, MARKED_FACTS, {**bound, "mark": wanted.mark})
+        return [_fact(body) for (body,) in (*found, *fetch(self._db, UNMARKED_FACTS, bound))]
 
     async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
         bound = {
@@ -582,8 +588,14 @@ def _driver(given: Filter) -> str:
     return next(name for name, holds in asked.items() if holds)
 
 
+_facts = msgspec.json.Decoder(Fact)
+
+
 def _fact(body: bytes) -> Fact:
-    return msgspec.convert(decode_json(body), Fact)
+    try:
+        return _facts.decode(body)
+    except msgspec.DecodeError:  # lone surrogates
+        return msgspec.convert(decode_json(body), Fact)
 
 
 def _order(seen: _Seen) -> ListKey:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from recollect.errors import AlreadyExists
 from recollect.facets import Traits, moved, traits_of
-from recollect.facts import said, words_of
+from recollect.facts import marks_of, said
 from recollect.model import Checkpoint, Fact, Lease, encode
 from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
 from recollect.spans import Place, Span
@@ -108,9 +108,10 @@ FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
 PUT_FACT = """
-INSERT OR REPLACE INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said, words)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (?, ?, ?, ?)"
 FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
 DROP_FACTS = """
 DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
@@ -257,14 +258,12 @@ class Writing(Reading, AccessWriting):
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         num = self._known_owner(owner)
-        rows = (
-            (
-                *(num, fact.id, fact.session, fact.at, encode(fact), fact.agent_id, fact.identity_id),
-                *(fact.subject, fact.invalidated_by, said(fact.text), words_of(fact)),
-            )
-            for fact in facts
-        )
-        self._db.executemany(PUT_FACT, rows)
+        for fact in facts:
+            kept = (num, fact.id, fact.session, fact.at, encode(fact))
+            found_by = (fact.agent_id, fact.identity_id, fact.subject, fact.invalidated_by, said(fact.text))
+            self._db.execute(FORGET_FACT, (num, fact.id))
+            self._db.execute(PUT_FACT, (*kept, *found_by))
+            self._db.executemany(PUT_MARK, [(num, mark, fact.at, fact.id) for mark in marks_of(fact)])
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         num = self._known_owner(owner)

@@ -1,0 +1,131 @@
+"""Sessions that real programs have made are taken in as those programs list and tell them: `make interop`.
+
+opencode, goose and Gemini CLI come from npm and need no account: their model is on the loopback interface.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.packages import install
+from tests.interop.programs import COMMAND, RUN, Goose, Program, Said, running
+from tests.surfaces.shell import Shell
+
+RESUMED = {
+    "opencode": ["opencode", "--session"],
+    "goose": ["goose", "session", "--resume", "--session-id"],
+    "gemini": ["gemini", "--resume"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> None:
+    install()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(params=list(RESUMED))
+def program(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Program]:
+    with running(request.param, tmp_path) as made:
+        for name, value in made.variables().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+        yield made
+
+
+def test_its_sessions_are_read_as_it_lists_and_tells_them(program: Program, shell: Shell) -> None:
+    names = [program.begin("Paint the barn"), program.begin("Mow the lawn")]
+    program.say("And the fence", names[0])
+    program.say(RUN, names[1])
+    listed = {each.id: each for each in program.listed()}
+    assert set(listed) == set(names)
+    assert {each.title for each in listed.values()} == {"About the barn", "About the lawn"}
+
+    before = hashes(program.home)
+    report = shell.ok("sync", "--json").json
+    assert (report["new"], report["damaged_records"], report["unknown_records"], report["failed"]) == (
+        *(2, 0, 0),
+        [],
+    )
+    again = shell.ok("sync", "--json").json
+    assert (again["unchanged"], again["parsed_files"], again["parsed_bytes"]) == (2, 0, 0)
+    assert hashes(program.home) == before
+
+    rows = {row["id"]: row for row in shell.ok("list", "--json").json["sessions"]}
+    assert set(rows) == {f"{program.name}:{name}" for name in names}
+    for name, theirs in listed.items():
+        ours = rows[f"{program.name}:{name}"]
+        assert (ours["title"], ours["cwd"]) == (theirs.title, theirs.cwd)
+        assert taken_in(shell, ours["id"]) == program.said(name)
+    told = taken_in(shell, f"{program.name}:{names[1]}")
+    assert ("command", COMMAND) in told
+    assert ("output", "grass") in told
+
+
+def test_only_what_has_changed_is_read_again(program: Program, shell: Shell) -> None:
+    names = [program.begin("Paint the barn"), program.begin("Mow the lawn")]
+    shell.ok("sync", "--json")
+    first = taken_in(shell, f"{program.name}:{names[0]}")
+    program.say("And the fence", names[0])
+    report = shell.ok("sync", "--json").json
+    assert (report["updated"], report["unchanged"], report["parsed_files"]) == (1, 1, 1)
+    now = taken_in(shell, f"{program.name}:{names[0]}")
+    assert now[: len(first)] == first
+    assert len(now) == len(first) + 2
+
+
+def test_the_command_to_go_on_is_its_own(program: Program, shell: Shell) -> None:
+    name = program.begin("Paint the barn")
+    shell.ok("sync")
+    (line,) = shell.ok("resume", f"{program.name}:{name}").lines
+    assert line == f"cd {shlex.quote(str(program.work))} && {shlex.join([*RESUMED[program.name], name])}"
+
+
+def test_messages_are_counted_as_goose_counts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    with running("goose", tmp_path) as goose:
+        assert isinstance(goose, Goose)
+        monkeypatch.setenv("GOOSE_PATH_ROOT", str(goose.home))
+        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+        goose.say(RUN, goose.begin("Mow the lawn"))
+        (row,) = goose.rows()
+        shell.ok("sync")
+        (ours,) = shell.ok("list", "--json").json["sessions"]
+        assert ours["message_count"] == row["message_count"]
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """What every file in a folder holds."""
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def taken_in(shell: Shell, session: str) -> Said:
+    """What was said in a session, as we have it; without what only the program said to its model."""
+    said: Said = []
+    for entry in shell.ok("show", session, "--all", "--json").json["entries"]:
+        if entry["meta"].get("meta"):
+            continue
+        for part in entry["parts"]:
+            if part["type"] == "text":
+                said.append((entry["role"], part["text"]))
+            elif part["type"] == "tool_call":
+                said.append(("command", part["input"]["command"]))
+            elif part["type"] == "tool_result":
+                said.append(("output", part["content"][0]["text"].strip()))
+    return said

@@ -1,0 +1,150 @@
+"""`continue`, and what `sync`, `sources` and `restore` do for sessions that their agent deletes."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from recollect.model import LOCAL
+from tests.claude import trees
+from tests.surfaces.shell import Shell
+
+UUID = trees.session_id(1)
+SESSION = f"claude:{UUID}"
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "RECOLLECT_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    (tmp_path / "work").mkdir()
+
+
+def transcript(folder: Path, number: int = 1, *, days: int = 0) -> Path:
+    """A transcript that was written to last so many days ago."""
+    writer = trees.Writer(trees.session_id(number), str(folder / "work"))
+    writer.user(f"How do I prune a quince tree? {number}")
+    writer.say("In late winter.")
+    path = writer.save(folder / "claude_config_dir" / "projects")
+    at = time.time() - days * DAY
+    os.utime(path, (at, at))
+    return path
+
+
+def test_continue_prints_the_command_and_says_how_faithful_it_is(shell: Shell, tmp_path: Path) -> None:
+    transcript(tmp_path)
+    shell.ok("sync")
+    done = shell.ok("continue", SESSION, "--in", "codex")
+    assert done.err == "replayed: codex has 2 turns as text, in a session of its own\n"
+    (made,) = (tmp_path / "codex_home").rglob("*.jsonl")
+    assert done.out == f"cd {tmp_path / 'work'} && codex resume {made.stem[-36:]}\n"
+    there = f"codex:{made.stem[-36:]}"
+    assert f"continued in: {there}" in shell.ok("show", SESSION).lines
+    assert f"continues: {SESSION}" in shell.ok("show", there).lines
+    assert shell.ok("sync", "--json").json["unchanged"] == 2
+
+
+def test_a_session_that_is_the_agents_own_is_only_resumed(shell: Shell, tmp_path: Path) -> None:
+    transcript(tmp_path)
+    shell.ok("sync")
+    told = shell.ok("continue", SESSION, "--in", "claude", "--json").json
+    assert (told["fidelity"], told["command"], told["path"]) == ("native", ["claude", "--resume", UUID], None)
+
+
+def test_continue_exec_goes_on_in_the_folder(shell: Shell, tmp_path: Path) -> None:
+    transcript(tmp_path)
+    shell.ok("sync")
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$PWD: $1"\n')
+    program.chmod(0o755)
+    env = {name: os.environ[name] for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "RECOLLECT_DATA_DIR")}
+    path = f"{program.parent}:/usr/bin:/bin"
+    done = shell.run("continue", SESSION, "--in", "codex", "--exec", env={**env, "PATH": path})
+    assert (done.code, done.out) == (0, f"{tmp_path / 'work'}: resume\n"), done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [((), "--cwd"), (("--cwd", "/no/such/folder"), "/no/such/folder")]
+)
+def test_without_a_folder_continue_says_what_is_missing(
+    shell: Shell, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    own = shell.inside(lambda sessions: sessions.create(LOCAL)).id
+    shell.ok("append", own, "Hello")
+    done = shell.invoke("continue", own, "--in", "claude", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert not (tmp_path / "claude_config_dir").exists()
+
+
+def test_sync_and_sources_tell_what_the_agent_will_delete(shell: Shell, tmp_path: Path) -> None:
+    for number, days in enumerate((0, 1, *[25] * 7)):
+        transcript(tmp_path, number, days=days)
+    done = shell.ok("sync")
+    assert done.lines[1] == "7 sessions that Claude Code will delete within 7 days are kept here:"
+    assert f"claude:{trees.session_id(2)}  How do I prune a quince tree? 2" in done.lines[2]
+    assert (len(done.lines), done.lines[-1]) == (8, "  and 2 more")
+    told = shell.ok("sync", "--json").json["expiring"]
+    assert {each["session"] for each in told} == {f"claude:{trees.session_id(n)}" for n in range(2, 9)}
+    (row,) = (row for row in shell.ok("sources", "--json").json["sources"] if row["source"] == "claude")
+    assert row["expiring"] == 7
+    assert "7 to be deleted within 7 days" in shell.ok("sources").out
+
+
+def test_files_beyond_the_budget_are_not_kept_and_what_was_read_of_them_is(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = transcript(tmp_path)
+    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "0")
+    shell.ok("sync")
+    path.unlink()
+    done = shell.invoke("restore", SESSION)
+    assert (done.code, done.out) == (2, "")
+    assert "RECOLLECT_RAW_BUDGET" in done.err
+    assert "In late winter." in shell.ok("show", SESSION).out
+
+
+def test_files_that_were_kept_go_when_the_budget_gets_smaller(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = transcript(tmp_path)
+    whole = path.read_bytes()
+    shell.ok("sync")
+    path.unlink()
+    shell.ok("restore", SESSION)
+    assert path.read_bytes() == whole
+    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "10")
+    shell.ok("sync")
+    path.unlink()
+    assert shell.invoke("restore", SESSION).code == 2
+
+
+def test_a_file_whose_beginning_is_not_kept_is_not_written_back(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = transcript(tmp_path)
+    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "0")
+    shell.ok("sync")
+    monkeypatch.delenv("RECOLLECT_RAW_BUDGET")
+    writer = trees.Writer(UUID, str(tmp_path / "work"))
+    more = (
+        writer.user("How do I prune a quince tree? 1"),
+        writer.say("In late winter."),
+        writer.user("And a pear?"),
+    )
+    with path.open("ab") as file:
+        file.write(trees.compact(more[-1]))
+    assert shell.ok("sync", "--json").json["updated"] == 1
+    path.unlink()
+    assert "not kept" in shell.invoke("restore", SESSION).err
+    assert not path.exists()
+
+
+def test_a_session_that_came_from_no_file_is_not_written_back(shell: Shell) -> None:
+    own = shell.ok("new").out.strip()
+    assert "no file of another agent" in shell.invoke("restore", own).err
