@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,20 @@ def test_nothing_is_left_beside_a_database_that_nobody_uses(path: Path, writer: 
     assert list(before) == [path.name]
     assert read_database(path, rows) == [1]
     assert beside(path) == before
+
+
+def test_a_log_that_its_writer_left_is_read_and_its_index_not_touched(
+    path: Path, writer: sqlite3.Connection, tmp_path: Path
+) -> None:
+    writer.execute("INSERT INTO t VALUES (2)")
+    left = tmp_path / "left"
+    left.mkdir()
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(f"{path}{suffix}", left / f"a.db{suffix}")
+    before = beside(left / "a.db")
+    assert len(before) == 3
+    assert read_database(left / "a.db", rows) == [1, 2]
+    assert beside(left / "a.db") == before
 
 
 def test_what_is_written_while_it_is_read_as_a_plain_file_is_read_again(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 import recollect
 from recollect.errors import (
@@ -23,8 +24,9 @@ from recollect.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from recollect.facts import Rivals
 from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Facets, Filter, Text
+from recollect.model import LOCAL, Draft, Facets, Fact, Filter, Text
 from recollect.ports import Writer
 from recollect.service import Sessions
 from recollect.stores.sqlite import connection
@@ -494,6 +496,29 @@ def test_a_migration_and_its_record_are_one_transaction(tmp_path: Path) -> None:
     tables = {row[0] for row in fetch(db, "SELECT name FROM sqlite_schema")}
     assert "extra" not in tables
     assert "schema_migration" in tables
+    db.close()
+
+
+async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_all_the_same(
+    file: Path,
+) -> None:
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        old = Fact(id="old", at=1, text="The port is 80", agent_id="a", subject="port")
+        await sessions.add_facts(LOCAL, [old, Fact(id="new", at=2, text="The port is 81")])
+    db = open_file(file)
+    db.execute("DELETE FROM fact_mark WHERE id = 'old'; UPDATE fact SET said = NULL WHERE id = 'old'")
+    db.close()
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports")] == ["new", "old"]
+        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports", agent_id="a")] == ["old"]
+        wanted = Rivals(agent_id="a", identity_id=None, said=(), subjects=())
+        assert await sessions._store.read(lambda tx: tx.rivals("local", wanted)) == [old]
+        await sessions.add_facts(LOCAL, [replace(old, text="The door")])
+        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports")] == ["new"]
+        for fact_id in ("old", "new"):
+            assert await sessions.forget(LOCAL, fact_id)
+    db = open_file(file)
+    assert fetch(db, "SELECT count(*) FROM fact_mark") == [(0,)]
     db.close()
 
 

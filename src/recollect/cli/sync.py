@@ -58,7 +58,8 @@ async def _once(
     budget = read_settings().raw_budget
     with progress("Reading transcripts", len(found), hidden=hidden) as advance:
         report = await Sync(sessions, LOCAL, ledger, advance, raw=budget > 0).run(sources, found)
-    await sessions.trim_raw(LOCAL, budget)
+    if report.parsed_files or not budget:
+        await sessions.trim_raw(LOCAL, budget)
     return report
 
 

@@ -182,11 +182,13 @@ RAW_COPIES = """
 SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
 WHERE c.session = ? ORDER BY c.name
 """
-# Only the length of a blob is looked at, which stands at its beginning.
+# Of a blob only its length is looked at, which stands at its beginning; sorted together with sessions, all of it would be.
 RAW_SIZES = """
-SELECT s.id, sum(length(b.data)) FROM raw_copy AS c
-JOIN session AS s ON s.num = c.session JOIN raw_blob AS b ON b.digest = c.digest
-WHERE s.owner = ? GROUP BY c.session ORDER BY s.updated_at DESC, s.id DESC
+SELECT s.id, k.size FROM (
+    SELECT c.session, sum(length(b.data)) AS size
+    FROM raw_copy AS c CROSS JOIN raw_blob AS b ON b.digest = c.digest GROUP BY c.session
+) AS k JOIN session AS s ON s.num = k.session
+WHERE s.owner = ? ORDER BY s.updated_at DESC, s.id DESC
 """
 STATS = """
 SELECT
