@@ -118,6 +118,11 @@ async def test_long_arguments_are_put_together_and_taken_once(asker: Asker) -> N
     assert await asker.code("store.append", **given) == "invalid_input"
 
 
+async def test_whoever_may_only_read_hands_nothing_over(asker: Asker) -> None:
+    refused = await asker.allowed("read").refused("store.hand_over", name="n", data="")
+    assert refused["data"] == {"code": "forbidden", "scope": "write"}
+
+
 def test_a_token_hands_over_no_more_on_many_connections_than_on_one() -> None:
     waiting = Arguments(Bounds(each=8, most=100, names=2))
     assert waiting.add("one", "t", "n", b"12345") == 5

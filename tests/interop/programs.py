@@ -35,6 +35,8 @@ class Listed(NamedTuple):
     id: str
     title: str
     cwd: str
+    messages: int | None = None
+    """How many there are, if it tells."""
 
 
 class Program(ABC):
@@ -134,7 +136,7 @@ class Opencode(Program):
                     said.append((message["info"]["role"], part["text"]))
                 elif part["type"] == "tool":
                     state = part["state"]
-                    said += [("command", state["input"]["command"]), ("output", state["output"].strip())]
+                    said += [("command", state["input"]["command"]), ("output", output_in(state["output"]))]
         return said
 
 
@@ -158,11 +160,8 @@ class Goose(Program):
         self.run(GOOSE, "run", "--no-profile", "--with-builtin", "developer", *again, "--text", prompt)
 
     def listed(self) -> list[Listed]:
-        return [Listed(row["id"], row["name"], row["working_dir"]) for row in self.rows()]
-
-    def rows(self) -> list[Json]:
-        rows: list[Json] = json.loads(self.run(GOOSE, "session", "list", "--format", "json"))
-        return rows
+        rows = json.loads(self.run(GOOSE, "session", "list", "--format", "json"))
+        return [Listed(row["id"], row["name"], row["working_dir"], row["message_count"]) for row in rows]
 
     def said(self, session: str) -> Said:
         told = self.run(GOOSE, "session", "export", "--session-id", session, "--format", "json")
@@ -174,7 +173,7 @@ class Goose(Program):
                 elif block["type"] == "toolRequest":
                     said.append(("command", block["toolCall"]["value"]["arguments"]["command"]))
                 elif block["type"] == "toolResponse":
-                    said.append(("output", block["toolResult"]["value"]["content"][0]["text"].strip()))
+                    said.append(("output", output_in(block["toolResult"]["value"]["content"][0]["text"])))
         return said
 
 
@@ -220,16 +219,16 @@ class Gemini(Program):
                 if "functionCall" in part:
                     said.append(("command", part["functionCall"]["args"]["command"]))
                 elif "functionResponse" in part:
-                    said.append(("output", _output(part["functionResponse"]["response"]["output"])))
+                    said.append(("output", output_in(part["functionResponse"]["response"]["output"])))
                 elif "text" in part and not part["text"].startswith("<session_context>"):
                     said.append(("assistant" if content["role"] == "model" else "user", part["text"]))
         return said[:-1]
 
 
-def _output(told: str) -> str:
+def output_in(told: str) -> str:
     """What a command said, of what is told about it."""
     found = re.search(r"^Output: (.*)$", told, re.MULTILINE)
-    return found[1] if found else told
+    return found[1] if found else told.strip()
 
 
 @contextmanager

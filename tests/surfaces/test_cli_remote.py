@@ -233,6 +233,16 @@ def test_what_needs_the_store_itself_says_so(afar: Afar) -> None:
     assert told == {"kind": "server", "address": afar.address, "owner": "local"}
 
 
+def test_a_session_there_does_not_go_on_in_an_agent_here(afar: Afar, tmp_path: Path) -> None:
+    afar = Afar(afar.folder, afar.address, **afar.environ, CODEX_HOME=str(tmp_path / "codex"))
+    own = afar.ok("new", "--cwd", str(tmp_path)).out.strip()
+    afar.ok("append", own, "Hello")
+    done = afar.invoke("continue", own, "--in", "codex")
+    assert (done.code, done.out) == (2, "")
+    assert "server" in done.err
+    assert not (tmp_path / "codex").exists()
+
+
 def test_changes_are_followed_as_they_happen(afar: Afar) -> None:
     before = afar.inside(lambda sessions: sessions.newest_change(LOCAL))
     with afar.start("watch", "--after", str(before), "--json") as process:
