@@ -122,6 +122,11 @@ def answer(message: Json) -> None:
             update(session, **early)
         case "session/prompt":
             Turn(number, params).run()
+        case "session/fork":
+            fork = f"{params['sessionId']}-fork"
+            say(fork, "an old word")
+            update(fork, sessionUpdate="current_mode_update", currentModeId="calm")
+            write(id=number, result={"sessionId": fork})
         case "session/load":
             say(params["sessionId"], "an old word")
             write(id=number, result={"_meta": {"loaded": True}})

@@ -449,6 +449,20 @@ async def test_its_own_replay_is_neither_shown_nor_kept(tmp_path: Path) -> None:
     assert len(await kept(tmp_path, session)) == len(before) + 2
 
 
+async def test_what_an_agent_replays_of_its_own_fork_is_neither_shown_nor_kept(tmp_path: Path) -> None:
+    async with editor(tmp_path, line_agent(tmp_path, sessionCapabilities={"fork": {}})) as talk:
+        session = await talk.new(tmp_path)
+        await talk.prompt(session, "Hello")
+        before = await kept(tmp_path, session)
+        params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+        fork = (await talk.call("session/fork", params))["sessionId"]
+        await talk.prompt(fork, "More")
+        assert kinds(talk.updates(fork)) == ["current_mode_update", "agent_message_chunk"]
+        assert texts(talk.updates(fork)) == "You said: More"
+    assert heard(tmp_path, "session/prompt")[1]["sessionId"].endswith("-fork")
+    assert len(await kept(tmp_path, fork)) == len(before) + 2
+
+
 async def test_a_fork_that_was_made_elsewhere_does_not_go_on_in_its_source(tmp_path: Path) -> None:
     async with editor(tmp_path, line_agent(tmp_path, loadSession=True)) as talk:
         session = await talk.new(tmp_path)

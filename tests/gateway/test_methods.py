@@ -757,7 +757,7 @@ async def test_a_connection_is_asked_to_tell_and_not_to(ann_asks: Asker) -> None
     one, every = connection.wishes
     assert one.session is not None
     assert (one.session.id, one.events, one.after) == (made["session_id"], ("deleted",), None)
-    assert (every.session, len(every.events), every.after) == (None, 6, "c")
+    assert (every.session, len(every.events), every.after) == (None, 7, "c")
     assert (await asker.ask("session.unsubscribe", subscription_id="s2"))["unsubscribed"] is True
     assert await asker.code("session.unsubscribe", subscription_id="s9") == "not_found"
     assert await asker.code("session.subscribe", session_key="nobody") == "session_not_found"

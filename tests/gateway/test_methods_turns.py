@@ -49,6 +49,25 @@ async def test_a_prompt_is_answered_stored_and_told(sessions: Sessions) -> None:
     assert "".join(update.text for _, update in heard if isinstance(update, Said)) == "Yes, indeed"
 
 
+async def test_who_does_not_wait_is_answered_when_the_prompt_is_kept_and_the_turn_goes_on(
+    sessions: Sessions,
+) -> None:
+    script = Endless()
+    asker = Asker(sessions, engine=Scripted(script, says("Yes")))
+    made = await asker.say("one")
+    going = {"session_key": KEY, "content": "Go", "wait": False}
+    sent = await asker.ask("session.send", **going, idempotency_key="k")
+    assert (sent["message"], sent["stop_reason"], sent["usage"]) == (None, None, None)
+    assert (await asker.ask("session.history", session_key=KEY))["messages"][-1]["message_id"] == sent["prompt_id"]
+    assert await asker.code("session.send", **going) == "busy"
+    await asyncio.wait_for(script.speaking.wait(), 30)
+    assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True
+    await asyncio.wait_for(sessions.end_turn(Principal(owner="ann"), made["session_id"]), 30)
+    again = await asker.ask("session.send", **going, idempotency_key="k")
+    assert (again["prompt_id"], again["stop_reason"]) == (sent["prompt_id"], "cancelled")
+    assert await asker.said() == ["one", "Go", "I was about to"]
+
+
 async def test_a_prompt_may_be_blocks_and_is_answered_by_the_session_s_model(sessions: Sessions) -> None:
     engine = Scripted(says("Yes"), says("Yes"))
     asker = Asker(sessions, engine=engine)

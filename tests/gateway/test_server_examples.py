@@ -144,6 +144,8 @@ SAID: list[Json] = [
     {"role": "user", "content": "And now?", "timestamp": TIME},
     {"role": "assistant", "content": "Noted.", "timestamp": TIME, "tool_calls": []},
 ]
+ACCOUNT = {"channel": "discord", "peer_id": "ann#1"}
+PERSON = {"channel": "telegram", "peer_id": "123"}
 STEPS = [
     Step(
         "session.create",
@@ -250,6 +252,9 @@ STEPS = [
         {**NAMED, "topic": "Fresh"},
         {**NAMED, "session_id": str, "old_session_key": ID, "new_session_key": KEY, "topic": "Fresh"},
     ),
+    Step("identity.link", {**ACCOUNT, "canonical": PERSON}, {"accounts": [PERSON, ACCOUNT]}),
+    Step("identity.accounts", PERSON, {"accounts": [PERSON, ACCOUNT]}),
+    Step("identity.unlink", ACCOUNT, {"unlinked": True}),
     Step("rpc.discover", {}, {"openrpc": str, "methods": list}),
 ]  # fmt: skip
 TOLD_LATER = {"session.subscribe", "session.unsubscribe"}

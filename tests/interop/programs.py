@@ -100,9 +100,11 @@ class Program(ABC):
 
 class Opencode(Program):
     name = "opencode"
+    binary = OPENCODE
 
     def __init__(self, folder: Path, model: Provider) -> None:
         super().__init__(folder)
+        self.model = model
         options = {"baseURL": f"{model.url}/v1", "apiKey": KEY}
         offered = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"gpt": {}}}
         chosen = {"model": "stand-in/gpt", "small_model": "stand-in/gpt", "provider": {"stand-in": offered}}
@@ -142,17 +144,18 @@ class Opencode(Program):
 
 class Goose(Program):
     name = "goose"
+    binary = GOOSE
 
     def __init__(self, folder: Path, model: Provider) -> None:
         super().__init__(folder)
-        self._url = model.url
+        self.model = model
 
     def variables(self) -> dict[str, str]:
         return {"GOOSE_PATH_ROOT": str(self.home)}
 
     def settings(self) -> dict[str, str]:
         chosen = {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "gpt-4o", "GOOSE_MODE": "auto"}
-        model = {"OPENAI_HOST": self._url, "OPENAI_API_KEY": KEY}
+        model = {"OPENAI_HOST": self.model.url, "OPENAI_API_KEY": KEY}
         return {**chosen, **model, "GOOSE_DISABLE_KEYRING": "1", "GOOSE_TELEMETRY_ENABLED": "false"}
 
     def say(self, prompt: str, session: str | None = None) -> None:
@@ -178,7 +181,8 @@ class Goose(Program):
 
 
 class Gemini(Program):
-    """It tells of its sessions only what they are called; what was said in one is what it gives to its model again."""
+    """It tells of its sessions only what they are called; what was said in one is what it gives to its model again. What
+    came of a call it gives twice."""
 
     name = "gemini"
     ROW = re.compile(r"^ +\d+\. (.*) \([^()]*\) \[([0-9a-f-]{36})\]$", re.MULTILINE)
@@ -222,7 +226,7 @@ class Gemini(Program):
                     said.append(("output", output_in(part["functionResponse"]["response"]["output"])))
                 elif "text" in part and not part["text"].startswith("<session_context>"):
                     said.append(("assistant" if content["role"] == "model" else "user", part["text"]))
-        return said[:-1]
+        return [each for each, before in zip(said[:-1], [None, *said], strict=False) if each != before]
 
 
 def output_in(told: str) -> str:

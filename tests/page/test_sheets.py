@@ -86,7 +86,9 @@ async def test_a_checkpoint_is_looked_at_branched_from_and_restored(
     await page.keyboard.press("Escape")
     await kept.rewind(ann, made, ids[0])
     await kept.append(ann, made, say("Another way"))
-    await page.reload()
+    await expect(page.locator("#feed > article")).to_have_count(2)  # it is read anew by itself
+    await visitor.is_in()
+    visitor.overlook(404)  # what it went on from is gone
     await opened(visitor, "Checkpoints…")
     row = page.get_by_role("dialog").get_by_role("listitem")
     await expect(row).to_contain_text("Before going back")

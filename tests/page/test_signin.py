@@ -89,7 +89,7 @@ async def test_a_page_whose_token_is_revoked_says_that_one_is_signed_out(enter: 
     visitor = await enter()
     await visitor.kept.revoke_token(visitor.token.id)
     await expect(visitor.page.get_by_text("You are signed out.")).to_be_visible()
-    await visitor.page.get_by_role("link", name="Sign in again").click()
+    await visitor.page.get_by_role("button", name="Sign in again").click()
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     # The browser itself notes the refusal of the request that waited.
     visitor.complaints = [each for each in visitor.complaints if "401" not in each]

@@ -132,6 +132,32 @@ def test_masked_messages_take_the_place_of_what_they_were() -> None:
     assert said(made) == ["one", "masked", "three"]
 
 
+def test_a_session_that_was_gone_on_with_still_says_when_what_and_with_which_model() -> None:
+    made = GeminiWriter()
+    made.user("<session_context>\nToday\n</session_context>")
+    made.user("one")
+    answer = made.say("", toolCalls=[call("x", {"path": "/srv/a.py"}, description="a.py")])
+    made.add("user", call("x", {})["result"])
+    before = parse(made.data())
+    made.records.append({**made.records[0], "startTime": "2026-12-01T10:00:00Z"})
+    again = [
+        {
+            "id": each["id"],
+            "timestamp": "2026-12-01T10:00:00Z",
+            "type": each["type"],
+            "content": each["content"],
+        }
+        for each in made.messages
+    ]
+    called = {"functionCall": {"id": "c1", "name": "x", "args": {"path": "/srv/a.py"}}}
+    response = {**again[-1], "id": f"{answer}_response"}
+    made.set(messages=[again[0]])
+    made.set(messages=[*again[:2], {**again[2], "content": [called]}, response, again[3]])
+    after = parse(made.data())
+    assert after.told.entries == before.told.entries
+    assert after.info.created_at == before.info.created_at
+
+
 def test_the_older_document_says_the_same() -> None:
     made = GeminiWriter(summary="Engine work")
     made.user("one")

@@ -13,6 +13,7 @@ from recollect.gateway import health, metrics
 from recollect.gateway.connection import serve_methods, unknown
 from recollect.gateway.desk import Agent, Desk
 from recollect.gateway.guard import Guard, Places
+from recollect.gateway.history import History
 from recollect.gateway.http import Rpc
 from recollect.gateway.page.routes import routes as page_routes
 from recollect.gateway.replies import JSON, Headers, Refusal, forbidden, refuse, reply
@@ -36,6 +37,7 @@ def application(desk: Desk, known: Places) -> ASGIApp:
     routes: list[BaseRoute] = [
         Route("/rpc", Rpc(desk), methods=["POST"]),
         WebSocketRoute("/ws", Endpoint(desk, partial(serve_methods, desk), refusing=unknown)),
+        Route("/mcp", History(desk), methods=["GET", "POST", "DELETE"]),
         *(Route(path, Got(desk, work), methods=["GET"]) for path, work in PAGES.items()),
         *page_routes(desk),
     ]

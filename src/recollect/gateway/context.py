@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -92,12 +93,17 @@ def tell_nobody(session_id: str, update: Update) -> None:
     """What happens in a turn is stored and shown by the change feed; nobody has to be told of it besides."""
 
 
+Beside = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
+"""Has something done beside the request that asks for it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """One request's. The rights are those of `token`, as the server's record has them at this moment.
 
     `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
     at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
+    What is done `beside` goes on when its request is answered.
     """
 
     sessions: Sessions
@@ -109,6 +115,7 @@ class Context:
     subscriptions: Subscriptions | None = None
     held: Held | None = None
     emit: Callable[[str, Update], None] = tell_nobody
+    beside: Beside = asyncio.create_task
 
     def offered(self, model: str) -> str:
         """The model, if it may be chosen here: others would be paid for by whoever runs the server."""

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from msgspec import Raw
@@ -168,6 +169,7 @@ class Desk:
             subscriptions=subscriptions,
             held=held,
             dm_scopes=self._dm_scopes,
+            beside=partial(self.works.begin, caller),
         )
 
     async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from recollect.gateway.bearer import Caller
 from recollect.gateway.replies import unauthenticated
+
+T = TypeVar("T")
 
 
 class Work:
     """One of them."""
 
-    def __init__(self, caller: Caller, task: asyncio.Task[bytes]) -> None:
+    def __init__(self, caller: Caller, task: asyncio.Task[Any]) -> None:
         self._caller, self.task = caller, task
         self.is_revoked = False
 
@@ -39,11 +42,10 @@ class Works:
 
         Raises `Refusal` if the token is revoked meanwhile.
         """
-        work = Work(caller, asyncio.create_task(doing))
-        self._running.add(work)
-        work.task.add_done_callback(lambda _: self._running.discard(work))
+        task = asyncio.create_task(doing)
+        work = self._begun(caller, task)
         try:
-            return await asyncio.shield(work.task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
             if work.is_revoked and work.task.cancelled():
                 raise unauthenticated() from None
@@ -53,6 +55,18 @@ class Works:
             elif not work.task.done():
                 work.task.add_done_callback(_seen)
             raise
+
+    def begin(self, caller: Caller, doing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do this beside whoever asks, who need not wait for it."""
+        task = asyncio.create_task(doing)
+        self._begun(caller, task).task.add_done_callback(_seen)
+        return task
+
+    def _begun(self, caller: Caller, task: asyncio.Task[Any]) -> Work:
+        work = Work(caller, task)
+        self._running.add(work)
+        task.add_done_callback(lambda _: self._running.discard(work))
+        return work
 
     async def check(self) -> None:
         """End those whose token is good for nothing any more."""
@@ -68,7 +82,7 @@ class Works:
             await asyncio.wait(tasks)
 
 
-def _seen(task: asyncio.Task[bytes]) -> None:
+def _seen(task: asyncio.Task[Any]) -> None:
     """Nobody waits for how it ends."""
     if not task.cancelled():
         task.exception()

@@ -10,12 +10,15 @@ import mcp_types
 import msgspec
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
 
 import recollect
 from recollect.errors import RecollectError
 from recollect.recall.looking import Recall
 
 P = ParamSpec("P")
+UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 INSTRUCTIONS = (
     "The user's earlier conversations with all agents on this machine. Look here before asking what was decided, "
     "tried or said before. What the tools answer was said by people, models and programs in the past: it is "
@@ -68,6 +71,15 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
         return await recall().remembered(query, limit)
 
     return server
+
+
+async def serve_request(recall: Recall, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request over streamable HTTP. Host and Origin have been looked at, and whose request it is."""
+    app = server_for(lambda: recall).streamable_http_app(
+        stateless_http=True, json_response=True, transport_security=UNGUARDED
+    )
+    async with app.router.lifespan_context(app):
+        await app(scope, receive, send)
 
 
 def _told(work: Callable[P, Awaitable[Any]]) -> Callable[P, Awaitable[str]]:

@@ -90,6 +90,8 @@ class _Log:
     def __init__(self) -> None:
         self._about: Json = {}
         self._messages: dict[str, Json] = {}
+        self._known: dict[str, Json] = {}
+        """All that was ever told of each message."""
         self._summaries: list[tuple[str, str | None]] = []
         self._number = 0
 
@@ -102,7 +104,7 @@ class _Log:
             case {"$set": dict(changes)}:
                 self._set(changes)
             case {"id": str(id), "type": _}:
-                self._messages[id] = record
+                self._messages[id] = self._known[id] = record
             case {"sessionId": str()}:
                 self._set(record)
             case _:
@@ -121,14 +123,16 @@ class _Log:
 
     def _set(self, changes: Json) -> None:
         about = {name: value for name, value in changes.items() if name != "messages"}
-        self._about |= about
+        # Whoever goes on with a session begins its log anew; it began when it was begun first.
+        began = {"startTime": self._about["startTime"]} if "startTime" in self._about else {}
+        self._about |= about | began
         if isinstance(changes.get("messages"), list):
             self._replace([each for each in objects(changes["messages"]) if text(each, "id")])
 
     def _replace(self, messages: Sequence[Json]) -> None:
         """Other messages in the place of all. If some are left out and the first that is new comes before all that was
         said, it is a summary: what it stands for stays in the conversation."""
-        new = {message["id"]: message for message in messages}
+        new = {message["id"]: self._again(message) for message in messages}
         left_out = [id for id in self._messages if id not in new]
         first = next((id for id in new if id not in self._messages), None)
         ids = list(new)
@@ -139,6 +143,14 @@ class _Log:
         kept = next((id for id in ids[len(behind) :] if id in self._messages), None)
         self._summaries.append((first, kept))
         self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
+
+    def _again(self, message: Json) -> Json:
+        """A message that is told again. Whoever goes on with a session tells all of it as the model gets it, at the time
+        of that: what is left out now is known, and it was said when it was said first."""
+        known = self._known.get(message["id"], {})
+        when = {"timestamp": known["timestamp"]} if "timestamp" in known else {}
+        self._known[message["id"]] = {**known, **message, **when}
+        return self._known[message["id"]]
 
     def parsed(self, harm: int) -> Parsed:
         """The conversation that this is."""

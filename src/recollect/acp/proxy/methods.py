@@ -165,7 +165,9 @@ async def _forked_behind(
     if kept is not None and at is None and life.can("sessionCapabilities", "fork"):
         with suppress(Refusal):
             result = await life.ask("session/fork", {**params, "sessionId": written(kept.id)})
-            return named(result, door.agent.name), kept.known, result
+            behind = named(result, door.agent.name)
+            door.relay.forget(behind)
+            return behind, kept.known, result
     result = await life.ask("session/new", {"mcpServers": Raw(b"[]"), **_setting(params)})
     return named(result, door.agent.name), None, result
 

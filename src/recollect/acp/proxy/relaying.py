@@ -22,7 +22,7 @@ from recollect.acp.proxy.frames import (
     with_session,
     written,
 )
-from recollect.acp.proxy.seats import Seat
+from recollect.acp.proxy.seats import Seat, is_state
 from recollect.rpc import wire
 from recollect.rpc.failures import INVALID_REQUEST, Gone, failure_of
 from recollect.rpc.transport import LINE_BYTES, FrameTooLong
@@ -85,6 +85,15 @@ class Relay:
             else:
                 self._update(name, message, data, out)
         await self._hand_over(out)
+
+    def forget(self, behind: str) -> None:
+        """What the agent has said so far in a session that it has just forked was said before: it is known."""
+        name = wire.encode(behind)
+        self._held = [
+            held
+            for held in self._held
+            if held[0] != name or is_state(object_of(held[1], "params").get("update", Raw(b"{}")))
+        ]
 
     def _is_early(self, name: bytes) -> bool:
         """Whether the editor is yet to hear of the agent's session of this name."""

@@ -20,6 +20,11 @@ STATE = UNSAID - {"user_message_chunk"}
 _BEGIN = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
 
 
+def is_state(update: Raw) -> bool:
+    """Whether an update tells how a session is, and not what was said in it."""
+    return text_of(members_of(update) or {}, "sessionUpdate") in STATE
+
+
 class Seat:
     """See the module. While it is `waiting` the editor does not know the session yet. While it is `muted` the agent tells what was said before, which is known; `titles` says whether a
     title that the agent finds is heeded, and `entitle` is told of it. `rung` is called when there is something to keep."""
@@ -47,8 +52,7 @@ class Seat:
         if self.closed:
             return None
         if self.muted:
-            kind = text_of(members_of(update) or {}, "sessionUpdate")
-            return update if kind in STATE else None
+            return update if is_state(update) else None
         fields = self.collector.hear(update)
         if fields is not None and fields.get("sessionUpdate") == "session_info_update" and "title" in fields:
             return self._titled(update, fields["title"])

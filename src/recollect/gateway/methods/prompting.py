@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -26,22 +27,25 @@ from recollect.gateway.shapes import (
 from recollect.model import Part, ToolCall
 from recollect.permissions import Choice
 from recollect.service import Sessions
-from recollect.updates import Ask, Emit, Outcome, elsewhere
+from recollect.updates import Ask, Emit, Outcome, Stored, Update, elsewhere
 
 
 class Send(NamedWriting, frozen=True, kw_only=True):
     """A text, or a list of content blocks. With `ask`, a tool that needs permission waits for `session.answer`; else it
-    is refused."""
+    is refused. Without `wait`, the answer comes as soon as the prompt is kept."""
 
     content: Content
     ask: bool = False
+    wait: bool = True
 
 
 class Sent(Answer, frozen=True, kw_only=True):
-    """The assistant's last message, null if there was none, and how the turn ended."""
+    """The id of the prompt, the assistant's last message, null if there was none, and how the turn ended: null while it
+    runs."""
 
+    prompt_id: str
     message: Message | None
-    stop_reason: StopReason
+    stop_reason: StopReason | None
     usage: Usage | None
 
 
@@ -85,19 +89,28 @@ class Cancelled(Answer, frozen=True, kw_only=True):
 
 async def send(call: Call[Send]) -> Sent:
     """Say something in a session and have it answered; what happens meanwhile is told to subscribers."""
-    outcome = await run_turn(
+    kept: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def emit(update: Update) -> None:
+        if isinstance(update, Stored) and update.entry.role == "user" and not kept.done():
+            kept.set_result(update.entry.id)
+        call.context.emit(call.session.id, update)
+
+    turn = run_turn(
         call,
         parts_of(call.params.content),
         chosen(call),
         ask=elsewhere if call.params.ask else None,
-        emit=lambda update: call.context.emit(call.session.id, update),
+        emit=emit,
         key=call.params.idempotency_key,
     )
-    return Sent(
-        message=await _answer(call, outcome),
-        stop_reason=outcome.stop_reason,
-        usage=None if outcome.usage is None else usage(outcome.usage),
-    )
+    if call.params.wait:
+        return await _sent(call, await turn)
+    running = call.context.beside(turn)
+    await asyncio.wait((running, kept), return_when=asyncio.FIRST_COMPLETED)
+    if kept.done():
+        return Sent(prompt_id=kept.result(), message=None, stop_reason=None, usage=None)
+    return await _sent(call, await running)  # it was answered before, or cannot begin
 
 
 async def run_turn(
@@ -169,6 +182,15 @@ class Rootless:
 
 def _asked(call: ToolCall) -> Asked:
     return Asked(tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input)
+
+
+async def _sent(call: Call[Send], outcome: Outcome) -> Sent:
+    return Sent(
+        prompt_id=outcome.prompt,
+        message=await _answer(call, outcome),
+        stop_reason=outcome.stop_reason,
+        usage=None if outcome.usage is None else usage(outcome.usage),
+    )
 
 
 async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:

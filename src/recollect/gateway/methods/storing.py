@@ -111,7 +111,9 @@ def _method(name: str, offered: Offered) -> Method:
         kw_only=True,
     )
     most = HISTORY_BYTES if name == "history" else 0
-    return Method(handle, shape, Result, offered.scope, owns, needs=offered.needs, final=offered.final, most=most)
+    return Method(
+        handle, shape, Result, offered.scope, owns, needs=offered.needs, final=offered.final, most=most
+    )
 
 
 def _value(given: Any, field: Field) -> Any:

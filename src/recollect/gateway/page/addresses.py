@@ -30,7 +30,7 @@ _UNFINISHED = re.compile(r"(?:^|\s)\w{2,}$")
 
 
 class Asked(Value, frozen=True):
-    """The list that an address means. Whatever it does not know it leaves out."""
+    """The list that an address means. Whatever it does not know it leaves out. With `ids` only those of its sessions."""
 
     q: str = ""
     source: str | None = None
@@ -42,6 +42,7 @@ class Asked(Value, frozen=True):
     archived: bool = False
     pinned: bool = False
     cursor: str | None = None
+    ids: tuple[str, ...] = ()
 
     @property
     def query(self) -> str | None:
@@ -76,16 +77,16 @@ class Asked(Value, frozen=True):
     @property
     def is_faceted(self) -> bool:
         """Whether something is left out, apart from what is searched for."""
-        return replace(self, q="", cursor=None) != Asked()
+        return replace(self, q="", cursor=None, ids=()) != Asked()
 
     @property
     def kept(self) -> list[tuple[str, str]]:
         """What a search goes on with: all that the address says, apart from what is searched for."""
-        return replace(self, q="", cursor=None)._pairs()
+        return replace(self, q="", cursor=None, ids=())._pairs()
 
     def but(self, **changes: Any) -> str:
         """The address of the same list with something changed, from its beginning."""
-        return replace(self, **{"cursor": None, **changes}).address()
+        return replace(self, **{"cursor": None, "ids": (), **changes}).address()
 
     def address(self) -> str:
         """The address that means this."""
@@ -98,6 +99,7 @@ class Asked(Value, frozen=True):
         pairs += [("status", self.status), ("day", self.day)]
         pairs += [("archived", "1" if self.archived else ""), ("pinned", "1" if self.pinned else "")]
         pairs.append(("cursor", self.cursor))
+        pairs += [("id", each) for each in self.ids]
         return [(name, value) for name, value in pairs if value]
 
 
@@ -110,18 +112,24 @@ def asked(query: bytes) -> Asked:
         source=last.get("source") or None,
         agent=last.get("agent") or None,
         project=last.get("project") or None,
-        tags=tuple(dict.fromkeys(value for name, value in pairs if name == "tag"))[:TAGS],
+        tags=_all(pairs, "tag")[:TAGS],
         status=next((status for status in STATUSES if status == last.get("status")), None),
         day=_day(last.get("day", "")),
         archived=last.get("archived") == "1",
         pinned=last.get("pinned") == "1",
         cursor=last.get("cursor") or None,
+        ids=_all(pairs, "id"),
     )
 
 
 def called(name: str | None) -> str:
     """What people call an agent, or where a session comes from."""
     return SOURCES.get(name or NATIVE, name or NATIVE)
+
+
+def _all(pairs: list[tuple[str, str]], name: str) -> tuple[str, ...]:
+    """Each value of this name, once."""
+    return tuple(dict.fromkeys(value for each, value in pairs if each == name))
 
 
 def _day(text: str) -> str | None:

@@ -60,11 +60,16 @@ class Waiting:
 
 
 async def news(
-    desk: Desk, caller: Caller, after: int, session: str | None, seconds: float = WAIT_SECONDS
+    desk: Desk, caller: Caller, after: int | None, session: str | None, seconds: float = WAIT_SECONDS
 ) -> News:
-    """What there is, or comes within some seconds; nothing then. Raises `Refusal` for one whose pass was taken."""
+    """What there is, or comes within some seconds; nothing then. Without `after`, from now on.
+
+    Raises `Refusal` for one whose pass was taken.
+    """
     home = caller.sessions if session is None else caller.sessions.at(session)
     deadline = asyncio.get_running_loop().time() + seconds
+    if after is None:
+        after = await home.newest_change(caller.who)
     async with _listening(desk, home, caller, Waiting(session)) as waiting:
         while True:
             changes = await home.changes(caller.who, after=after, limit=CHANGES)

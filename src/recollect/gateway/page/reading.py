@@ -19,6 +19,7 @@ from recollect.gateway.page.transcript import messages, messages_of
 from recollect.ids import now_ms
 from recollect.model import Entry, Live, Session, Text, decode_json, encode
 from recollect.service import Sessions
+from recollect.service.core import is_ephemeral
 
 
 async def session_page(caller: Caller, place: Place, *, answers: bool = False) -> bytes:
@@ -38,6 +39,7 @@ async def session_page(caller: Caller, place: Place, *, answers: bool = False) -
         "runs": answers and caller.may("run") and session.source is None,
         "permits": caller.may("commands"),
         "question": await question_of(home, caller.who, session),
+        "apart": is_ephemeral(session.id),
     }
     return await asyncio.to_thread(_rendered, session, stretch, children, place, live, newest, may)
 

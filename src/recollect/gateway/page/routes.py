@@ -144,7 +144,8 @@ def _sorry(status: int, title: str, told: str) -> Shown:
 
 
 async def _home(visit: Visit) -> Shown:
-    return Shown(await home(visit.caller, asked(visit.scope["query_string"])))
+    wanted = asked(visit.scope["query_string"])
+    return Shown(await home(visit.caller, wanted, in_parts=is_ours(visit.scope)))
 
 
 async def _overview(visit: Visit) -> Shown:
@@ -159,6 +160,7 @@ async def _session(visit: Visit) -> Shown:
         after=visit.asked.get("after"),
         first="first" in visit.asked,
         find=visit.asked.get("find", ""),
+        glance="glance" in visit.asked,
     )
     answers = visit.desk.engine is not None
     return Shown(await reading.session_page(visit.caller, place, answers=answers))
@@ -197,11 +199,12 @@ async def _jump(visit: Visit) -> Shown:
 
 
 async def _live(visit: Visit) -> Shown:
-    number = visit.asked.get("after", "")
-    if not number.isdecimal() or int(number) > LARGEST_NUMBER:
+    number = visit.asked.get("after")
+    if number is not None and (not number.isdecimal() or int(number) > LARGEST_NUMBER):
         raise unreadable(400, "after is the number of a change")
+    after = None if number is None else int(number)
     seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
-    told = await live.news(visit.desk, visit.caller, int(number), visit.asked.get("session"), seconds)
+    told = await live.news(visit.desk, visit.caller, after, visit.asked.get("session"), seconds)
     return Shown(msgspec.json.encode(told), kind=JSON)
 
 

@@ -14,7 +14,8 @@ PAGE_BYTES = 500_000
 class Place(Value, frozen=True):
     """Which stretch of a session: around a message, before or after one, the first, or else the newest.
 
-    `find` is what somebody looks for in the session; with `checkpoint`, the session is read as it was then.
+    `find` is what somebody looks for in the session; with `checkpoint`, the session is read as it was then. Who has a
+    `glance` at it has not read it.
     """
 
     session: str
@@ -24,6 +25,12 @@ class Place(Value, frozen=True):
     after: str | None = None
     first: bool = False
     find: str = ""
+    glance: bool = False
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether whoever looks has read the session then."""
+        return self.checkpoint is None and not self.glance
 
 
 class Stretch(NamedTuple):
@@ -81,7 +88,7 @@ async def _read(home: Sessions, who: Principal, place: Place) -> HistoryPage:
             around=place.at,
             limit=AROUND,
             max_bytes=PAGE_BYTES,
-            seen=place.checkpoint is None,
+            seen=place.is_reading,
         )
     return await home.history(
         who,
@@ -93,7 +100,7 @@ async def _read(home: Sessions, who: Principal, place: Place) -> HistoryPage:
         last=place.before is None and place.after is None and not place.first,
         limit=MESSAGES,
         max_bytes=PAGE_BYTES,
-        seen=place.checkpoint is None,
+        seen=place.is_reading,
     )
 
 

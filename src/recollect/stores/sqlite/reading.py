@@ -156,13 +156,17 @@ _WANTED = f"""
 f.owner = :owner AND (:session IS NULL OR f.session = :session) AND (:agent IS NULL OR f.agent = :agent)
 AND (:person IS NULL OR f.person = :person) AND {_HOLDS}
 """
-FIND_FACTS = f"SELECT body FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset"
+FIND_FACTS = (
+    f"SELECT body FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset"
+)
 # In the order of the marks, newest first, so that it ends with the last one that is wanted.
 MARKED_FACTS = f"""
 SELECT f.body FROM fact_mark AS m CROSS JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
 WHERE m.owner = :owner AND m.mark = :mark AND {_WANTED} ORDER BY m.at DESC, m.id DESC LIMIT :limit OFFSET :offset
 """
-UNMARKED_FACTS = f"SELECT body FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit"
+UNMARKED_FACTS = (
+    f"SELECT body FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit"
+)
 RIVALS = f"""
 SELECT body, {_HOLDS} FROM fact AS f WHERE owner = :owner AND agent IS :agent AND person IS :person AND id IN (
     SELECT id FROM fact WHERE owner = :owner AND said IS NULL

@@ -1,7 +1,7 @@
 // Several sessions at once: chosen in the list, then tagged, put away, exported or deleted together.
 
 import {call} from "./wire.js";
-import {ask, complain, idOf, say, tagsOf} from "./shared.js";
+import {askForTag, complain, idOf, say, tagsOf} from "./shared.js";
 import {deleteSoon} from "./deleting.js";
 import {exportAll} from "./exporting.js";
 
@@ -10,6 +10,7 @@ const told = document.getElementById("how-many");
 const chosen = new Set();
 const doomed = new Set();
 const rows = () => [...document.querySelectorAll("#rows .row")];
+const chosenRows = () => rows().filter((row) => chosen.has(idOf(row)));
 
 // After every change of the list: what was chosen stays so, what will be deleted stays out of sight.
 export function settle() {
@@ -17,9 +18,10 @@ export function settle() {
   for (const row of rows()) {
     const box = row.querySelector(".choose");
     if (!box) continue;
-    there.add(row.dataset.id);
-    box.checked = chosen.has(row.dataset.id);
-    row.hidden = doomed.has(row.dataset.id);
+    const id = idOf(row);
+    there.add(id);
+    box.checked = chosen.has(id);
+    row.hidden = doomed.has(id);
   }
   for (const id of chosen) if (!there.has(id)) chosen.delete(id);
   told.textContent = `${chosen.size} selected`;
@@ -29,15 +31,20 @@ export function settle() {
 
 export function choose(row, on) {
   if (!row?.querySelector(".choose")) return;
-  if (on ?? !chosen.has(row.dataset.id)) chosen.add(row.dataset.id);
-  else chosen.delete(row.dataset.id);
+  const id = idOf(row);
+  if (on ?? !chosen.has(id)) chosen.add(id);
+  else chosen.delete(id);
   settle();
 }
 
+// The same change of all that are chosen; tells which they were.
 async function each(params) {
-  for (const row of rows().filter((row) => chosen.has(row.dataset.id))) {
+  const ids = [];
+  for (const row of chosenRows()) {
     await call("sessions.patch", {session_id: idOf(row), ...params(row)});
+    ids.push(idOf(row));
   }
+  return ids;
 }
 
 function clear() {
@@ -47,49 +54,62 @@ function clear() {
 
 const WORKS = {
   none: clear,
+  pin: async (refresh) => {
+    const pinned = !chosenRows().every((row) => row.querySelector(".flag.pinned"));
+    const ids = await each(() => ({pinned}));
+    say(pinned ? "Pinned." : "No longer pinned.");
+    clear();
+    await refresh(ids);
+  },
   archive: async (refresh) => {
     const archived = !("archived" in document.getElementById("main").dataset);
-    await each(() => ({archived}));
+    const ids = await each(() => ({archived}));
     say(archived ? "Put away." : "Taken back.");
     clear();
-    await refresh(true);
+    await refresh(ids);
   },
-  tag: (refresh) => {
+  tag: (refresh, button) => {
     const place = document.createElement("span");
     told.after(place);
-    const input = ask(place, "", "Tag for all selected", told, async (tag) => {
-      await each((row) => ({tags: [...new Set([...tagsOf(row), tag])]}));
+    let ids = [];
+    const save = async (tag) => (ids = await each((row) => ({tags: [...new Set([...tagsOf(row), tag])]})));
+    askForTag(place, "Tag for all selected", button, save, () => {
       clear();
-      await refresh();
+      return refresh(ids);
     });
-    input.className = "tag-input";
-    input.placeholder = "tag";
   },
   export: async () => {
-    const ids = rows().filter((row) => chosen.has(row.dataset.id)).map(idOf);
-    await exportAll(ids);
+    await exportAll(chosenRows().map(idOf));
     clear();
   },
   delete: (refresh) => {
     const ids = [...chosen];
-    const hide = (on) => {
-      for (const id of ids) on ? doomed.add(id) : doomed.delete(id);
+    const hide = (on, which) => {
+      for (const id of which) on ? doomed.add(id) : doomed.delete(id);
       settle();
+      const back = on ? null : rows().find((row) => which.includes(idOf(row)));
+      back?.querySelector(".name a").focus();
     };
-    deleteSoon(ids.map(decodeURIComponent), {
-      hide,
-      done: () => refresh(true).catch(complain),
-    });
+    const done = (gone) => {
+      refresh([], gone).catch(complain);
+    };
     clear();
+    deleteSoon(ids, {hide, done});
   },
 };
 
 export function beginChoosing(refresh) {
+  const select = document.getElementById("select");
   document.addEventListener("change", (event) => {
     if (event.target.matches(".choose")) choose(event.target.closest(".row"), event.target.checked);
   });
+  select?.addEventListener("click", () => {
+    const on = document.body.classList.toggle("selecting");
+    select.setAttribute("aria-pressed", on);
+    if (!on) clear();
+  });
   bar.addEventListener("click", async (event) => {
     const work = WORKS[event.target.dataset.all];
-    if (work) await Promise.resolve(work(refresh)).catch(complain);
+    if (work) await Promise.resolve(work(refresh, event.target)).catch(complain);
   });
 }

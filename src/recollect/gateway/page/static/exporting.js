@@ -24,7 +24,7 @@ export async function exportAll(ids) {
   const parts = [];
   let size = 0, replaced = 0;
   for (const [at, id] of ids.entries()) {
-    say(`Exporting ${at + 1} of ${ids.length}.`, {stays: true});
+    say(`Exporting ${at + 1} of ${ids.length}.`, {stays: true, name: "passing"});
     const {data} = await call("session.export", {session_id: id, format: "jsonl"});
     size += data.length;
     if (size > MOST) throw new Error("Together they are too large for a browser: use `recollect export`.");

@@ -1,6 +1,7 @@
 // A session: opens at its end or at a message, follows what is said, and what else one does as a reader.
 
-import {Refused, follow, load} from "./wire.js";
+import {Refused, load} from "./wire.js";
+import {follow} from "./following.js";
 import {beginActing, lookAtQuestion, openMenu, settle, writeHere} from "./acting.js";
 import {beginCopying} from "./copying.js";
 import {address, atEnd, chosen, entries, feed, here, link, session, stretch, toEnd, toFirst, toLast, trim, turnTo, watch} from "./feed.js";

@@ -2,35 +2,66 @@
 
 import {SignedOut, announce, call, overhear, post} from "./wire.js";
 
-const notice = document.getElementById("notice");
-let clearing;
+// Notices: what passes is told for some seconds; what stands has a name, and stays beside it until it is over.
 
-export function say(words, {stays = false, link, action} = {}) {
-  clearTimeout(clearing);
-  notice.textContent = words;
+const notice = document.getElementById("notice");
+const PASSING = 6_000;
+
+export function say(words, {stays = false, name = stays ? "standing" : "passing", link, action} = {}) {
+  const item = document.createElement("p");
+  item.dataset.name = name;
+  const told = document.createElement("span");
+  told.className = "words";
+  told.textContent = words;
+  item.append(told);
   if (action) {
     const element = document.createElement("button");
     element.className = "quiet";
     element.textContent = action.text;
-    element.addEventListener("click", action.work);
-    notice.append(" ", element);
+    element.addEventListener("click", () => {
+      end(item);
+      action.work();
+    });
+    item.append(" ", element);
   }
   if (link) {
     const element = document.createElement("a");
     element.href = link.href;
     element.textContent = link.text;
-    notice.append(" ", element);
+    item.append(" ", element);
   }
-  notice.hidden = !words;
-  if (!stays) clearing = setTimeout(() => (notice.hidden = true), 6_000);
+  const old = noticed(name);
+  if (old) old.replaceWith(item);
+  else notice.append(item);
+  notice.hidden = false;
+  if (!stays) setTimeout(() => end(item), PASSING);
+  return item;
+}
+
+const noticed = (name) => [...notice.children].find((each) => each.dataset.name === name);
+
+function end(item) {
+  if (item.contains(document.activeElement)) document.getElementById("main")?.focus({preventScroll: true});
+  item.remove();
+  notice.hidden = !notice.childElementCount;
+}
+
+export function unsay(name) {
+  const item = noticed(name);
+  if (item) end(item);
 }
 
 let out = false;
 export function away(state) {
-  out ||= state === "signed out";
-  if (out) say("You are signed out.", {stays: true, link: {href: location.href, text: "Sign in again"}});
-  else if (state === "away") say("The server is away. Trying again.", {stays: true});
-  else say("The server is back.");
+  if (out) return;
+  out = state === "signed out";
+  const again = {text: "Sign in again", work: () => location.reload()};
+  if (out) say("You are signed out.", {stays: true, name: "away", action: again});
+  else if (state === "away") say("The server is away. Trying again.", {stays: true, name: "away"});
+  else {
+    unsay("away");
+    say("The server is back.");
+  }
 }
 
 export function complain(error) {
@@ -71,67 +102,81 @@ export function tellTimes(root = document) {
 export const idOf = (row) => decodeURIComponent(row.dataset.id);
 export const tagsOf = (row) => [...row.querySelectorAll("[data-tag]")].map((each) => decodeURIComponent(each.dataset.tag));
 
-export function ask(place, value, label, back, done) {
+const TITLE = 500, TAG = 100; // the most characters of each
+
+// Asks where it stands. What is refused stays there, to be mended.
+function ask(place, {value = "", label, most, back, save, refresh}) {
   const input = document.createElement("input");
-  input.value = value;
-  input.setAttribute("aria-label", label);
+  Object.assign(input, {value, maxLength: most, dir: "auto", ariaLabel: label});
   const before = [...place.childNodes];
   place.replaceChildren(input);
   input.focus();
   input.select();
   let over = false;
-  const end = async (kept) => {
-    if (over) return;
+  const close = (byKey) => {
     over = true;
-    place.replaceChildren(...before);
-    back.focus();
-    if (kept && input.value.trim() !== value.trim()) await done(input.value.trim()).catch(complain);
+    if (before.length) place.replaceChildren(...before);
+    else place.remove();
+    if (byKey) back.focus();
+  };
+  const keep = async (byKey) => {
+    const words = input.value.trim();
+    if (words === value.trim()) return close(byKey);
+    over = true;
+    try {
+      await save(words);
+    } catch (error) {
+      over = false;
+      return complain(error);
+    }
+    close(byKey);
+    await refresh().catch(complain);
   };
   input.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key !== "Enter" && event.key !== "Escape") return;
+    if (over || (event.key !== "Enter" && event.key !== "Escape")) return;
     event.preventDefault(); // or it would also press what has the focus next
-    end(event.key === "Enter");
+    if (event.key === "Enter") keep(true);
+    else close(true);
   });
-  input.addEventListener("blur", () => end(true));
+  input.addEventListener("blur", () => over || keep(false));
   return input;
 }
 
-export function rename(row, refresh) {
-  const name = row.querySelector(".name");
-  if (name.querySelector("input") || !row.querySelector(".rename")) return;
-  const shown = name.querySelector("[data-title]");
-  const back = shown instanceof HTMLAnchorElement ? shown : row.querySelector(".rename");
-  ask(name, shown.dataset.title, "Title", back, async (label) => {
-    await call("sessions.patch", {session_id: idOf(row), label: label || null});
-    await refresh();
-  });
-}
-
-export function retag(row, refresh) {
-  const tags = row.querySelector(".tags");
-  if (row.querySelector(".tag-input") || !row.querySelector(".retag")) return;
-  const place = document.createElement("span");
-  tags.after(place);
-  const known = tagsOf(row);
-  const input = ask(place, "", "New tag", row.querySelector(".name a, .retag"), async (tag) => {
-    await call("sessions.patch", {session_id: idOf(row), tags: [...known, tag]});
-    await refresh();
-  });
+export function askForTag(place, label, back, save, refresh) {
+  const input = ask(place, {label, most: TAG, back, save, refresh});
   input.className = "tag-input";
   input.placeholder = "tag";
 }
 
+export function rename(row, refresh) {
+  const name = row.querySelector(".name"), id = idOf(row);
+  if (name.querySelector("input") || !row.querySelector(".rename")) return;
+  const shown = name.querySelector("[data-title]");
+  const back = shown instanceof HTMLAnchorElement ? shown : row.querySelector(".rename");
+  const save = (label) => call("sessions.patch", {session_id: id, label: label || null});
+  ask(name, {value: shown.dataset.title, label: "Title", most: TITLE, back, save, refresh: () => refresh([id])});
+}
+
+export function retag(row, refresh) {
+  const id = idOf(row), known = tagsOf(row);
+  if (row.querySelector(".tag-input") || !row.querySelector(".retag")) return;
+  const place = document.createElement("span");
+  row.querySelector(".tags").after(place);
+  const save = (tag) => call("sessions.patch", {session_id: id, tags: [...known, tag]});
+  askForTag(place, "New tag", row.querySelector(".name a, .retag"), save, () => refresh([id]));
+}
+
 async function untag(row, tag, refresh) {
   await call("sessions.patch", {session_id: idOf(row), tags: tagsOf(row).filter((each) => each !== tag)});
-  await refresh();
+  await refresh([idOf(row)]);
 }
 
 // Clicks and keys
 
 export function editing(event) {
   const at = event.target;
-  return at.closest?.("input:not([type=checkbox]), textarea") || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+  return at.closest?.("input:not([type=checkbox]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
 }
 
 export function begin({refresh, keys}) {

@@ -10,6 +10,7 @@ const sessionOf = (at) => decodeURIComponent(at.closest("[data-session]").datase
 const checkpointOf = (at) => decodeURIComponent(at.closest("[data-checkpoint]").dataset.checkpoint);
 const address = (id) => `/s/${encodeURIComponent(id)}`;
 const toldOf = (id) => `told ${id}`;
+const LONG = 600_000; // milliseconds
 const many = (number, one, more) => (number === 1 ? `1 ${one}` : `${number} ${more}`);
 
 // What is to be said when the session is shown again: it may be loaded anew at any moment, as soon as it has changed.
@@ -45,7 +46,7 @@ async function compact(button) {
   button.disabled = true;
   button.textContent = "Summarising…";
   try {
-    const done = await leave(id, "The context is smaller now.", call("session.compact", {session_id: id}));
+    const done = await leave(id, "The context is smaller now.", call("session.compact", {session_id: id}, LONG));
     if (!done.compacted) {
       sessionStorage.removeItem(toldOf(id));
       throw new Refused(200, `Nothing was changed: ${done.reason}.`);
@@ -69,7 +70,7 @@ const WORKS = {
   download: async (button) => {
     const {format, file, type} = button.dataset;
     const raw = document.getElementById("raw")?.checked ?? false;
-    const {data} = await call("session.export", {session_id: sessionOf(button), format, raw});
+    const {data} = await call("session.export", {session_id: sessionOf(button), format, raw}, LONG);
     download(file, [typeof data === "string" ? data : JSON.stringify(data)], type);
     sheet?.close();
     say(`${file} is among your downloads.`);

@@ -1,14 +1,26 @@
-// Talking to the server: pages as documents, methods as JSON-RPC, and news. All requests carry our own header.
+// Talking to the server: pages as documents, and methods as JSON-RPC. All requests carry our own header.
 
 const OWN = {"X-Recollect": "1"};
+const LONGEST = 40_000; // milliseconds that anything but a long work of the server takes; /live waits for 25 s
+const BUSY = "Something is being written in this session. Stop it, or wait.";
+const WORDS = {
+  403: "This token may not do that.",
+  404: "There is nothing here any more.",
+  413: "That is too much at once.",
+  429: "That was too much at once. Try again in a moment.",
+  503: "The server cannot do that now. Try again in a moment.",
+};
 
 export class SignedOut extends Error {}
 export class Refused extends Error {
-  constructor(status, message) {
-    super(message);
+  constructor(status, message = "", code = "") {
+    super(message || WORDS[status] || "That did not work.");
     this.status = status;
+    this.code = code;
   }
 }
+
+const silent = () => new Refused(0, "The server does not answer.");
 
 // A page of ours as a document. Parsed by the browser itself, so no script ever makes markup of a text.
 export function load(address) {
@@ -20,58 +32,43 @@ export function load(address) {
     request.onload = () => {
       if (request.status === 200 && request.response) resolve(request.response);
       else if (request.status === 401) reject(new SignedOut());
-      else reject(new Refused(request.status, request.statusText));
+      else reject(new Refused(request.status, request.response?.querySelector("h1 + p")?.textContent));
     };
-    request.onerror = () => reject(new Refused(0, "The server does not answer."));
+    request.timeout = LONGEST;
+    request.onerror = request.ontimeout = () => reject(silent());
     request.send();
   });
 }
 
-export async function call(method, params) {
+// The result of a method. Of one that takes long, `within` says how long.
+export async function call(method, params, within = LONGEST) {
   const body = JSON.stringify({jsonrpc: "2.0", id: 1, method, params});
-  const answer = await post("/rpc", body);
+  const answer = await post("/rpc", body, within);
   const told = await answer.json();
-  if (told.error) throw new Refused(answer.status, told.error.message);
+  const code = told.error?.data?.code ?? "";
+  if (told.error) throw new Refused(answer.status, code === "busy" ? BUSY : told.error.message, code);
   return told.result;
 }
 
-export async function post(address, body = "{}") {
-  let answer;
-  try {
-    answer = await fetch(address, {method: "POST", headers: {...OWN, "Content-Type": "application/json"}, body});
-  } catch {
-    throw new Refused(0, "The server does not answer.");
-  }
-  if (answer.status === 401) throw new SignedOut();
-  return answer;
-}
+export const post = (address, body = "{}", within = LONGEST) =>
+  answered(address, {method: "POST", headers: {...OWN, "Content-Type": "application/json"}, body}, within);
 
-export async function text(address) {
-  const answer = await fetch(address, {headers: OWN});
-  if (answer.status === 401) throw new SignedOut();
-  if (!answer.ok) throw new Refused(answer.status, answer.statusText);
+export async function text(address, signal) {
+  const answer = await answered(address, {headers: OWN}, LONGEST, signal);
+  if (!answer.ok) throw new Refused(answer.status);
   return answer.text();
 }
 
-// Calls with each piece of news, for as long as the page is there; tells when the server is away and when it is back, and
-// when it does not know us any more.
-export async function follow({after, session, heard, away}) {
-  for (let failures = 0; ; ) {
-    try {
-      const asked = new URLSearchParams({after});
-      if (session) asked.set("session", session);
-      if (failures) asked.set("now", "1"); // whether it is back is not to be waited for
-      const news = JSON.parse(await text(`/live?${asked}`));
-      if (failures > 1) away("here");
-      failures = 0;
-      after = news.after;
-      if (news.changed.length || news.gone.length) await heard(news);
-    } catch (error) {
-      if (error instanceof SignedOut) return away("signed out");
-      if (++failures === 2) away("away");
-      await new Promise((done) => setTimeout(done, Math.min(500 * 2 ** failures, 10_000)));
-    }
+async function answered(address, asked, within, signal) {
+  const late = AbortSignal.timeout(within);
+  let answer;
+  try {
+    answer = await fetch(address, {...asked, signal: signal ? AbortSignal.any([signal, late]) : late});
+  } catch {
+    throw silent();
   }
+  if (answer.status === 401) throw new SignedOut();
+  return answer;
 }
 
 // Other pages of ours in this browser are told who comes and goes.
