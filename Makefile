@@ -31,7 +31,7 @@ help:
 	@echo "make install   everything into $(VENV)"
 	@echo "make run       set up and serve the sessions of the default store; prints the address to open"
 	@echo "make test      set up and run every test, PostgreSQL included"
-	@echo "make interop   real clients: Claude Code, Codex, the ACP SDK of TypeScript and acpx (needs npm), on the loopback interface"
+	@echo "make interop   real programs: Claude Code, Codex, opencode, goose, Gemini CLI, the ACP SDK of TypeScript and acpx (needs npm), on the loopback interface"
 	@echo "make check     ruff, mypy, import-linter, requirement files"
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
@@ -65,6 +65,7 @@ test: $(VENV)/.ready
 # Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
 interop: $(VENV)/.ready
 	$(PY) -m pytest tests/interop/claude_cli.py tests/interop/codex_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py $(ARGS)
+	$(PY) -m pytest tests/interop/agents_sources.py tests/interop/acp_proxy.py $(ARGS)
 	$(PY) -m pytest -p tests.interop.schema_plugin tests/acp $(ARGS)
 
 check: $(VENV)/.ready

@@ -202,7 +202,11 @@ def parse_query(text: str) -> Query:
             operator, meaning = "", _term(item[0])
         if meaning is not None:
             found[operator].append(meaning)
-    once = {name: found[name][-1] for name in ("cwd", "project", "agent", "role", "before", "after") if found[name]}
+    once = {
+        name: found[name][-1]
+        for name in ("cwd", "project", "agent", "role", "before", "after")
+        if found[name]
+    }
     terms, title, tag = (tuple(found[name][:QUERY_TERMS]) for name in ("", "title", "tag"))
     return Query(terms, title, tag, **once)
 

@@ -58,7 +58,9 @@ async def test_who_does_not_wait_is_answered_when_the_prompt_is_kept_and_the_tur
     going = {"session_key": KEY, "content": "Go", "wait": False}
     sent = await asker.ask("session.send", **going, idempotency_key="k")
     assert (sent["message"], sent["stop_reason"], sent["usage"]) == (None, None, None)
-    assert (await asker.ask("session.history", session_key=KEY))["messages"][-1]["message_id"] == sent["prompt_id"]
+    assert (await asker.ask("session.history", session_key=KEY))["messages"][-1]["message_id"] == sent[
+        "prompt_id"
+    ]
     assert await asker.code("session.send", **going) == "busy"
     await asyncio.wait_for(script.speaking.wait(), 30)
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True

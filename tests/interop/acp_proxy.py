@@ -10,7 +10,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +19,10 @@ import pytest
 
 from recollect.sources import AGENTS
 from tests.acp.wire import environment, url_of
-from tests.engines.provider import PAUSE
+from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says
 from tests.interop.packages import NODE, SDK, install
-from tests.interop.programs import COMMAND, RUN, Goose, Json, Opencode, running
+from tests.interop.programs import COMMAND, RUN, Goose, Json, Opencode, answered, running
 
 Behind = Opencode | Goose
 TAP = Path(__file__).parent / "tap.py"
@@ -44,6 +44,9 @@ KNOWN = {
 }
 
 
+pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> None:
     install()
@@ -61,11 +64,12 @@ async def driving(agent: Behind, folder: Path, env: Mapping[str, str] | None = N
     """The client, `recollect acp` and the agent, each a process of its own; the agent's sessions and ours outlive them."""
     lines = folder / "lines"
     lines.mkdir(exist_ok=True)
+    client = [str(NODE), str(DRIVER), str(SDK / "dist" / "v1" / "unstable" / "acp.js")]
+    tap = [sys.executable, str(TAP), str(lines)]
     ours = [sys.executable, "-m", "recollect", "acp", "--store", url_of(folder)]
     behind = shlex.join([str(agent.binary), "acp"])
     process = await asyncio.create_subprocess_exec(
-        *(NODE, DRIVER, SDK / "dist" / "v1" / "unstable" / "acp.js"),
-        *(sys.executable, TAP, lines, *ours, "--agent", behind),
+        *(*client, *tap, *ours, "--agent", behind),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=agent.work,
@@ -171,12 +175,13 @@ async def test_a_running_prompt_is_cancelled_and_the_session_goes_on(agent: Behi
     async with driving(agent, tmp_path) as driver:
         session = (await driver.open())["sessionId"]
         await driver.prompt(session, "Paint the barn")
-        driver.provider.script(["Half", PAUSE, "whole"])
+        driver.provider.otherwise = halting
         prompt = await driver.begin_prompt(session, "Go")
         await driver.until(says("Half"))
         await driver.tell(notify="session/cancel", params={"sessionId": session})
         assert (await driver.end(prompt))["stopReason"] == "cancelled"
         driver.provider.go.set()
+        driver.provider.otherwise = answered
         assert [text for _, text in await driver.replay(session)][2:] == ["Go", "Half"]
         assert (await driver.prompt(session, "And the fence"))["stopReason"] == "end_turn"
 
@@ -190,6 +195,11 @@ async def test_a_title_that_the_agent_finds_is_in_the_list(agent: Behind, tmp_pa
         await driver.call("session/set_title", sessionId=session, title="Colours")
         await driver.prompt(session, "And the fence")
         assert (await rows(driver))[session]["title"] == "Colours"
+
+
+def halting(body: Json) -> Sequence[Step]:
+    """A model that says half of what it has to say, and waits."""
+    return ["Half", PAUSE, "whole"] if body.get("tools") else answered(body)
 
 
 def said_in(messages: list[Json]) -> list[tuple[str, str]]:

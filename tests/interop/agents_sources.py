@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.packages import install
-from tests.interop.programs import COMMAND, RUN, Json, Program, Said, output_in, running
+from tests.interop.programs import COMMAND, DELEGATE, RUN, Json, Program, Said, output_in, running
 from tests.surfaces.shell import Shell
 
 RESUMED = {
@@ -21,6 +21,9 @@ RESUMED = {
     "goose": ["goose", "session", "--resume", "--session-id"],
     "gemini": ["gemini", "--resume"],
 }
+
+
+pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,7 +59,8 @@ def test_its_sessions_are_read_as_it_lists_and_tells_them(program: Program, shel
     report = shell.ok("sync", "--json").json
     assert (report["new"], report["damaged_records"], report["unknown_records"]) == (2, 0, 0)
     again = shell.ok("sync", "--json").json
-    assert (again["unchanged"], again["parsed_files"], again["parsed_bytes"]) == (2, 0, 0)
+    assert (again["new"], again["updated"]) == (0, 0)
+    assert (again["parsed_files"], again["parsed_bytes"]) == (0, 0)
     assert hashes(program.home) == before
 
     rows = {row["id"]: row for row in shell.ok("list", "--json").json["sessions"]}
@@ -75,11 +79,13 @@ def test_its_sessions_are_read_as_it_lists_and_tells_them(program: Program, shel
 def test_only_what_has_changed_is_read_again(program: Program, shell: Shell) -> None:
     names = [program.begin("Paint the barn"), program.begin("Mow the lawn")]
     shell.ok("sync", "--json")
-    first = taken_in(shell, f"{program.name}:{names[0]}")
+    first = spoken(shell, f"{program.name}:{names[0]}")
     program.say("And the fence", names[0])
     report = shell.ok("sync", "--json").json
-    assert (report["updated"], report["unchanged"], report["parsed_files"]) == (1, 1, 1)
-    now = taken_in(shell, f"{program.name}:{names[0]}")
+    # Gemini CLI may have left an empty transcript beside the one that it has gone on with.
+    assert (report["new"], report["updated"]) == (0, 1)
+    assert report["parsed_files"] <= (2 if program.name == "gemini" else 1)
+    now = spoken(shell, f"{program.name}:{names[0]}")
     assert now[: len(first)] == first
     assert len(now) == len(first) + 2
 
@@ -89,6 +95,14 @@ def test_the_command_to_go_on_is_its_own(program: Program, shell: Shell) -> None
     shell.ok("sync")
     (line,) = shell.ok("resume", f"{program.name}:{name}").lines
     assert line == f"cd {shlex.quote(str(program.work))} && {shlex.join([*RESUMED[program.name], name])}"
+
+
+@pytest.mark.parametrize("program", ["opencode"], indirect=True)
+def test_a_subagents_session_is_a_child_of_the_one_that_started_it(program: Program, shell: Shell) -> None:
+    name = program.begin(DELEGATE)
+    assert shell.ok("sync", "--json").json["new"] == 2
+    rows = {row["id"]: row.get("parent") for row in shell.ok("list", "--all", "--json").json["sessions"]}
+    assert list(rows.values()).count(f"opencode:{name}") == 1
 
 
 def hashes(folder: Path) -> dict[str, str]:

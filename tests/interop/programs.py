@@ -27,6 +27,7 @@ SUBJECTS = ("barn", "lawn")
 """What conversations are about."""
 RUN = "Run it"
 COMMAND = "echo grass"
+DELEGATE = "Let another one see to the barn"
 
 
 class Listed(NamedTuple):
@@ -192,7 +193,8 @@ class Gemini(Program):
         self._model = model
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
-            "general": {"enableAutoUpdate": False},
+            # Else it deletes sessions that it has gone on with in another minute.
+            "general": {"enableAutoUpdate": False, "sessionRetention": {"enabled": False}},
             "privacy": {"usageStatisticsEnabled": False},
         }
         (self.home / ".gemini").mkdir()
@@ -249,7 +251,8 @@ def running(name: str, folder: Path) -> Iterator[Program]:
 
 
 def answered(body: Json) -> list[Step]:
-    """The model's answer: a title to a program that wants one, a command if it is to run one, else its number."""
+    """The model's answer: a title to a program that wants one, a command if it is to run one, another agent's work if it is to
+    delegate it, else its number."""
     first, *rest = body["messages"]
     if "title" in first["content"][:80]:
         return [entitled(json.dumps(rest))]
@@ -257,6 +260,9 @@ def answered(body: Json) -> list[Step]:
         names = [tool["function"]["name"] for tool in body["tools"]]
         (shell,) = {"bash", "shell"}.intersection(names)
         return [ToolUse(shell, {"command": COMMAND, "description": "Says grass"})]
+    if DELEGATE in json.dumps(rest[-1]):
+        task = {"description": "The lawn", "prompt": "Mow the lawn", "subagent_type": "general"}
+        return [ToolUse("task", task)]
     return [f"Answer {len(rest)}."]
 
 

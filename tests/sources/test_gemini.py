@@ -251,6 +251,19 @@ async def test_a_document_that_was_gone_on_with_is_one_session(house: House) -> 
     assert await house.said(session.id) == ["one", "two"]
 
 
+async def test_a_second_transcript_in_which_nobody_says_anything_is_no_session(house: House) -> None:
+    made = GeminiWriter()
+    made.user("<session_context>\nToday\n</session_context>")
+    second = made.data()
+    made.user("one")
+    path = made.save(house.folder / "gemini")
+    await house.sync()
+    path.with_name(path.name.replace("T10-00", "T10-01")).write_bytes(second)
+    await house.sync()
+    assert (await house.only()).id == ID
+    assert (await house.said(ID))[-1] == "one"
+
+
 @pytest.mark.parametrize("with_context", [False, True])
 async def test_a_compression_is_a_compaction_of_ours(house: House, *, with_context: bool) -> None:
     made = GeminiWriter()
@@ -268,6 +281,17 @@ async def test_a_compression_is_a_compaction_of_ours(house: House, *, with_conte
     assert await house.said(ID, "context") == ["All was said.", "three", "Got it.", "four"]
     whole = ["one", "two", "three", "All was said.", "Got it.", "four"]
     assert (await house.said(ID))[-len(whole) :] == whole
+    # Going on with it tells all of it again, as far as the model has it.
+    made.records.append(made.records[0])
+    context = made.messages[:1] if with_context else []
+    if with_context:
+        made.set(messages=context)
+    made.set(messages=[*context, summary, got, *made.messages[-2:]])
+    made.user("five")
+    made.save(house.folder / "gemini")
+    await house.sync()
+    assert await house.said(ID, "context") == ["All was said.", "three", "Got it.", "four", "five"]
+    assert (await house.said(ID))[-len(whole) - 1 :] == [*whole, "five"]
 
 
 def test_a_message_that_takes_the_place_of_the_last_one_is_no_summary() -> None:

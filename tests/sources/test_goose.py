@@ -107,6 +107,17 @@ def test_messages_come_in_the_order_of_their_times_in_whatever_unit(made: GooseW
     assert texts(made) == ["one", "two", "three"]
 
 
+def test_answers_of_the_same_second_have_what_each_of_them_used(made: GooseWriter) -> None:
+    made.say("one")
+    made.used()
+    made.say("two")
+    made.used(0.5)
+    made.run("UPDATE messages SET created_timestamp = ?", START)
+    made.run("UPDATE usage_ledger SET created_timestamp = ?", START)
+    costs = [entry.usage.cost for entry in read(made).entries if entry.usage is not None]
+    assert costs == [0.25, 0.5]
+
+
 def test_what_was_used_is_told_by_the_answer_before_it(made: GooseWriter) -> None:
     made.run("UPDATE sessions SET provider_name = 'anthropic'")
     made.user("one")

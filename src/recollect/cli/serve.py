@@ -133,7 +133,9 @@ def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
     """The agent for editors. Only who may have programs started here is treated as somebody on this machine."""
 
     async def serve(transport: Transport, caller: Caller) -> None:
-        offer = Offer(models=_models(settings), imported=settings.lists_imported, local=caller.may("commands"))
+        offer = Offer(
+            models=_models(settings), imported=settings.lists_imported, local=caller.may("commands")
+        )
         await serve_agent(transport, sessions, caller.who, engine, offer=offer)
 
     return serve

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from recollect.cleaning import clean_lines
 from recollect.errors import IdempotencyConflict, Interrupted, LeaseLost, ReadOnly
 from recollect.model import (
+    OWN,
     Draft,
     Entry,
     Json,
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 METHOD = "prompt"
 BEGUN = b"null"
 """What an idempotency key remembers until the turn has ended."""
+FAILURE = f"{OWN}failure"
+"""The key of a session's meta under which stands which prompt could not be answered in its last turn, and why."""
+FAILURE_CHARS = 2_000
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +100,8 @@ class Desk:
             record = await self._sessions._taken_back(tx, record)
             await tx.put_live(record, None)
             record = await self._sessions._title_from(tx, record, added)
-            record = await self._sessions._change(tx, record, "status", status="running")
+            meta = _without_failure(record.session)
+            record = await self._sessions._change(tx, record, "status", status="running", meta=meta)
             return Begun(session=record.session, history=(*before, *added), added=tuple(added), lease=lease)
 
         return await self._store.write(work)
@@ -122,10 +128,11 @@ class Desk:
         return record, entries
 
     async def finish(
-        self, drafts: Sequence[Draft], fence: int, outcome: Outcome, status: Status, key: str | None
+        self, drafts: Sequence[Draft], fence: int, outcome: Outcome, failure: str | None, key: str | None
     ) -> list[Entry]:
-        """Store what was left unfinished, what the session does now, and the outcome; the lease is given back."""
+        """Store what was left unfinished, why the turn failed if it did, and the outcome; the lease is given back."""
         now = self._sessions._now()
+        status: Status = "idle" if failure is None else "failed"
 
         async def work(tx: Writer) -> list[Entry]:
             record, entries = await self._kept(tx, drafts, fence, now)
@@ -134,9 +141,12 @@ class Desk:
                 over = replace(lease, expires_at=await tx.now())
                 await tx.put_lease(record, over)
                 record = replace(record, lease=over)
-            await self._sessions._change(tx, record, "status", status=status)
+            meta = _without_failure(record.session)
+            if failure is not None:
+                meta[FAILURE] = {"prompt": outcome.prompt, "why": clean_lines(failure[:FAILURE_CHARS])}
+            await self._sessions._change(tx, record, "status", status=status, meta=meta)
             known = None if key is None else await tx.memo(record.owner, METHOD, key)
-            if key is not None and known is not None and status != "failed":
+            if key is not None and known is not None and failure is None:
                 await tx.put_memo(record.owner, METHOD, key, known._replace(answer=encode(outcome)))
             return entries
 
@@ -216,3 +226,8 @@ async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:
 async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
     payloads = await tx.payloads(record.owner, (await load_lists(tx, record)).context())
     return tuple(map(decode_entry, payloads))
+
+
+def _without_failure(session: Session) -> Json:
+    """The session's meta, without why an earlier turn failed."""
+    return {name: value for name, value in session.meta.items() if name != FAILURE}

@@ -25,7 +25,7 @@ from recollect.engine import (
     summariser_of,
 )
 from recollect.errors import ContextTooLong, EngineError, LeaseLost, RecollectError, SessionNotFound
-from recollect.model import Draft, Entry, Json, Status, ToolCall, Usage, plain_text
+from recollect.model import Draft, Entry, Json, ToolCall, Usage, plain_text
 from recollect.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decided, remembering
 from recollect.service.call_ids import CallIds
 from recollect.service.context import (
@@ -363,23 +363,26 @@ class RunningTurn:
             usage=summed(self._usages),
             requests=len(self._usages),
         )
-        status: Status = "idle" if failure is None else "failed"
         try:
-            entries = await self._finished(unfinished, outcome, status)
+            entries = await self._finished(unfinished, outcome, failure)
         except LeaseLost:
             raise
         except (
             RecollectError
         ) as error:  # it cannot be stored: then at least the session is not left as running
-            entries, failure = await self._finished([], outcome, "failed"), failure or error
+            failure = failure or error
+            entries = await self._finished([], outcome, failure)
         for entry in entries:
             self._emit(Stored(entry=entry))
         if failure is not None:
             raise failure
         return outcome
 
-    async def _finished(self, drafts: list[Draft], outcome: Outcome, status: Status) -> list[Entry]:
-        return await self._fenced(lambda fence: self._desk.finish(drafts, fence, outcome, status, self._key))
+    async def _finished(
+        self, drafts: list[Draft], outcome: Outcome, failure: RecollectError | None
+    ) -> list[Entry]:
+        why = None if failure is None else failure.message
+        return await self._fenced(lambda fence: self._desk.finish(drafts, fence, outcome, why, self._key))
 
     def _unfinished(self, failure: RecollectError | None) -> list[Draft]:
         """What was being said, and an end for each tool that has none."""

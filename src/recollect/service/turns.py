@@ -299,7 +299,7 @@ class OpenSession:
                 await ended(beginning)
             if beginning.exception() is None and isinstance(begun := beginning.result(), Begun):
                 nothing = Outcome(stop_reason="cancelled", prompt=begun.history[-1].id)
-                await unbroken(self._desk.finish([], begun.lease.fence, nothing, "idle", key))
+                await unbroken(self._desk.finish([], begun.lease.fence, nothing, None, key))
             raise
 
     async def _improve_title(self, choices: Choices, emit: Emit) -> None:

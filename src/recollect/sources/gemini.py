@@ -133,16 +133,25 @@ class _Log:
         """Other messages in the place of all. If some are left out and the first that is new comes before all that was
         said, it is a summary: what it stands for stays in the conversation."""
         new = {message["id"]: self._again(message) for message in messages}
+        if new and not any(map(is_given, new.values())):
+            return  # whoever goes on with a session begins so, and tells the rest next
         left_out = [id for id in self._messages if id not in new]
         first = next((id for id in new if id not in self._messages), None)
         ids = list(new)
         behind = ids if first is None else ids[: ids.index(first)]
         if first is None or not left_out or any(is_given(new[id]) for id in behind):
-            self._messages = new
+            self._messages = self._summed_up(new) | new
             return
         kept = next((id for id in ids[len(behind) :] if id in self._messages), None)
         self._summaries.append((first, kept))
         self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
+
+    def _summed_up(self, new: dict[str, Json]) -> dict[str, Json]:
+        """What stays in the conversation before the last summary, which stands for it, and that summary."""
+        ids = list(self._messages)
+        standing = [summary for summary, _ in self._summaries if summary in new and summary in ids]
+        until = ids.index(standing[-1]) + 1 if standing else 0
+        return {id: new.get(id, self._messages[id]) for id in ids[:until]}
 
     def _again(self, message: Json) -> Json:
         """A message that is told again. Whoever goes on with a session tells all of it as the model gets it, at the time

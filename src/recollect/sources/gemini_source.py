@@ -54,10 +54,12 @@ class GeminiSource(msgspec.Struct, frozen=True):
         parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document
         parsed = parse(data)
         told = parsed.told
+        # Going on with a session may leave a second transcript of it beside the first, in which nobody says anything.
+        entries = told.entries if any("meta" not in entry.meta for entry in told.entries) else ()
         return Reading(
             imported=imported_from(each, parsed, self._folder(each.project)),
-            entries=told.entries,
-            total=len(told.entries),
+            entries=entries,
+            total=len(entries),
             compactions=told.compactions,
             raw=list(raw_copies(data)),
             size=len(data),

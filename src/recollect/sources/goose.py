@@ -6,7 +6,7 @@ did.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -175,12 +175,15 @@ def _content(talk: Talk, block: Json) -> Part:
 
 
 def _charged(entries: Sequence[Entry], ledger: Iterable[Json], provider: str | None) -> Iterator[Entry]:
-    """The entries, each answer with what was used since it came: the ledger only says when that was."""
+    """The entries, each answer with what was used since it came: the ledger only says when that was. Answers of the same
+    second take turns."""
     answers = [place for place, entry in enumerate(entries) if entry.role == "assistant"]
     times = [entries[place].at for place in answers]
     used = defaultdict[int, list[Json]](list)
     for row in ledger if answers else ():
-        used[answers[max(bisect_right(times, at(row["created_timestamp"])) - 1, 0)]].append(row)
+        last = max(bisect_right(times, at(row["created_timestamp"])) - 1, 0)
+        same = answers[bisect_left(times, times[last]) : last + 1]
+        used[next((place for place in same if place not in used), same[-1])].append(row)
     for place, entry in enumerate(entries):
         yield _with_usage(entry, used[place], provider) if place in used else entry
 

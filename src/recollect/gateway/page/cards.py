@@ -41,7 +41,7 @@ class Output(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A call; its parts are there if they say something. `output` is None while it runs, or if it never came back.
+    """A call; its parts are there if they say something. `output` is None while it `runs`, or if it never came back.
 
     `child` is the session that it has started.
     """
@@ -54,6 +54,7 @@ class Card(NamedTuple):
     given: Node | None = None
     output: Output | None = None
     child: Row | None = None
+    runs: bool = False
 
     @property
     def failed(self) -> bool:

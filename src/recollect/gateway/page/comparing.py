@@ -48,6 +48,7 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
                 session=side.session.id,
                 after=(after := told.get(f"after_{name}", found.ancestor)),
                 first=after is None,
+                glance=True,
             ),
         )
         for name, side in zip(NAMES, found.sides, strict=True)

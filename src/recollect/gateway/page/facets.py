@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from recollect.facets import MOST
 from recollect.gateway.page import wording
 from recollect.gateway.page.addresses import NATIVE, Asked, called
-from recollect.model import Counts, Facets
+from recollect.model import Counts, Facets, Status
 
 SHOWN = 8
 """So many of a group are seen at once; the others are folded away."""
@@ -40,6 +41,11 @@ class Group(NamedTuple):
         """The others."""
         return tuple(each for each in self.choices[SHOWN:] if not each.chosen)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more than are told."""
+        return len(self.choices) >= MOST
+
 
 class _Kind(NamedTuple):
     """What sessions are told apart by: the names, those that were chosen, and what it changes to choose one."""
@@ -68,10 +74,16 @@ def whose(name: str, sources: Counts) -> dict[str, str | None]:
 
 def _whole(facets: Facets, asked: Asked) -> Iterator[Choice]:
     yield Choice("All", Asked(q=asked.q).address(), not asked.is_faceted, facets.total)
-    running = asked.status == "running"
-    yield Choice("Running", asked.but(status=None if running else "running"), running)
+    yield _doing("running", asked)
+    if asked.status not in (None, "running"):
+        yield _doing(asked.status, asked)
     yield Choice("Pinned", asked.but(pinned=not asked.pinned), asked.pinned, facets.pinned)
     yield Choice("Archived", asked.but(archived=not asked.archived), asked.archived, facets.archived)
+
+
+def _doing(status: Status, asked: Asked) -> Choice:
+    chosen = asked.status == status
+    return Choice(status.capitalize(), asked.but(status=None if chosen else status), chosen)
 
 
 def _kinds(facets: Facets, asked: Asked) -> Iterator[_Kind]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.errors import NotFound
 from recollect.exports.markdown import blocks
 from recollect.gateway.bearer import Caller
 from recollect.gateway.page import templates
@@ -20,6 +21,9 @@ from recollect.ids import now_ms
 from recollect.model import Entry, Live, Session, Text, decode_json, encode
 from recollect.service import Sessions
 from recollect.service.core import is_ephemeral
+from recollect.service.desk import FAILURE
+
+RUNNING = ("running", "waiting")
 
 
 async def session_page(caller: Caller, place: Place, *, answers: bool = False) -> bytes:
@@ -40,6 +44,7 @@ async def session_page(caller: Caller, place: Place, *, answers: bool = False) -
         "permits": caller.may("commands"),
         "question": await question_of(home, caller.who, session),
         "apart": is_ephemeral(session.id),
+        "failure": None if stretch.after else await _failure(home, caller, session),
     }
     return await asyncio.to_thread(_rendered, session, stretch, children, place, live, newest, may)
 
@@ -62,6 +67,19 @@ async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | N
     return Entry(id=live.entry, at=now_ms(), role="assistant", parts=live.parts)
 
 
+async def _failure(home: Sessions, caller: Caller, session: Session) -> str | None:
+    """Why the last prompt was not answered, unless it was taken back."""
+    told = session.meta.get(FAILURE)
+    if session.status != "failed" or not isinstance(told, dict):
+        return None
+    try:
+        prompt = str(told.get("prompt"))
+        await home.history(caller.who, session.id, view="conversation", around=prompt, limit=1)
+    except NotFound:
+        return None
+    return str(told.get("why"))
+
+
 def _rendered(
     session: Session,
     stretch: Stretch,
@@ -75,7 +93,7 @@ def _rendered(
         "session.html",
         row=row(session, now_ms()),
         session=session,
-        messages=messages_of(stretch, children),
+        messages=messages_of(stretch, children, runs=session.status in RUNNING),
         stretch=stretch,
         saying=None if live is None else messages([live])[0],
         place=place,

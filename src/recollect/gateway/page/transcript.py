@@ -77,17 +77,28 @@ class Message(NamedTuple):
         )
 
 
-def messages_of(given: Stretch, children: Mapping[str, Row]) -> list[Message]:
-    """The messages of a stretch, with the sessions that its calls have started."""
+def messages_of(given: Stretch, children: Mapping[str, Row], *, runs: bool = False) -> list[Message]:
+    """The messages of a stretch, with the sessions that its calls have started. `runs`: a turn does."""
     made = messages(given.entries, given.marks, children)
+    asked = max((at for at, each in enumerate(made) if each.is_prompt), default=0)
+    last = len(made) if given.after or not runs else asked
     return [
-        each._replace(
+        (_running(each) if at > last else each)._replace(
             number=given.start + each.number,
             past=given.start + each.number < given.past,
             begins=0 < given.past == given.start + each.number,
         )
-        for each in made
+        for at, each in enumerate(made)
     ]
+
+
+def _running(given: Message) -> Message:
+    """A message of the turn that runs: what has not come back from its calls is still to come."""
+    blocks = (
+        each._replace(value=each.value._replace(runs=True)) if each.kind == "card" else each
+        for each in given.blocks
+    )
+    return given._replace(blocks=tuple(blocks))
 
 
 def messages(

@@ -1,9 +1,11 @@
 // Acting in a session: saying something, stopping the answer, answering what a tool asks, forking, going back, and so on.
 
-import {Refused, call, text} from "./wire.js";
+import {SignedOut, call, text} from "./wire.js";
 import {complain, idOf, say} from "./shared.js";
 import {deleteSoon} from "./deleting.js";
-import {beginSheets, leave, tellWhatWasDone} from "./sheets.js";
+import {forget, keepDraft, keyOf, sentBefore, unsent} from "./drafts.js";
+import {atEnd, feed, link, named, toEnd} from "./feed.js";
+import {beginSheets, go, leave, press, tellWhatWasDone} from "./sheets.js";
 
 const form = document.getElementById("composer");
 const prompt = document.getElementById("prompt");
@@ -12,13 +14,18 @@ const menu = document.getElementById("acts");
 const about = () => document.querySelector(".about");
 const session = () => idOf(about());
 const asked = () => document.querySelector("#asking > .asking");
-const draftOf = (id) => `draft ${id}`;
-let asking = 0;
+const UNSURE = new Set(["busy"]); // it may be this very prompt that is being answered
+let asking = false;
+let kept = ""; // the prompt that the server has and that is not shown yet
 
-// After every change of the session: what it waits for, and whether there is something to stop.
+// After every change of the session: what it waits for, what became of it, and whether there is something to stop.
 export function settle(page) {
-  if (page) renewQuestion(page);
-  if (stop) stop.hidden = !asking && !about().querySelector(".status:is(.running, .waiting)");
+  if (page) {
+    renewQuestion(page);
+    document.getElementById("ended").replaceWith(document.adoptNode(page.getElementById("ended")));
+  }
+  if (kept && (link("newer") || document.getElementById(`m-${named(kept)}`))) showSending((kept = ""));
+  if (stop) stop.hidden = !asking && !kept && !about().querySelector(".status:is(.running, .waiting)");
 }
 
 // Left as it is while the same question stands, since somebody may be about to answer it.
@@ -31,26 +38,49 @@ function renewQuestion(page) {
 
 // Saying something
 
-// What could not be sent and is sent again is the same prompt: should the server have it already, it is not answered twice.
-let tried = {content: "", key: ""};
-
 async function send() {
   const content = prompt.value.trim();
-  if (!content) return;
-  if (tried.content !== content) tried = {content, key: crypto.randomUUID()};
+  if (!content || asking) return;
+  const key = keyOf(session(), content, Number(feed.dataset.total));
+  asking = true;
   write("");
-  asking += 1;
+  showSending(content);
   settle();
   try {
-    await call("session.send", {session_id: session(), content, ask: true, idempotency_key: tried.key});
-    tried = {content: "", key: ""};
+    kept = (await call("session.send", {session_id: session(), content, ask: true, wait: false, idempotency_key: key})).prompt_id;
+    forget(session());
   } catch (error) {
-    if (!(error instanceof Refused && error.status === 0)) tried = {content: "", key: ""};
-    if (!prompt.value) write(content);
+    if (!(error instanceof SignedOut || UNSURE.has(error.code) || error.status === 0)) forget(session());
+    write([content, prompt.value].filter(Boolean).join("\n\n"));
+    showSending("");
     complain(error);
-  } finally {
-    asking -= 1;
-    settle();
+  }
+  asking = false;
+  settle();
+  recognise().catch(complain);
+}
+
+// What was sent, pale, until it stands among the messages.
+function showSending(content) {
+  const entry = document.createElement("article"), words = document.createElement("div");
+  entry.className = "entry user sending";
+  words.className = "said";
+  words.textContent = content;
+  entry.append(words);
+  const follows = atEnd();
+  document.getElementById("sending").replaceChildren(...(content ? [entry] : []));
+  if (follows && content) toEnd();
+}
+
+// A prompt of which nobody knows whether it came, and which stands among the messages, has come.
+export async function recognise() {
+  const sent = prompt && !asking && sentBefore(session());
+  if (!sent) return;
+  for (const entry of feed.querySelectorAll(":scope > .prompt")) {
+    if (entry.ariaPosInSet <= sent.total || (await wordsOf(entry)).trim() !== sent.content) continue;
+    forget(session());
+    if (prompt.value.startsWith(sent.content)) write(prompt.value.slice(sent.content.length).trimStart());
+    return;
   }
 }
 
@@ -60,10 +90,7 @@ function write(words) {
   keep();
 }
 
-function keep() {
-  if (prompt.value) sessionStorage.setItem(draftOf(session()), prompt.value);
-  else sessionStorage.removeItem(draftOf(session()));
-}
+const keep = () => keepDraft(session(), prompt.value);
 
 async function answer(button) {
   const given = {session_id: session(), tool_call_id: decodeURIComponent(asked().dataset.call), choice: button.dataset.answer};
@@ -90,26 +117,29 @@ async function fork(entry) {
   const words = before ? await wordsOf(entry) : "";
   const place = entry ? {message_id: idAt(entry, before), before} : {};
   const made = await call("session.fork", {session_id: session(), ...place});
-  if (words) sessionStorage.setItem(draftOf(made.session_id), words);
-  location.assign(`/s/${encodeURIComponent(made.session_id)}`);
+  if (words) keepDraft(made.session_id, words);
+  return go(made.session_id);
 }
 
+// What stood in the box stays in it, below the prompt; who takes it back has it alone again.
 async function rewind(entry) {
-  const before = isPrompt(entry), id = session(), unsent = prompt?.value ?? "";
-  if (before) sessionStorage.setItem(draftOf(id), await wordsOf(entry));
+  const before = isPrompt(entry), id = session(), box = prompt?.value ?? "";
+  const put = before ? [await wordsOf(entry), box].filter(Boolean).join("\n\n") : box;
+  keepDraft(id, put);
   try {
     const went = call("store.rewind", {session_id: id, to: idAt(entry, before), before});
-    await leave(id, "You went back. What was here is kept as a checkpoint.", went);
+    await leave(id, "You went back. What was here is kept as a checkpoint.", went, {put, box});
   } catch (error) {
-    if (before) sessionStorage.setItem(draftOf(id), unsent);
+    keepDraft(id, box);
     throw error;
   }
-  location.assign(`/s/${encodeURIComponent(id)}`);
+  return go(id);
 }
 
 const patch = (name, now) => call("sessions.patch", {session_id: session(), [name]: now !== "1"});
 const ACTS = {
   fork: () => fork(null),
+  again: () => rewind([...feed.querySelectorAll(":scope > .prompt")].at(-1)),
   pin: (button) => patch("pinned", button.dataset.now),
   archive: (button) => patch("archived", button.dataset.now),
   delete: () => {
@@ -126,7 +156,7 @@ function workOf(button) {
 }
 
 function beginWriting() {
-  prompt.value = prompt.value || (sessionStorage.getItem(draftOf(session())) ?? "");
+  prompt.value = prompt.value || unsent(session());
   if (prompt.value) prompt.focus();
   prompt.addEventListener("input", keep);
   form.addEventListener("submit", (event) => {
@@ -153,7 +183,7 @@ export function beginActing() {
   document.addEventListener("click", (event) => {
     if (!event.target.closest?.("#acts > summary")) menu.open = false;
     const button = event.target.closest?.("[data-act], [data-answer], .fork, .rewind");
-    if (button) Promise.resolve(workOf(button)).catch(complain);
+    if (button) press(button, () => workOf(button));
   });
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -163,6 +193,7 @@ export function beginActing() {
   beginSheets();
   if (form) beginWriting();
   settle();
+  recognise().catch(complain);
   tellWhatWasDone(session());
 }
 

@@ -1,7 +1,8 @@
 // Two sessions beside each other: more of either, without losing one's place in the other.
 
 import {load} from "./wire.js";
-import {begin, complain, tellTimes} from "./shared.js";
+import {follow} from "./following.js";
+import {away, begin, complain, tellTimes} from "./shared.js";
 import {beginCopying} from "./copying.js";
 
 async function more(link) {
@@ -24,3 +25,4 @@ document.addEventListener("click", (event) => {
 
 beginCopying();
 begin({refresh: () => {}, keys: {u: () => location.assign("/")}});
+follow({heard: () => {}, away}); // whether the server is there, and knows us

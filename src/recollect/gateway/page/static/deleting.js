@@ -34,7 +34,7 @@ function over() {
 }
 
 function takeBack() {
-  for (const {ids, hide} of over()) hide(false, ids);
+  for (const {ids, hide} of over().reverse()) hide(false, ids); // one is led back to the first of them
   say("Nothing was deleted.");
 }
 

@@ -1,6 +1,6 @@
 // Sessions as one file of JSON lines, which `recollect import` reads. Secrets are replaced, and how many is told.
 
-import {call} from "./wire.js";
+import {LONG, call} from "./wire.js";
 import {say} from "./shared.js";
 
 const MOST = 64 * 1024 * 1024;
@@ -25,7 +25,7 @@ export async function exportAll(ids) {
   let size = 0, replaced = 0;
   for (const [at, id] of ids.entries()) {
     say(`Exporting ${at + 1} of ${ids.length}.`, {stays: true, name: "passing"});
-    const {data} = await call("session.export", {session_id: id, format: "jsonl"});
+    const {data} = await call("session.export", {session_id: id, format: "jsonl"}, LONG);
     size += data.length;
     if (size > MOST) throw new Error("Together they are too large for a browser: use `recollect export`.");
     replaced += replacedIn(data);

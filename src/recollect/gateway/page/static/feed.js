@@ -3,7 +3,7 @@
 import {load} from "./wire.js";
 import {complain, tellTimes} from "./shared.js";
 
-const MOST = 200; // messages in the page; those farthest away go
+export const MOST = 200; // messages in the page; those farthest away go
 const HELD = 600; // with those that somebody has selected text in
 const CLOSE = 120; // pixels from the end that count as being there
 export const session = document.getElementById("main").dataset.session;
@@ -73,43 +73,46 @@ export function from(back) {
   return next?.dataset.id ?? null;
 }
 
-// To a message wherever it is: what is around it takes the place of what is shown.
-export async function goTo(id) {
-  if (turnTo(id)) return;
-  const {page, made} = await stretch(`${address}?at=${id}`);
-  show(page, made);
-  turnTo(id);
+// What changes the messages that are shown waits for its turn: none of it finds others there than it asked about.
+let turn = Promise.resolve();
+export function inTurn(work) {
+  const done = turn.then(work);
+  turn = done.catch(() => {});
+  return done;
 }
+
+// To a message wherever it is: what is around it takes the place of what is shown.
+export const goTo = (id) => (turnTo(id) ? Promise.resolve() : inTurn(async () => {
+  if (turnTo(id)) return;
+  await showAt(`${address}?at=${id}`);
+  turnTo(id);
+}));
 
 // To the first message of all, and to the last.
-export async function toFirst() {
-  if (link("older")) {
-    const {page, made} = await stretch(`${address}?first=1`);
-    show(page, made);
-  }
+export const toFirst = () => inTurn(async () => {
+  if (link("older")) await showAt(`${address}?first=1`);
   scrollTo({top: 0});
-}
+});
 
-export async function toLast() {
-  if (link("newer")) {
-    const {page, made} = await stretch(address);
-    show(page, made);
-  }
+export const toLast = () => inTurn(async () => {
+  if (link("newer")) await showAt(address);
   toEnd();
-}
+});
 
 // More messages
 
-function show(page, made) {
-  const got = page.getElementById("feed");
+export async function showAt(place) {
+  const {page, got, made} = await stretch(place);
   feed.replaceChildren(...made);
   feed.dataset.first = got.dataset.first ?? "";
   feed.dataset.last = got.dataset.last ?? "";
   feed.dataset.end = got.dataset.end;
+  feed.dataset.total = got.dataset.total;
   take("older", page);
   take("newer", page);
   document.getElementById("saying").replaceWith(document.adoptNode(page.getElementById("saying")));
   watch();
+  return page;
 }
 
 // The link to what comes before or after, as a page that was loaded has it.
@@ -121,7 +124,7 @@ function take(id, page) {
 
 const put = (id, made) => (id === "older" ? feed.before(made) : feed.after(made));
 
-function point(id, from, words) {
+export function point(id, from, words) {
   link(id)?.parentElement.remove();
   const made = document.createElement("a");
   const way = id === "older" ? "before" : "after";
@@ -138,7 +141,7 @@ async function once(name, work) {
   if (busy.has(name)) return;
   busy.add(name);
   try {
-    await work();
+    await inTurn(work);
   } finally {
     busy.delete(name);
     watch();
@@ -156,7 +159,7 @@ export const older = () => once("older", async () => {
   const from = link("older");
   if (!from) return;
   const {page, got, made} = await stretch(from.href);
-  if (from !== link("older")) return; // one has gone elsewhere meanwhile
+  if (from !== link("older")) return; // it was folded meanwhile
   still(() => {
     feed.prepend(...made);
     if (got.dataset.first) feed.dataset.first = got.dataset.first;
@@ -169,7 +172,6 @@ export const newer = () => once("newer", async () => {
   const from = link("newer");
   if (!from) return;
   const {page, got, made} = await stretch(from.href);
-  if (from !== link("newer")) return;
   feed.append(...made);
   if (got.dataset.last) feed.dataset.last = got.dataset.last;
   feed.dataset.end = got.dataset.end;

@@ -1,6 +1,7 @@
 // Charts with the keyboard: one stop for each, arrows from mark to mark.
 
-import {begin} from "./shared.js";
+import {follow} from "./following.js";
+import {away, begin} from "./shared.js";
 
 const STEPS = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
 const marksOf = (chart) => [...chart.querySelectorAll("a")];
@@ -27,3 +28,4 @@ begin({
     u: () => location.assign("/"),
   },
 });
+follow({heard: () => {}, away}); // whether the server is there, and knows us

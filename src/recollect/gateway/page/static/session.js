@@ -2,9 +2,11 @@
 
 import {Refused, load} from "./wire.js";
 import {follow} from "./following.js";
-import {beginActing, lookAtQuestion, openMenu, settle, writeHere} from "./acting.js";
+import {beginActing, lookAtQuestion, openMenu, recognise, settle, writeHere} from "./acting.js";
 import {beginCopying} from "./copying.js";
-import {address, atEnd, chosen, entries, feed, here, link, session, stretch, toEnd, toFirst, toLast, trim, turnTo, watch} from "./feed.js";
+import {
+  MOST, address, atEnd, chosen, entries, feed, here, inTurn, link, point, session, showAt, stretch, toEnd, toFirst, toLast, trim, turnTo, watch,
+} from "./feed.js";
 import {beginFinding, beginJumping, find, jump, stepHit} from "./finding.js";
 import {away, begin, complain, rename, retag, say, tellTimes} from "./shared.js";
 
@@ -13,64 +15,124 @@ const fresh = document.getElementById("fresh");
 // What is said meanwhile
 
 let unseen = 0;
+let read = Number(feed.dataset.total); // how much there was when one was at the end of it, or came
 function tellFresh(number) {
   unseen = number;
-  fresh.hidden = !unseen;
+  fresh.hidden = unseen <= 0;
   fresh.textContent = `${unseen} new ↓`;
 }
+function tellNone() {
+  read = Number(feed.dataset.total);
+  tellFresh(0);
+}
 fresh.addEventListener("click", () => toLast().catch(complain));
-addEventListener("scroll", () => unseen && atEnd() && !link("newer") && tellFresh(0), {passive: true});
+addEventListener("scroll", () => unseen && atEnd() && !link("newer") && tellNone(), {passive: true});
 
-// A message whose tools had not come back is read again, with what they came back with; what was unfolded stays so.
-function renew(from, made) {
-  const old = new Map(entries().slice(entries().indexOf(from)).map((each) => [each.dataset.id, each]));
-  for (const each of made) {
-    const was = old.get(each.dataset.id);
-    if (!was) feed.append(each);
-    else {
-      const folds = [...each.querySelectorAll("details")];
-      [...was.querySelectorAll("details")].forEach((fold, at) => folds[at] && (folds[at].open = fold.open));
-      was.replaceWith(each);
-    }
-  }
-  return made.filter((each) => !old.has(each.dataset.id)).length;
+// A message whose tools had not come back is read again, with what they came back with. What was unfolded stays so, and has the focus
+// if it had it.
+function renew(was, now) {
+  const folds = [...now.querySelectorAll("details")];
+  [...was.querySelectorAll("details")].forEach((fold, at) => folds[at] && (folds[at].open = fold.open));
+  if (was.matches(".same")) now.className = now.className.replace(/^entry \w+/, "$& same"); // where the page has it
+  if (was.matches(".target")) now.classList.add("target");
+  was.setAttribute("aria-setsize", now.getAttribute("aria-setsize"));
+  if (was.isEqualNode(now)) return;
+  const places = (entry) => [entry, ...entry.querySelectorAll("a, button, summary, [tabindex]")];
+  const focused = places(was).indexOf(document.activeElement);
+  was.replaceWith(now);
+  if (focused >= 0) places(now)[focused]?.focus({preventScroll: true});
 }
 
-async function heard(news) {
-  if (news.gone.length) return say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
-  if (link("newer")) return refreshAbout(await load(`${address}?after=${feed.dataset.last}`));
-  const following = atEnd();
-  let added = 0;
-  for (let more = true; more; ) {
-    const waits = feed.querySelector(":scope > .waits");
-    const from = waits?.previousElementSibling ? waits.previousElementSibling.dataset.until : feed.dataset.last;
-    const {page, got, made} = await stretch(from ? `${address}?after=${from}` : address);
-    if (from === feed.dataset.last && got.dataset.start !== feed.dataset.end) return location.assign(address); // something before it came or went
-    const number = waits?.previousElementSibling ? renew(waits, made) : (feed.append(...made), made.length);
-    added += number;
-    if (got.dataset.last) feed.dataset.last = got.dataset.last;
+// How many are new.
+function add(made) {
+  const known = new Map(entries().map((each) => [each.dataset.id, each]));
+  for (const each of made) {
+    const was = known.get(each.dataset.id);
+    if (!was) feed.append(each);
+    else if (was.matches(".waits") || was.dataset.until !== each.dataset.until) renew(was, each);
+  }
+  return made.filter((each) => !known.has(each.dataset.id)).length;
+}
+
+const NEAR = 30; // of the forty that a page has: so something new is in it too
+const ROUNDS = 4; // pages that are read one after the other; if more was said, the last of it takes their place
+
+// Where to read on from: what is near the end and waits for its tools is read again.
+function place() {
+  const waits = [...feed.querySelectorAll(":scope > .waits")].find((each) => feed.dataset.end - each.ariaPosInSet < NEAR);
+  return waits?.previousElementSibling?.dataset.until ?? feed.dataset.last;
+}
+
+// Whether this goes on from what is shown; not if something before it came or went.
+function goesOn(got, made) {
+  const shown = made.length && entries().find((each) => each.dataset.id === made[0].dataset.id);
+  return shown ? shown.ariaPosInSet === made[0].ariaPosInSet : got.dataset.start === feed.dataset.end;
+}
+
+async function readMore(from) {
+  const {page, got, made} = await stretch(from ? `${address}?after=${from}` : address);
+  if (!goesOn(got, made)) return location.assign(address);
+  const added = add(made);
+  if (got.dataset.last && Number(got.dataset.end) > Number(feed.dataset.end)) {
+    feed.dataset.last = got.dataset.last;
     feed.dataset.end = got.dataset.end;
-    document.getElementById("saying").replaceWith(document.adoptNode(page.getElementById("saying")));
-    refreshAbout(page);
-    more = Boolean(page.getElementById("newer")) && number > 0;
+  }
+  feed.dataset.total = got.dataset.total;
+  document.getElementById("saying").replaceWith(document.adoptNode(page.getElementById("saying")));
+  refreshAbout(page);
+  return page.getElementById("newer") ? added : -1;
+}
+
+async function readOn() {
+  if (link("newer")) return tellFresh(await look() - read);
+  const following = atEnd();
+  for (let round = 0, from = place(); ; round += 1, from = feed.dataset.last) {
+    if (following && round === ROUNDS && getSelection().isCollapsed) {
+      refreshAbout(await showAt(address));
+      break;
+    }
+    const added = await readMore(from);
+    if (following) trim({end: false});
+    if (added < 0 || added === undefined || (!added && round)) break;
+    if (!following && entries().length >= MOST) {
+      point("newer", feed.dataset.last, "Newer messages");
+      trim({end: true});
+      watch();
+      break;
+    }
   }
   document.querySelector(".nothing")?.remove();
   if (following) {
-    trim({end: false});
     toEnd();
-  } else if (added) tellFresh(unseen + added);
+    tellNone();
+  } else tellFresh(feed.dataset.total - read);
+  await recognise();
 }
+
+// What there is about the session, without its messages; how much was said in it.
+async function look() {
+  const page = await load(feed.dataset.last ? `${address}?after=${feed.dataset.last}` : address);
+  refreshAbout(page);
+  return Number(page.getElementById("feed").dataset.total);
+}
+
+function heard(news) {
+  if (news.gone.length) return say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
+  return inTurn(readOn);
+}
+
+const nameOf = (at) => (at.dataset.act ? `[data-act=${at.dataset.act}]` : at.classList[1] ? `.${at.classList[1]}` : "");
 
 function refreshAbout(page) {
   const about = document.querySelector(".about");
   document.title = page.title;
   settle(page);
   if (about.querySelector("input")) return; // somebody is writing in it
-  const focused = about.contains(document.activeElement) ? document.activeElement.classList[1] : "";
+  const focused = about.contains(document.activeElement) ? nameOf(document.activeElement) : "";
   const shown = document.adoptNode(page.querySelector(".about"));
   about.replaceWith(shown);
   settle();
-  if (focused) shown.querySelector(`.${focused}`)?.focus();
+  if (focused) shown.querySelector(focused)?.focus();
 }
 
 async function followed(news) {
@@ -88,7 +150,7 @@ async function followed(news) {
 async function showChild(at) {
   const inner = at.querySelector(".inner");
   if (inner.childElementCount) return;
-  const page = await load(`/s/${at.dataset.session}`);
+  const page = await load(`/s/${at.dataset.session}?glance`);
   const got = page.getElementById("feed");
   tellTimes(got);
   for (const each of got.querySelectorAll(".fork, .rewind, .refold")) each.remove();
@@ -107,7 +169,7 @@ function step(by) {
 }
 
 const about = () => document.querySelector(".about");
-const refresh = async () => refreshAbout(await load(feed.dataset.last ? `${address}?after=${feed.dataset.last}` : address));
+const refresh = () => look();
 const jumping = (kind, back) => () => jump(kind, back).catch(complain);
 const hit = (by) => () => stepHit(by).catch(complain);
 
@@ -144,4 +206,5 @@ if (!wanted) {
   if (!["before", "after", "first"].some((each) => asked.has(each))) toEnd();
 } else if (!turnTo(wanted) && !feed.dataset.target) location.replace(`${address}?at=${wanted}#m-${wanted}`);
 watch();
-follow({after: document.getElementById("main").dataset.newest, session: decodeURIComponent(session), heard: followed, away});
+const {newest, apart} = document.getElementById("main").dataset;
+follow({after: newest, session: decodeURIComponent(session), apart: apart !== undefined, heard: followed, away});

@@ -1,6 +1,7 @@
 // A sheet, or a checkpoint, as a page of its own.
 
-import {begin} from "./shared.js";
+import {follow} from "./following.js";
+import {away, begin} from "./shared.js";
 import {beginCopying} from "./copying.js";
 import {beginSheets} from "./sheets.js";
 
@@ -11,3 +12,4 @@ beginSheets();
 begin({refresh: () => {}, keys: {u: () => location.assign(`/s/${session}`)}});
 const wanted = location.hash.startsWith("#m-") ? document.getElementById(location.hash.slice(1)) : null;
 wanted?.scrollIntoView();
+follow({heard: () => {}, away}); // whether the server is there, and knows us

@@ -1,7 +1,8 @@
 // Sheets: what is shown before something is done with a session. Each is a page of its own, and opens above the session.
 
-import {Refused, call, load} from "./wire.js";
+import {LONG, Refused, call, load} from "./wire.js";
 import {complain, say, tellTimes} from "./shared.js";
+import {draft, keepDraft} from "./drafts.js";
 import {copyText} from "./copying.js";
 import {download} from "./exporting.js";
 
@@ -10,35 +11,59 @@ const sessionOf = (at) => decodeURIComponent(at.closest("[data-session]").datase
 const checkpointOf = (at) => decodeURIComponent(at.closest("[data-checkpoint]").dataset.checkpoint);
 const address = (id) => `/s/${encodeURIComponent(id)}`;
 const toldOf = (id) => `told ${id}`;
-const LONG = 600_000; // milliseconds
 const many = (number, one, more) => (number === 1 ? `1 ${one}` : `${number} ${more}`);
 
-// What is to be said when the session is shown again: it may be loaded anew at any moment, as soon as it has changed.
-export function leave(id, words, work) {
-  sessionStorage.setItem(toldOf(id), words);
+// To a session; nothing else is done here any more.
+export function go(id) {
+  location.assign(address(id));
+  return new Promise(() => {});
+}
+
+// What a button does, once however often it is pressed meanwhile.
+const pressed = new WeakSet();
+export async function press(button, work) {
+  if (pressed.has(button)) return;
+  pressed.add(button);
+  try {
+    await work();
+  } catch (error) {
+    complain(error);
+  } finally {
+    pressed.delete(button);
+  }
+}
+
+// What is to be said when the session is shown again: it may be loaded anew at any moment, as soon as it has changed. `was` says what
+// was put into the box, and what stood there.
+export function leave(id, words, work, was = null) {
+  tell(id, words, was);
   return work.catch((error) => {
     sessionStorage.removeItem(toldOf(id));
     throw error;
   });
 }
 
+const tell = (id, words, was = null) => sessionStorage.setItem(toldOf(id), JSON.stringify({words, was}));
+
 // The newest checkpoint is what was there before; whoever takes it back can take that back too.
-async function takeBack(id) {
+async function takeBack(id, was) {
   const {checkpoints} = await call("sessions.compaction.list", {session_id: id, limit: 1});
   if (!checkpoints.length) throw new Error("There is nothing to go back to.");
+  if (was && draft(id) === was.put) keepDraft(id, was.box);
   await restore(id, checkpoints.at(-1).checkpoint_id, false);
 }
 
 export function tellWhatWasDone(id) {
-  const words = sessionStorage.getItem(toldOf(id));
+  const told = JSON.parse(sessionStorage.getItem(toldOf(id)) ?? "null");
   sessionStorage.removeItem(toldOf(id));
-  if (words) say(words, {stays: true, action: {text: "Take it back", work: () => takeBack(id).catch(complain)}});
+  if (!told) return;
+  say(told.words, {stays: true, action: {text: "Take it back", work: () => takeBack(id, told.was).catch(complain)}});
 }
 
 async function restore(id, checkpoint, since) {
   const words = since ? "Restored, with what was said since." : "Restored.";
   await leave(id, words, call("sessions.compaction.restore", {session_id: id, checkpoint_id: checkpoint, since}));
-  location.assign(address(id));
+  return go(id);
 }
 
 async function compact(button) {
@@ -52,8 +77,8 @@ async function compact(button) {
       throw new Refused(200, `Nothing was changed: ${done.reason}.`);
     }
     const gone = many(done.messages_before - done.messages_after + 1, "message has", "messages have");
-    sessionStorage.setItem(toldOf(id), `${gone} left the context, which a summary stands for now.`);
-    location.assign(address(id));
+    tell(id, `${gone} left the context, which a summary stands for now.`);
+    await go(id);
   } finally {
     button.disabled = false;
     button.textContent = "Compact";
@@ -65,7 +90,7 @@ const WORKS = {
   restore: (button) => restore(sessionOf(button), checkpointOf(button), document.getElementById("since")?.checked ?? false),
   branch: async (button) => {
     const made = await call("sessions.compaction.branch", {session_id: sessionOf(button), checkpoint_id: checkpointOf(button)});
-    location.assign(address(made.session_id));
+    return go(made.session_id);
   },
   download: async (button) => {
     const {format, file, type} = button.dataset;
@@ -94,7 +119,7 @@ export function beginSheets() {
     const at = event.target.closest?.("[data-do], [data-sheet], [data-close]");
     if (event.target === sheet) sheet.close(); // beside it
     if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if ("do" in at.dataset) Promise.resolve(WORKS[at.dataset.do](at)).catch(complain);
+    if ("do" in at.dataset) press(at, () => WORKS[at.dataset.do](at));
     else if ("close" in at.dataset) sheet ? sheet.close() : location.assign(address(sessionOf(at)));
     else if (sheet) {
       event.preventDefault();

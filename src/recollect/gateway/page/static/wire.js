@@ -1,7 +1,8 @@
 // Talking to the server: pages as documents, and methods as JSON-RPC. All requests carry our own header.
 
 const OWN = {"X-Recollect": "1"};
-const LONGEST = 40_000; // milliseconds that anything but a long work of the server takes; /live waits for 25 s
+const LONGEST = 40_000; // milliseconds until nobody waits for an answer any more; /live takes 25 s
+export const LONG = 600_000; // the same for what the server works on for long
 const BUSY = "Something is being written in this session. Stop it, or wait.";
 const WORDS = {
   403: "This token may not do that.",
