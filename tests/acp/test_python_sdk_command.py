@@ -22,15 +22,16 @@ from tests.engines.provider import PAUSE, Provider, serving
 
 
 class Listener(Editor):
-    """Says when something has been said."""
+    """Says when something more has been said."""
 
     def __init__(self) -> None:
         super().__init__()
         self.spoken = asyncio.Event()
 
     async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
+        before = self.said(session_id)
         await super().session_update(session_id, update, **meta)
-        if self.said(session_id):
+        if self.said(session_id) != before:
             self.spoken.set()
 
 

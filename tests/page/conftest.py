@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 import recollect
+from recollect.ids import now_ms
 from recollect.model import Principal, Token
 from recollect.service import Sessions
 from tests.gateway.servers import Server, serving
@@ -17,6 +18,19 @@ from tests.page.browser import browser as a_browser
 from tests.page.visiting import Visitor, watched
 
 Enter = Callable[..., Awaitable[Visitor]]
+
+
+class Ticking:
+    """The real time, but never the same moment twice: what was made later is listed before what was made earlier."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> int:
+        self._last = max(self._last + 1, now_ms())
+        return self._last
+
+
 _owners = itertools.count(1)
 
 
@@ -39,8 +53,8 @@ def server(url: str) -> Iterator[Server]:
 
 @pytest.fixture
 async def kept(url: str, server: Server) -> AsyncIterator[Sessions]:  # noqa: ARG001 - the server makes the store
-    """The server's store, in another process than the server's."""
-    async with recollect.open(url) as sessions:
+    """The server's store, in another process than the server's. No two things happen in one millisecond."""
+    async with recollect.open(url, now=Ticking()) as sessions:
         yield sessions
 
 
