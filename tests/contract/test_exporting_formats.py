@@ -224,7 +224,7 @@ async def test_no_secret_leaves_unless_the_file_is_to_be_raw(
 async def test_no_secret_leaves_in_a_folder_a_kind_or_an_id_and_what_belongs_together_still_does(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
-    session = await sessions.create(ann, cwd=f"/work/{SECRET}", additional_directories=[f"/{ANOTHER}"])
+    session = await sessions.create(ann, cwd=f"/srv/{SECRET}", additional_directories=[f"/{ANOTHER}"])
     drafts = [
         Draft(role="user", id=f"m-{SECRET}", parts=(Image(mime_type=f"image/{SECRET}", data="aGk="),)),
         Draft(role="assistant", id=f"n-{ANOTHER}", parts=(ToolCall(id=f"c-{SECRET}", name="x"),)),

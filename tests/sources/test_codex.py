@@ -276,11 +276,11 @@ def test_an_error_is_one_and_notes_of_the_programs_are_not_the_users() -> None:
     made.message("user", "<subagent_notification>{}</subagent_notification>")
     made.event("error", message="no credit")
     made.item(
-        "agent_message", author="/root/x", recipient="/root", content=[{"type": "input_text", "text": "done"}]
+        "agent_message", author="/lead/x", recipient="/lead", content=[{"type": "input_text", "text": "done"}]
     )
     _, note, error, told = read(made).entries
     assert (note.role, error.role, error.meta["error"]) == ("system", "system", "no credit")
-    assert (told.role, told.meta["author"]) == ("user", "/root/x")
+    assert (told.role, told.meta["author"]) == ("user", "/lead/x")
 
 
 def test_the_first_versions_wrote_bare_items() -> None:

@@ -150,7 +150,7 @@ def test_a_sentence_is_about_what_only_one_thing_can_be_true_of(text: str) -> No
 
 SPECIFIC = {
     "Look at ./src/a-b/c_d.py, please.": [("path", "./src/a-b/c_d.py")],
-    "~/work/x and C:\\Users\\ada\\x.txt": [("path", "~/work/x"), ("path", "C:\\Users\\ada\\x.txt")],
+    "~/code/x and C:\\Users\\ada\\x.txt": [("path", "~/code/x"), ("path", "C:\\Users\\ada\\x.txt")],
     "See https://a.example/x?y=1#z.": [("url", "https://a.example/x?y=1#z")],
     "Write to ada@example.net (or #4711).": [("email", "ada@example.net"), ("id", "#4711")],
     "It is 019a8c0e-7b3d-7000-8000-000000000001.": [("id", "019a8c0e-7b3d-7000-8000-000000000001")],
