@@ -32,6 +32,7 @@ from recollect.stores.postgres import connect, lexemes, listen, listing, searchi
 from recollect.stores.postgres.failures import translated
 from recollect.stores.postgres.migrate import Migration, migrate, migrations
 from recollect.stores.postgres.removing import gaps
+from recollect.stores.postgres.store import PostgresStore
 from recollect.stores.postgres.texts import escaped, restored
 from recollect.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
 from tests.homes import CARELESS, TEMPLATE
@@ -849,3 +850,16 @@ def test_gaps_are_what_no_span_reaches(
     reached: list[tuple[int, int | None]], head: int, free: list[tuple[int, int]]
 ) -> None:
     assert list(gaps(reached, head)) == free
+
+
+async def test_closing_ends_what_listens_even_if_a_cancellation_is_lost_on_the_way(url: str) -> None:
+    async def deaf() -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # as a driver does, now and then
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async with connect(url) as kept:
+        assert isinstance(kept, PostgresStore)
+        task = kept._bell._tasks["deaf"] = asyncio.ensure_future(deaf())
+        await asyncio.wait((task,), timeout=0)
+    assert task.cancelled()

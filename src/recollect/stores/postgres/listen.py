@@ -29,6 +29,7 @@ NEWEST = "SELECT owner, change FROM owner WHERE owner = ANY(%s::text[])"
 
 POLL_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
+AGAIN_SECONDS = 0.2
 
 
 class Bell:
@@ -70,10 +71,12 @@ class Bell:
 
     async def close(self) -> None:
         """Stop listening; tell what is still to be told."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while running := [task for task in self._tasks.values() if not task.done()]:
+            for task in running:
+                task.cancel()
+            # Again until they end: the driver may lose a cancellation that comes together with an answer.
+            await asyncio.wait(running, timeout=AGAIN_SECONDS)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self._tell()
 
     def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
