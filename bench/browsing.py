@@ -28,6 +28,8 @@ SELDOM, PARTS = 40, 10
 """So many sessions have the rare word, and so many messages of the long one, however large the store is."""
 RARE = "saffron"
 COMMON = "badele"
+CROWDED, CROWDING = "turmeric", 10
+"""A word of the newest session alone, which says it once for so many sessions that there are."""
 AT_ONCE = 64
 THE_LONG_ONE = "the-long-one"
 
@@ -43,8 +45,9 @@ def drafts(first: int, count: int, characters: int, *, rare: bool = False) -> li
     ]
 
 
-async def filled(sessions: Sessions, count: int, size: int) -> str:
-    """Make the sessions and the long one of so many bytes; the pass of somebody who has signed in."""
+async def filled(sessions: Sessions, count: int, size: int) -> tuple[str, str]:
+    """Make the sessions and the long one of so many bytes; the pass of somebody who has signed in, and the message in
+    the middle of the long session."""
     step = max(1, count // SELDOM)
 
     async def make(number: int) -> None:
@@ -53,24 +56,28 @@ async def filled(sessions: Sessions, count: int, size: int) -> str:
         await sessions.append(LOCAL, made.id, said)
 
     await sessions.create(LOCAL, session_id=THE_LONG_ONE, title="The long one")
-    part = size // LONG // PARTS
+    part, ends = size // LONG // PARTS, list[str]()
     for number in range(PARTS):
-        await sessions.append(LOCAL, THE_LONG_ONE, drafts(number * part, part, LONG, rare=True))
+        said = await sessions.append(LOCAL, THE_LONG_ONE, drafts(number * part, part, LONG, rare=True))
+        ends.append(said.entries[-1])
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(*(make(number) for number in range(first, min(first + AT_ONCE, count))))
+    crowd = await sessions.create(LOCAL, title="A crowd")
+    said = [
+        Draft(role="user", parts=(Text(text=f"{CROWDED} {number}"),)) for number in range(count // CROWDING)
+    ]
+    await sessions.append(LOCAL, crowd.id, said)
     await sessions.search(LOCAL, RARE)
     token, _ = await sessions.issue_token(LOCAL.owner)
     held = await sessions.sign_in(await sessions.invite(token))
     assert held is not None
-    return held
+    return held, ends[PARTS // 2]
 
 
 async def prepared(folder: Path, count: int, size: int) -> tuple[str, str]:
     """Fill the store of a folder; the pass, and the message in the middle of the long session."""
     async with recollect.open(f"sqlite:///{folder / 'recollect.db'}") as sessions:
-        held = await filled(sessions, count, size)
-        first = await sessions.history(LOCAL, THE_LONG_ONE, limit=size // LONG // 2)
-        return held, first.entries[-1].id
+        return await filled(sessions, count, size)
 
 
 class Visitor:
@@ -89,6 +96,7 @@ class Visitor:
             "list": "/",
             "search, a word of many messages": f"/?q={COMMON}+",
             "search, a word of 40 sessions": f"/?q={RARE}+",
+            "search, a word that one session says again and again": f"/?q={CROWDED}+",
             "transcript, its end": f"/s/{THE_LONG_ONE}",
             "transcript, its middle": f"/s/{THE_LONG_ONE}?at={middle}",
             "found in the transcript": f"/find?session={THE_LONG_ONE}&q={RARE}+",

@@ -15,8 +15,8 @@ from bench.sizes import Sizes
 
 TIMES = 100
 CPU, BYTES = 1.25, 1.05
-FOUND = "found in the transcript"
-"""Shown, and not promised: it grows, by a millisecond or two, with the length of that session."""
+NOT_PROMISED = ("found in the transcript", "search, a word that one session says again and again")
+"""Shown, and not promised: they grow with how often one session has the word, up to a bound, and not with the store."""
 
 
 def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
@@ -36,7 +36,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     bars, rows = list[Bar](), list[list[str]]()
     for name, got in found.items():
         cpu, size = got["many"] / got["few"], got["many_bytes"] / got["few_bytes"]
-        if name != FOUND:
+        if name not in NOT_PROMISED:
             figure = f"{times(cpu)} times ({duration(got['many'])})"
             bars.append(at_most(promise(name, "CPU"), cpu, CPU, figure))
             bars.append(at_most(promise(name, "bytes"), size, BYTES, f"{times(size)} times"))
