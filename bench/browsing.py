@@ -63,10 +63,8 @@ async def filled(sessions: Sessions, count: int, size: int) -> tuple[str, str]:
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(*(make(number) for number in range(first, min(first + AT_ONCE, count))))
     crowd = await sessions.create(LOCAL, title="A crowd")
-    said = [
-        Draft(role="user", parts=(Text(text=f"{CROWDED} {number}"),)) for number in range(count // CROWDING)
-    ]
-    await sessions.append(LOCAL, crowd.id, said)
+    texts = (f"{CROWDED} {number}" for number in range(count // CROWDING))
+    await sessions.append(LOCAL, crowd.id, [Draft(role="user", parts=(Text(text=text),)) for text in texts])
     await sessions.search(LOCAL, RARE)
     token, _ = await sessions.issue_token(LOCAL.owner)
     held = await sessions.sign_in(await sessions.invite(token))
