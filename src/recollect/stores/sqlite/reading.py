@@ -8,23 +8,20 @@ from itertools import islice, product
 from typing import Any, NamedTuple, cast
 
 import apsw
-import msgspec
 import zstandard
-from msgspec.structs import replace
 
 from recollect.days import day_number
 from recollect.errors import StoreDamaged
-from recollect.facets import COUNT as COUNTED
-from recollect.facets import LISTED, MOST, facets
-from recollect.facts import Rivals, Wanted
 from recollect.filters import statuses, text_terms
-from recollect.model import Change, Checkpoint, Facets, Fact, Filter, Json, decode_json, encode
+from recollect.model import Change, Checkpoint, Filter, encode
 from recollect.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
 from recollect.spans import Place, Span, Spans, Stretch
 from recollect.stores.sqlite.access import AccessReading
 from recollect.stores.sqlite.connection import fetch
+from recollect.stores.sqlite.counting import CountReading
 from recollect.stores.sqlite.index import SearchIndex
-from recollect.stores.sqlite.rows import MICROS, READ, record_of
+from recollect.stores.sqlite.remembering import FactReading
+from recollect.stores.sqlite.rows import READ, record_of
 from recollect.stores.sqlite.writer import NEWEST_CHANGE
 from recollect.words import Term
 
@@ -32,7 +29,6 @@ SEQ_BITS = 24
 SEQ_MASK = (1 << SEQ_BITS) - 1
 
 COLUMNS = ", ".join(READ)
-OWNER = "SELECT num FROM owner WHERE name = ?"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
 BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
@@ -148,40 +144,6 @@ ORDER BY change LIMIT :limit
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
-FACTS = """
-SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
-"""
-_HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
-_WANTED = f"""
-f.owner = :owner AND (:session IS NULL OR f.session = :session) AND (:agent IS NULL OR f.agent = :agent)
-AND (:person IS NULL OR f.person = :person) AND {_HOLDS}
-"""
-FIND_FACTS = (
-    f"SELECT body FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset"
-)
-# In the order of the marks, newest first, so that it ends with the last one that is wanted.
-MARKED_FACTS = f"""
-SELECT f.body FROM fact_mark AS m CROSS JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
-WHERE m.owner = :owner AND m.mark = :mark AND {_WANTED} ORDER BY m.at DESC, m.id DESC LIMIT :limit OFFSET :offset
-"""
-UNMARKED_FACTS = (
-    f"SELECT body FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit"
-)
-RIVALS = f"""
-SELECT body, {_HOLDS} FROM fact AS f WHERE owner = :owner AND agent IS :agent AND person IS :person AND id IN (
-    SELECT id FROM fact WHERE owner = :owner AND said IS NULL
-    UNION SELECT r.id FROM json_each(:said) CROSS JOIN fact AS r ON r.owner = :owner AND r.said = value
-    UNION SELECT r.id FROM json_each(:subjects) CROSS JOIN fact AS r ON r.owner = :owner AND r.subject = value
-)
-"""
-FACTS_BEHIND = """
-WITH RECURSIVE behind (id) AS (
-    SELECT id FROM fact WHERE owner = :owner AND id = :id
-    UNION
-    SELECT f.id FROM behind AS b CROSS JOIN fact AS f ON f.owner = :owner AND f.outdone_by = b.id
-)
-SELECT body FROM fact WHERE owner = :owner AND id IN (SELECT id FROM behind)
-"""
 RAW_COPIES = """
 SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
 WHERE c.session = ? ORDER BY c.name
@@ -194,37 +156,6 @@ SELECT s.id, k.size FROM (
 ) AS k JOIN session AS s ON s.num = k.session
 WHERE s.owner = ? ORDER BY s.updated_at DESC, s.id DESC
 """
-STATS = """
-SELECT
-    count(*), sum(archived), sum(pinned), sum(message_count), sum(token_count), sum(bytes), sum(cost),
-    sum(error_count), min(created_at), max(updated_at),
-    (SELECT count(*) FROM fact WHERE owner = :owner),
-    (SELECT count(*) FROM checkpoint WHERE session IN (SELECT num FROM session WHERE owner = :owner))
-FROM session WHERE owner = :owner
-"""
-BY_SOURCE = (
-    "SELECT source, count(*) FROM session WHERE owner = ? AND source IS NOT NULL GROUP BY source ORDER BY 1"
-)
-BY_AGENT = "SELECT agent_id, count(*) FROM session WHERE owner = ? AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY 1"
-
-FACETS = """
-SELECT kind, value, sessions FROM facet WHERE owner = :owner AND kind = :kind ORDER BY sessions DESC, value LIMIT :most
-"""
-# From one name to the next: as many steps as there are projects, however many sessions.
-PROJECTS = """
-WITH RECURSIVE known (name) AS (
-    SELECT min(project) FROM session WHERE owner = ?1 AND project IS NOT NULL
-    UNION ALL
-    SELECT (SELECT min(project) FROM session WHERE owner = ?1 AND project > known.name) FROM known WHERE name IS NOT NULL
-)
-SELECT name FROM known WHERE name IS NOT NULL
-"""
-PLACELESS = """
-SELECT DISTINCT cwd FROM session INDEXED BY session_placeless
-WHERE owner = ? AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT ?
-"""
-ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
-
 FIRST_KEY = ListKey(1 << 62, "")
 FEW_ON_A_DAY = 2_000
 """So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
@@ -245,16 +176,15 @@ def position(log: int, seq: int) -> int:
     return log << SEQ_BITS | seq
 
 
-class Reading(AccessReading):
+class Reading(AccessReading, FactReading, CountReading):
     """See `ports.Reader`."""
 
     def __init__(
         self, db: apsw.Connection, index: SearchIndex, now: Now, owners: MutableMapping[str, int]
     ) -> None:
-        self._db = db
+        self._db, self._owners = db, owners
         self._index = index
         self._now = now
-        self._owners = owners
 
     async def now(self) -> int:
         return self._now()
@@ -403,85 +333,12 @@ class Reading(AccessReading):
         rows = fetch(self._db, LIVE, (num,))
         return rows[0][0] if rows else None
 
-    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
-        bound = {"owner": self._owner(owner), "session": session_id}
-        return [_fact(body) for (body,) in fetch(self._db, FACTS, bound)]
-
-    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
-        bound = {
-            "owner": self._owner(owner),
-            "session": wanted.session,
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "limit": wanted.limit,
-            "offset": wanted.offset,
-        }
-        if wanted.mark is None:
-            return [_fact(body) for (body,) in fetch(self._db, FIND_FACTS, bound)]
-        found = fetch(self._db, MARKED_FACTS, {**bound, "mark": wanted.mark})
-        return [_fact(body) for (body,) in (*found, *fetch(self._db, UNMARKED_FACTS, bound))]
-
-    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
-        bound = {
-            "owner": self._owner(owner),
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "said": encode(wanted.said).decode(),
-            "subjects": encode(wanted.subjects).decode(),
-        }
-        found = ((_fact(body), holds) for body, holds in fetch(self._db, RIVALS, bound))
-        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
-
-    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
-        bound = {"owner": self._owner(owner), "id": fact_id}
-        return [_fact(body) for (body,) in fetch(self._db, FACTS_BEHIND, bound)]
-
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         unpack = zstandard.ZstdDecompressor().decompress
         return [RawCopy(name, unpack(data)) for name, data in fetch(self._db, RAW_COPIES, (num,))]
 
     async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
         return [(id_, size) for id_, size in fetch(self._db, RAW_SIZES, (self._owner(owner),))]
-
-    async def stats(self, owner: str) -> Json:
-        num = self._owner(owner)
-        row = fetch(self._db, STATS, {"owner": num})[0]
-        (
-            sessions,
-            archived,
-            pinned,
-            messages,
-            tokens,
-            size,
-            cost,
-            errors,
-            oldest,
-            newest,
-            facts,
-            checkpoints,
-        ) = row
-        return {
-            "sessions": sessions,
-            "archived": archived or 0,
-            "pinned": pinned or 0,
-            "messages": messages or 0,
-            "tokens": tokens,
-            "bytes": size or 0,
-            "cost": None if cost is None else cost / MICROS,
-            "errors": errors or 0,
-            "by_source": dict(fetch(self._db, BY_SOURCE, (num,))),
-            "by_agent": dict(fetch(self._db, BY_AGENT, (num,))),
-            "oldest": oldest,
-            "newest": newest,
-            "facts": facts,
-            "checkpoints": checkpoints,
-        }
-
-    async def facets(self, owner: str) -> Facets:
-        bound = {"owner": self._owner(owner), "most": MOST}
-        return facets(
-            row for kind in (COUNTED, *LISTED) for row in fetch(self._db, FACETS, bound | {"kind": kind})
-        )
 
     async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
         self._index.catch_up()
@@ -491,17 +348,6 @@ class Reading(AccessReading):
         found = self._index.activity(self._owner(owner), first, last, most)
         longest = (self._record(owner, BY_NUM, num) for num in found.longest)
         return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
-
-    async def projects(self, owner: str) -> list[str]:
-        return [row[0] for row in fetch(self._db, PROJECTS, (self._owner(owner),))]
-
-    async def placeless(self, owner: str, limit: int) -> list[str]:
-        found = fetch(self._db, PLACELESS, (self._owner(owner), limit))
-        return [cwd.decode("utf-8", "surrogatepass") for (cwd,) in found]
-
-    async def rooted(self, owner: str, root: str) -> str | None:
-        rows = fetch(self._db, ROOTED, (self._owner(owner), root))
-        return rows[0][0] if rows else None
 
     def _few_on_day(self, owner: str, given: Filter) -> list[int] | None:
         """The sessions of the day, if one is given and they are few."""
@@ -518,16 +364,6 @@ class Reading(AccessReading):
         while some := list(islice(rows, LOOKED_AT)):
             there = self._index.among(num, day, [seen.num for seen in some if seen.passes])
             yield from (seen if seen.num in there else _Seen(seen.num, seen.at, seen.id, 0) for seen in some)
-
-    def _owner(self, owner: str) -> int:
-        """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
-        known = self._owners.get(owner)
-        if known is None:
-            rows = fetch(self._db, OWNER, (owner,))
-            if not rows:
-                return 0
-            known = self._owners[owner] = rows[0][0]
-        return known
 
     def _record(self, owner: str, sql: str, value: Any) -> Record | None:
         rows = fetch(self._db, sql, (self._owner(owner), value))
@@ -592,16 +428,6 @@ def _driver(given: Filter) -> str:
         "time": True,
     }
     return next(name for name, holds in asked.items() if holds)
-
-
-_facts = msgspec.json.Decoder(Fact)
-
-
-def _fact(body: bytes) -> Fact:
-    try:
-        return _facts.decode(body)
-    except msgspec.DecodeError:  # lone surrogates
-        return msgspec.convert(decode_json(body), Fact)
 
 
 def _order(seen: _Seen) -> ListKey:
