@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.model import Json, Plan
-from recollect.titles import clean_title
-
-TITLE_CHARS = 120
-
-
-class Tool(NamedTuple):
-    """The kind of a tool, and its title: a verb before the first of these inputs that is given."""
-
-    kind: str
-    verb: str = ""
-    inputs: tuple[str, ...] = ()
-
+from recollect.sources.tools import TITLE_CHARS, Tool, text_of, title_of_call
 
 _PATH = ("file_path", "notebook_path", "path")
 _TASK = ("description", "subject", "task_id", "taskId", "prompt")
@@ -73,16 +62,13 @@ def title_of(name: str, given: Any) -> str | None:
     if tool is None:
         server, _, inner = name.removeprefix("mcp__").partition("__")
         return f"{server}: {inner}"[:TITLE_CHARS] if name.startswith("mcp__") and inner else None
-    said = next(filter(None, (_text(given, name) for name in tool.inputs)), "")
-    # Most of a long command says nothing in a title; cleaning all of it would cost.
-    title = clean_title(f"{tool.verb} {said[: 2 * TITLE_CHARS]}")
-    return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+    return title_of_call(tool, given)
 
 
 def locations_of(given: Any) -> tuple[Json, ...]:
     """The file that the call is about, with its line if that is known."""
     for name, line in _LOCATED:
-        if path := _text(given, name):
+        if path := text_of(given, name):
             number = given.get(line)
             known = isinstance(number, int) and not isinstance(number, bool) and number > 0
             return ({"path": path, "line": number} if known else {"path": path},)
@@ -103,8 +89,3 @@ def _step(todo: Json) -> Json:
         "status": str(todo.get("status", "pending")),
         "priority": str(todo.get("priority", "medium")),
     }
-
-
-def _text(given: Any, name: str) -> str:
-    text = given.get(name) if isinstance(given, dict) else None
-    return text if isinstance(text, str) else ""

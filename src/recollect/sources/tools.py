@@ -88,18 +88,23 @@ def _title(tool: Tool, name: str, given: Any) -> str | None:
     if tool is _UNKNOWN:
         server, _, inner = name.removeprefix("mcp__").rpartition("__")
         return f"{server}: {inner}"[:TITLE_CHARS] if server else None
-    said = next(filter(None, (_text(given, each) for each in tool.inputs)), "")
+    return title_of_call(tool, given) or None
+
+
+def title_of_call(tool: Tool, given: Any) -> str:
+    """The call in one line; nothing, if there is nothing to say."""
+    said = next(filter(None, (text_of(given, each) for each in tool.inputs)), "")
     # Most of a long command says nothing in a title; cleaning all of it would cost.
-    title = clean_title(f"{tool.verb} {said[: 2 * TITLE_CHARS]}") or None
-    return title if title is None or len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+    title = clean_title(f"{tool.verb} {said[: 2 * TITLE_CHARS]}")
+    return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
 
 
 def _locations(given: Any) -> tuple[Json, ...]:
-    path = next(filter(None, (_text(given, each) for each in _PATH)), "")
+    path = next(filter(None, (text_of(given, each) for each in _PATH)), "")
     return ({"path": path},) if path else ()
 
 
-def _text(given: Any, name: str) -> str:
+def text_of(given: Any, name: str) -> str:
     """An input as text; a command may be a list of words."""
     value = given.get(name) if isinstance(given, dict) else None
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
