@@ -25,7 +25,7 @@ define environment
 	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
 endef
 
-.PHONY: help install run test interop check bench mutants lock clean
+.PHONY: help install run test interop check bench mutants torture lock clean
 
 help:
 	@echo "make install   everything into $(VENV)"
@@ -35,6 +35,7 @@ help:
 	@echo "make check     ruff, mypy, import-linter, requirement files"
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
+	@echo "make torture   faults, load and attack on the whole program; writes docs/scorecard.md (some rows need root)"
 	@echo "make lock      renew the pinned requirements"
 	@echo "make clean     remove environments and caches"
 
@@ -80,6 +81,9 @@ bench: $(BENCH_VENV)/.ready $(VENV)/.ready
 
 mutants: $(VENV)/.ready
 	$(PY) -m tests.mutants $(ARGS)
+
+torture: $(VENV)/.ready
+	PYTHONPATH=src $(PY) -m torture $(ARGS)
 
 lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements.txt requirements.in

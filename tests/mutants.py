@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -393,17 +393,21 @@ def main() -> int:
     only = parser.parse_args().only
     chosen = [mutant for mutant in MUTANTS if only in (None, mutant.name)]
     with tempfile.TemporaryDirectory(prefix="recollect-mutants-") as folder:
-        copy = Path(folder)
-        _copy_sources(copy)
-        _tell(f"{len(chosen)} breakages; first the tests on sources that are whole …")
-        whole = _run(copy, sorted({mutant.test for mutant in chosen}))
-        if whole.returncode != 0:
-            _tell(f"{whole.stdout}\nthe tests fail without any breakage")
-            return 1
-        verdicts = {mutant.name: _try(copy, mutant) for mutant in chosen}
-    survivors = [name for name, verdict in verdicts.items() if verdict != NOTICED]
+        found = verdicts(Path(folder), chosen)
+    survivors = [name for name, verdict in found.items() if verdict != NOTICED]
     _tell("\n  ".join([f"{len(chosen) - len(survivors)} of {len(chosen)} noticed", *survivors]))
     return 1 if survivors else 0
+
+
+def verdicts(copy: Path, chosen: Sequence[Mutant]) -> dict[str, str]:
+    """What became of each breakage in a copy of the sources; nothing if the tests fail without any."""
+    _copy_sources(copy)
+    _tell(f"{len(chosen)} breakages; first the tests on sources that are whole …")
+    whole = _run(copy, sorted({mutant.test for mutant in chosen}))
+    if whole.returncode != 0:
+        _tell(f"{whole.stdout}\nthe tests fail without any breakage")
+        return dict.fromkeys((mutant.name for mutant in chosen), "NOT TRIED")
+    return {mutant.name: _try(copy, mutant) for mutant in chosen}
 
 
 def _tell(line: str) -> None:

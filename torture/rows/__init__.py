@@ -1,0 +1,14 @@
+"""The rows of the scorecard, in its order. A module of this package holds the rows of one subject."""
+
+from __future__ import annotations
+
+from torture.row import Row
+
+GROUPS: dict[str, tuple[Row, ...]] = {
+    "Nothing lost": (),
+    "Faults survived": (),
+    "Load held": (),
+    "Bad inputs": (),
+}
+"""Title of a part of the scorecard → its rows."""
+ROWS: dict[str, Row] = {row.key: row for rows in GROUPS.values() for row in rows}
