@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+AUDIT_VENV := .venv-audit
 INTEROP := .interop
 PY := $(VENV)/bin/python
 BENCH_PY := $(BENCH_VENV)/bin/python
@@ -25,7 +26,7 @@ define environment
 	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
 endef
 
-.PHONY: help install run test interop check bench mutants torture lock clean
+.PHONY: help install run test interop check bench mutants torture audit lock clean
 
 help:
 	@echo "make install   everything into $(VENV)"
@@ -36,6 +37,7 @@ help:
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
 	@echo "make torture   faults, load and attack on the whole program; writes docs/scorecard.md (some rows need root)"
+	@echo "make audit     write the bill of materials, then ask for known faults of what is pinned (needs their public list)"
 	@echo "make lock      renew the pinned requirements"
 	@echo "make clean     remove environments and caches"
 
@@ -85,13 +87,23 @@ mutants: $(VENV)/.ready
 torture: $(VENV)/.ready
 	PYTHONPATH=src $(PY) -m torture $(ARGS)
 
+$(AUDIT_VENV)/.ready: requirements.txt requirements-audit.txt requirements-uv.txt
+	$(call environment,$(AUDIT_VENV),requirements.txt requirements-audit.txt)
+	@touch $@
+
+# `--strict`: a package that could not be looked up is a failure, not a pass.
+audit: $(AUDIT_VENV)/.ready
+	$(AUDIT_VENV)/bin/python -m supply
+	$(AUDIT_VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.txt -r requirements-dev.txt
+
 lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements.txt requirements.in
 	$(COMPILE) $(UPGRADE) -o requirements-dev.txt requirements-dev.in
 	$(COMPILE) $(UPGRADE) -o requirements-bench.txt requirements-bench.in
+	$(COMPILE) $(UPGRADE) -o requirements-audit.txt requirements-audit.in
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
 	$(NO_ADDRESS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(AUDIT_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
