@@ -14,10 +14,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import recollect
 from bench.messages import MESSAGE_CHARACTERS, message, messages
@@ -40,6 +40,11 @@ class Server:
     def __init__(self, process: subprocess.Popen[bytes], port: int, token: str) -> None:
         self._process, self.port, self.token = process, port, token
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
     def cpu(self) -> float:
         """Seconds of CPU that it has used."""
         fields = (
@@ -51,6 +56,10 @@ class Server:
         """Bytes of memory that it has."""
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+    def descriptors(self) -> int:
+        """How many files and sockets it has open."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
 
     def sockets(self) -> int:
         """How many sockets it serves."""
@@ -67,12 +76,20 @@ class Server:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Server]:
-    """The server of the store in a folder."""
-    environ = {**os.environ, "RECOLLECT_DATA_DIR": str(folder)}
+def served(
+    folder: Path,
+    changed: Mapping[str, str] | None = None,
+    log: IO[bytes] | None = None,
+    under: Sequence[str] = (),
+) -> Iterator[Server]:
+    """The server of the store in a folder, with these changes of the environment; what it logs goes to `log`.
+
+    `under` is a command that becomes the server, having changed what is around it.
+    """
+    environ = {**os.environ, "RECOLLECT_DATA_DIR": str(folder), **(changed or {})}
     environ.pop("RECOLLECT_STORE", None)
     command = (sys.executable, "-m", "recollect", "serve", "--port", "0", "--grace", "1", "--json")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as process:
+    with subprocess.Popen((*under, *command), stdout=subprocess.PIPE, stderr=log, env=environ) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
         try:

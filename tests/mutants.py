@@ -286,6 +286,14 @@ MUTANTS = (
         ),
         f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
     ),
+    Mutant(
+        "synchronous-normal",
+        (
+            Change("stores/sqlite/connection.py", "PRAGMA synchronous = FULL;", "PRAGMA synchronous = NORMAL;"),
+            Change("stores/sqlite/connection.py", "sync != 2", "sync != 1"),
+        ),
+        "tests/stores/test_sqlite.py::test_every_connection_keeps_the_promised_settings",
+    ),
     _mutant(
         "restore-drops-the-second-compaction",
         "service/forking.py",
@@ -376,6 +384,35 @@ MUTANTS = (
         "tests/unit/test_projects.py::test_a_remote_is_named_by_host_and_path_without_credentials",
     ),
     _mutant(
+        "origin-unchecked",
+        "gateway/guard.py",
+        "    if len(origins) > 1 or any(origin != same and origin not in known.origins for origin in origins):\n",
+        "    if not same:\n",
+        "tests/gateway/test_server_places.py::test_a_page_of_another_origin_is_refused_everywhere",
+    ),
+    _mutant(
+        "host-unchecked",
+        "gateway/guard.py",
+        "    if len(hosts) != 1 or not _is_ours(known, hosts[0], scope):\n",
+        "    if len(hosts) != 1:\n",
+        "tests/gateway/test_server_places.py::test_a_name_that_is_not_ours_is_refused_everywhere",
+    ),
+    _mutant(
+        "scope-unchecked",
+        "gateway/calling.py",
+        "    if scope not in context.token.scopes:\n",
+        "    if not scope:\n",
+        "tests/gateway/test_methods_access.py::test_a_token_without_rights_learns_nothing[session.get]",
+    ),
+    _mutant(
+        "method-without-a-rule",
+        "gateway/methods/__init__.py",
+        'Method(discover, Params, Raw, "read", NOTHING)',
+        'Method(discover, Params, Raw, "", NOTHING)',
+        "tests/gateway/test_methods_access.py::"
+        "test_every_method_has_a_scope_an_ownership_rule_and_a_sentence",
+    ),
+    _mutant(
         "server-looks-into-folders",
         "acp/opening.py",
         "here = door.offer.local and door.who == LOCAL",
@@ -401,7 +438,7 @@ def main() -> int:
 
 def verdicts(copy: Path, chosen: Sequence[Mutant]) -> dict[str, str]:
     """What became of each breakage in a copy of the sources; nothing if the tests fail without any."""
-    _copy_sources(copy)
+    copy_sources(copy)
     _tell(f"{len(chosen)} breakages; first the tests on sources that are whole …")
     whole = _run(copy, sorted({mutant.test for mutant in chosen}))
     if whole.returncode != 0:
@@ -415,8 +452,9 @@ def _tell(line: str) -> None:
     sys.stdout.flush()
 
 
-def _copy_sources(copy: Path) -> None:
-    for name in COPIED:
+def copy_sources(copy: Path, names: Iterable[str] = COPIED) -> None:
+    """Copy these parts of the project into a folder, to be broken there."""
+    for name in names:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -427,16 +465,16 @@ def _copy_sources(copy: Path) -> None:
 def _try(copy: Path, mutant: Mutant) -> str:
     """Break the copy, run the test, mend the copy."""
     began = time.monotonic()
-    verdict = _judged(_run(copy, [mutant.test])) if _broken(copy, mutant) else "NOT APPLIED"
+    verdict = _judged(_run(copy, [mutant.test])) if broken(copy, mutant.changes) else "NOT APPLIED"
     for change in mutant.changes:
         shutil.copy(ROOT / PACKAGE / change.file, copy / PACKAGE / change.file)
     _tell(f"{verdict:11}  {mutant.name:52} {time.monotonic() - began:5.1f} s  {mutant.test}")
     return verdict
 
 
-def _broken(copy: Path, mutant: Mutant) -> bool:
-    """Whether all of it could be applied."""
-    for change in mutant.changes:
+def broken(copy: Path, changes: Iterable[Change]) -> bool:
+    """Make the changes in a copy; whether all of them could be made."""
+    for change in changes:
         file = copy / PACKAGE / change.file
         text = file.read_text(encoding="utf-8")
         if change.old not in text:

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import itertools
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -236,13 +237,16 @@ def serving(
     *,
     tokens: Mapping[str, tuple[str, Sequence[str]]] = EVERYONE,
     noisy: bool = False,
+    environment: Mapping[str, str] = {},
     **given: Any,
 ) -> Iterator[Server]:
-    """A server on this store, with these limits. What it logs is a failure, unless it may be `noisy`."""
+    """A server on this store, with these limits and more of an environment. What it logs is a failure, unless it may be
+    `noisy`."""
     asked = json.dumps({"store": store, "tokens": tokens, **given})
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.server_worker", asked],
         cwd=ROOT,
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from torture.row import Row
+from torture.rows import load
 
 GROUPS: dict[str, tuple[Row, ...]] = {
     "Nothing lost": (),
     "Faults survived": (),
-    "Load held": (),
+    "Load held": load.ROWS,
     "Bad inputs": (),
 }
 """Title of a part of the scorecard → its rows."""
