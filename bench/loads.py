@@ -57,6 +57,15 @@ class Server:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
+    def address_space(self) -> int:
+        """Bytes of memory that it could use without asking for more."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return int(status.split("VmSize:")[1].split()[0]) * 1024
+
+    def ended(self, seconds: float) -> int:
+        """How it ends, within this time."""
+        return self._process.wait(seconds)
+
     def descriptors(self) -> int:
         """How many files and sockets it has open."""
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))
@@ -263,17 +272,17 @@ async def silent(server: Server, sizes: Json) -> Json:
         named = {"session_id": (await writer.call("session.create", {}))["session_id"]}
         for each in readers:
             await each.call("session.subscribe", {**named, "events": ["entries"]})
-        alone = [await _told(writer, readers, named, sizes["calls"]) for _ in range(sizes["rounds"])]
+        alone = [await told(writer, readers, named, sizes["calls"]) for _ in range(sizes["rounds"])]
         async with wires(server, sizes["silent"], SILENT_BYTES) as mute:
             for each in mute:
                 await each.call("session.subscribe", {**named, "events": ["entries"]})
                 each.pause()
             before, most, beside = server.memory(), 0, list[float]()
-            await _told(writer, readers, named, FILLING, LARGE)
+            await told(writer, readers, named, FILLING, LARGE)
             while await asyncio.to_thread(server.sockets) > 1 + len(
                 readers
             ):  # until all of those are given up
-                beside.append(await _told(writer, readers, named, sizes["calls"]))
+                beside.append(await told(writer, readers, named, sizes["calls"]))
                 most = max(most, server.memory())
             closed, resumed = await _resumed(server, writer, mute, named)
         return {
@@ -285,12 +294,21 @@ async def silent(server: Server, sizes: Json) -> Json:
         }
 
 
-async def _told(
-    writer: Wire, readers: Sequence[Wire], named: Json, count: int, size: int = MESSAGE_CHARACTERS
+async def told(
+    writer: Wire,
+    readers: Sequence[Wire],
+    named: Json,
+    count: int,
+    size: int = MESSAGE_CHARACTERS,
+    *,
+    first: int = 0,
 ) -> float:
-    """The seconds within which 99 of 100 messages of this size, from when they are sent, are with every reader."""
+    """The seconds within which 99 of 100 messages of this size, from when they are sent, are with every reader.
+
+    The messages are numbered from `first` on.
+    """
     took = list[float]()
-    for number in range(count):
+    for number in range(first, first + count):
         text = message(number, size).text
         began = time.perf_counter()
         writer.send(request("session.append", {**named, "messages": [{"role": "user", "content": text}]}))

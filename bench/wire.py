@@ -13,6 +13,7 @@ import msgspec
 
 Json = dict[str, Any]
 TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
+UPGRADED = 101
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 
@@ -45,7 +46,10 @@ class Wire(asyncio.Protocol):
 
     @classmethod
     async def open(cls, port: int, token: str, *, receive_bytes: int | None = None) -> Wire:
-        """Connect and upgrade; `receive_bytes` bounds what the system takes in before it is read."""
+        """Connect and upgrade; `receive_bytes` bounds what the system takes in before it is read.
+
+        Raises `OSError` if nobody is there or the server does not want it.
+        """
         loop, made = asyncio.get_running_loop(), socket.socket()
         if receive_bytes is not None:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -58,6 +62,8 @@ class Wire(asyncio.Protocol):
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         )
         while not wire._upgraded:
+            if wire.closed is not None:
+                raise ConnectionRefusedError(wire.closed)
             await wire._wait()
         return wire
 
@@ -110,7 +116,11 @@ class Wire(asyncio.Protocol):
             head, found, rest = bytes(self._data).partition(b"\r\n\r\n")
             if not found:
                 return
-            assert head.startswith(b"HTTP/1.1 101"), head
+            status = int(head.split(maxsplit=2)[1])
+            if status != UPGRADED:
+                self.closed = status
+                self.close()
+                return
             self._upgraded, self._data = True, bytearray(rest)
         while self._one():
             pass

@@ -21,6 +21,7 @@ from recollect.model import LOCAL, plain_text
 from recollect.service import Sessions
 
 LONGEST = 4_000
+"""What is longer goes on with the same words."""
 Json = dict[str, Any]
 
 
@@ -48,15 +49,16 @@ class Client:
     """Somebody who appends to one session through a socket, one message after the other."""
 
     def __init__(self, wire: Wire, session_id: str, name: str, dice: random.Random) -> None:
-        self._wire, self._name, self._dice = wire, name, dice
+        self._wire, self._dice, self.name = wire, dice, name
         self._said = 0
         self.pages = Pages(session_id)
 
     async def say(self, most: int = LONGEST) -> str | None:
         """Append a message; the code of the error, or None if it was acknowledged."""
         self._said += 1
-        mark = f"{self._name}n{self._said}"
-        text = f"{mark} {prose(self._dice, self._dice.randint(5, most))}"
+        mark = f"{self.name}n{self._said}"
+        size = self._dice.randint(5, most)
+        text = f"{mark} {prose(self._dice, min(size, LONGEST))}" + " and on" * (max(0, size - LONGEST) // 7)
         given = {
             "session_id": self.pages.session_id,
             "messages": [{"role": "user", "content": text}],

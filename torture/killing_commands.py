@@ -1,0 +1,100 @@
+"""`recollect append` is killed on its way: what it printed an id for is there, and what is there is whole."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import recollect
+from bench.messages import prose
+from recollect.model import LOCAL
+from torture.killing import examined, examined_copy, now
+from torture.reckoning import Book, Message, Reckoning, reckoned
+from torture.row import Setting
+from torture.trying import Environment, store_in
+
+LONGEST = 4_000
+WHEN = (0.75, 1.15)
+"""When a command dies, as a share of the time that one takes: before that it only imports."""
+LATER, SOONER = 1.05, 0.95
+"""How the estimate of that time goes with a machine that is more or less busy."""
+PATIENCE_SECONDS = 60.0
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    acknowledged: bool
+    killed: bool
+    seconds: float
+
+
+def commands_killed(setting: Setting, environment: Environment, kills: int) -> Reckoning:
+    """Append from the command line, one command after the other, until so many of them were killed."""
+    folder = setting.folder / "commands"
+    folder.mkdir()
+    return asyncio.run(_killed(folder, environment, kills, setting.dice("kills of commands")))
+
+
+async def _killed(folder: Path, environment: Environment, kills: int, dice: random.Random) -> Reckoning:
+    url, problems, killed, usual = store_in(folder), list[str](), 0, PATIENCE_SECONDS
+    async with recollect.open(url) as sessions:
+        talk = (await sessions.create(LOCAL)).id
+    book = Book(_messages(talk, dice))
+    while killed < kills:
+        message = book.next()
+        assert message is not None
+        ran = await _appended(folder, environment, message, usual * dice.uniform(*WHEN))
+        if ran.acknowledged:
+            book.acknowledged[message.mark] = "append"
+        else:
+            book.unknown[message.mark] = now()
+        if ran.killed:
+            killed += 1
+            usual *= LATER
+            problems += await examined_copy(folder)
+        else:
+            usual = min(usual * SOONER, ran.seconds)
+    found = await reckoned(url, [talk], book)
+    problems += await examined(url)
+    return found + Reckoning(Counter(append=killed), examinations=killed + 1, problems=tuple(problems))
+
+
+def _messages(session_id: str, dice: random.Random) -> Iterator[Message]:
+    for number in itertools.count():
+        text = f"m{number} {prose(dice, dice.randint(10, LONGEST))}"
+        yield Message(f"m{number}", session_id, text)
+
+
+async def _appended(folder: Path, environment: Environment, message: Message, seconds: float) -> Ran:
+    """Run the command, and kill it if it takes longer than this."""
+    began = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "recollect", "append", message.session_id, message.text),
+        env={
+            **os.environ,
+            "RECOLLECT_DATA_DIR": str(folder),
+            "RECOLLECT_STORE": store_in(folder),
+            **environment,
+        },
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    told, ended = asyncio.create_task(process.stdout.read()), asyncio.create_task(process.wait())
+    try:
+        await asyncio.wait([ended], timeout=seconds)
+    finally:
+        killed = process.returncode is None
+        if killed:
+            process.kill()
+    await ended
+    # An id is printed in one line, and only a whole line is an answer.
+    return Ran((await told).endswith(b"\n"), killed, time.monotonic() - began)
