@@ -16,7 +16,17 @@ from recollect.model import Principal
 from recollect.ports import Store
 from recollect.service import Sessions
 from recollect.stores import connector
-from tests.homes import CARELESS, TEMPLATE, Clock, Home, MemoryHome, PostgresHome, SqliteHome, counting
+from tests.homes import (
+    CARELESS,
+    PARTITIONS,
+    TEMPLATE,
+    Clock,
+    Home,
+    MemoryHome,
+    PostgresHome,
+    SqliteHome,
+    counting,
+)
 from tests.postgres_server import PostgresServer
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -39,6 +49,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     """One server for all tests, with a database to clone: the schema as the store itself makes it."""
     with PostgresServer(fast=True) as server:
         url = server.create_database(TEMPLATE) + CARELESS
+        url += f"&partitions={PARTITIONS}" if PARTITIONS else ""
 
         async def migrate() -> None:
             async with recollect.open(url):

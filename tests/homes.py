@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,8 @@ from tests.postgres_server import PostgresServer
 TEMPLATE = "recollect_template"
 CARELESS = "&options=-c%20synchronous_commit%3Doff"
 """What an address must say, or the store refuses a server that gives up durability for speed."""
+PARTITIONS = os.environ.get("RECOLLECT_TEST_PARTITIONS", "")
+"""Into how many parts the tables of tests are split; as a rule they are whole."""
 
 
 class Home(Protocol):
@@ -98,7 +101,10 @@ class PostgresHome:
             return {name: _count(connection, name) for name in self._tables}
 
 
-_PLAIN_TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+_PLAIN_TABLES = """
+select relname from pg_class
+where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
+"""
 
 
 def _count(connection: psycopg.Connection, table: str) -> int:

@@ -295,6 +295,46 @@ MUTANTS = (
         "tests/stores/test_sqlite.py::test_every_connection_keeps_the_promised_settings",
     ),
     _mutant(
+        "failed-commit-acknowledged",
+        "stores/sqlite/writer.py",
+        '            self._db.execute("COMMIT")\n',
+        '            try:\n                self._db.execute("COMMIT")\n'
+        "            except apsw.Error as error:\n                self._recover(error)\n",
+        "tests/stores/test_sqlite.py::test_an_append_whose_commit_fails_is_not_acknowledged",
+    ),
+    _mutant(
+        "transcript-line-begun-without-room",
+        "claude/writing.py",
+        "    reserve(descriptor, size, len(data))\n",
+        "",
+        "tests/claude/test_writing.py::test_a_line_that_there_is_no_room_for_is_not_begun",
+    ),
+    Mutant(
+        "failure-answered-as-done",
+        (
+            Change(
+                "gateway/calling.py",
+                '        log.exception("%s failed", name)\n        raise internal() from error\n',
+                '        log.exception("%s failed", name)\n        return b"{}"\n',
+            ),
+            Change(
+                "gateway/calling.py",
+                "    except RecollectError as error:\n        raise failure_of(error) from error\n",
+                "    except RecollectError as error:\n"
+                '        if error.code == "store_error":\n            return b"{}"\n'
+                "        raise failure_of(error) from error\n",
+            ),
+        ),
+        "tests/gateway/test_methods_input.py::test_a_fault_of_ours_is_told_without_its_words",
+    ),
+    _mutant(
+        "policy-believes-the-clock",
+        "gateway/schedule.py",
+        "    return lambda: min(clock(), began + int((passed() - at) * 1_000))\n",
+        "    return clock\n",
+        "tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old[memory-sessions are deleted]",
+    ),
+    _mutant(
         "restore-drops-the-second-compaction",
         "service/forking.py",
         "now = (await load_lists(tx, record)).conversation()",
@@ -411,6 +451,104 @@ MUTANTS = (
         'Method(discover, Params, Raw, "", NOTHING)',
         "tests/gateway/test_methods_access.py::"
         "test_every_method_has_a_scope_an_ownership_rule_and_a_sentence",
+    ),
+    Mutant(
+        "walk-follows-links",
+        (
+            Change(
+                "engines/tools/roots.py",
+                "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+                "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+            ),
+            Change(
+                "engines/tools/roots.py",
+                "        return os.path.join(path, os.readlink(name, dir_fd=folder))\n",
+                "        return None\n",
+            ),
+        ),
+        "tests/engines/test_roots.py::test_a_path_that_leads_out_is_refused_for_reading_and_for_writing",
+    ),
+    Mutant(
+        "export-passes-html",
+        (
+            Change("exports/rendering.py", '{"html": False, "highlight": highlight}', '{"html": True}'),
+            Change(
+                "exports/rendering.py",
+                "    return nh3.clean(\n        html,",
+                "    return html or nh3.clean(\n        html,",
+            ),
+        ),
+        "tests/unit/test_exports_html.py::test_a_hostile_text_does_nothing_wherever_it_stands",
+    ),
+    _mutant(
+        "fence-too-short",
+        "exports/markdown.py",
+        'fence = "`" * max(3, _longest_run(text) + 1)',
+        'fence = "`" * 3',
+        "tests/unit/test_exports_markdown.py::test_a_hostile_text_forges_nothing_wherever_it_stands",
+    ),
+    _mutant(
+        "page-unescaped",
+        "gateway/page/templates.py",
+        "autoescape=True",
+        "autoescape=False",
+        "tests/page/test_hostile.py::test_hostile_addresses_do_nothing",
+    ),
+    _mutant(
+        "deep-frame-uncaught",
+        "rpc/wire.py",
+        "    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):\n"
+        '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
+        "    except (msgspec.MsgspecError, ValueError, OverflowError):\n"
+        '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
+        "tests/acp/test_hostile.py::test_a_bad_frame_is_answered_properly_and_the_next_good_one_works",
+    ),
+    _mutant(
+        "search-words-as-typed",
+        "words.py",
+        "    found = tuple(lowered.split())\n",
+        "    found = tuple(body.split())\n",
+        f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[sqlite-same connection]",
+    ),
+    _mutant(
+        "loopback-is-public",
+        "engines/mcp/addresses.py",
+        "    return found.is_global\n",
+        "    return found.is_global or found.is_loopback\n",
+        "tests/engines/test_mcp_addresses.py::test_whatever_is_not_public_is_not",
+    ),
+    _mutant(
+        "programs-for-everybody",
+        "engines/mcp/configured.py",
+        "    if not local:\n",
+        "    if not server.name:\n",
+        "tests/engines/test_mcp.py::test_no_program_is_started_for_a_caller_from_outside",
+    ),
+    Mutant(
+        "store-open-to-others",
+        (
+            Change("__main__.py", "    os.umask(0o077)  # whatever", "    # whatever"),
+            Change("stores/sqlite/connection.py", "folder.mkdir(mode=0o700)", "folder.mkdir()"),
+            Change(
+                "stores/sqlite/connection.py", "os.O_RDWR | os.O_CLOEXEC, 0o600)", "os.O_RDWR | os.O_CLOEXEC)"
+            ),
+            Change("stores/sqlite/connection.py", "    os.fchmod(descriptor, 0o600)\n", ""),
+        ),
+        "tests/gateway/test_server_start.py::test_the_first_start_makes_a_token_that_only_its_user_can_read",
+    ),
+    _mutant(
+        "lengths-unchecked",
+        "limits.py",
+        "    if len(text) > most:\n",
+        "    if len(text) > 10 * most:\n",
+        f"{CONTRACT}bad_input.py::test_wrong_input_is_refused_with_its_code[memory-an endless title]",
+    ),
+    _mutant(
+        "secret-kinds-not-looked-for",
+        "secrets/kinds.py",
+        "return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern, flags))",
+        'return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern + "(?!)", flags))',
+        "tests/unit/test_secrets.py::test_a_secret_is_found_wherever_it_stands",
     ),
     _mutant(
         "server-looks-into-folders",

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -50,14 +51,17 @@ class PostgresFailed(Exception):
 
 
 class PostgresServer:
-    """One server with its own data, reached through a Unix socket in a private folder, never over the network.
+    """One server with its own data, reached through a Unix socket in a private folder, as a rule not over the network.
 
-    `fast` gives up durability for speed; with `fast=False` what was committed survives `kill`.
+    `fast` gives up durability for speed; with `fast=False` what was committed survives `kill`. It `listens` at these
+    addresses too, whoever calls; `under` is a command that becomes the server, not as root, in a network of its own.
     The folder and the processes are gone after `close`, which also happens when the interpreter ends.
     """
 
-    def __init__(self, *, fast: bool = True) -> None:
-        self._fast = fast
+    def __init__(
+        self, *, fast: bool = True, listens: Sequence[str] = (), under: Sequence[str | Path] = ()
+    ) -> None:
+        self._fast, self._listens, self._under = fast, listens, under
         self._process: subprocess.Popen[bytes] | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=SHORT_AND_OPEN))
         self._data = self.folder / "data"
@@ -74,6 +78,9 @@ class PostgresServer:
         if made.returncode != 0:
             self.close()
             raise PostgresFailed(f"initdb failed:\n{made.stderr.decode(errors='replace')}")
+        if listens:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all trust\n")
 
     def __enter__(self) -> Self:
         self.start()
@@ -107,15 +114,15 @@ class PostgresServer:
             "-p",
             str(PORT),
         ]
-        options = ["-c", "listen_addresses=", *(CARELESS if self._fast else [])]
+        options = ["-c", f"listen_addresses={','.join(self._listens)}", *(CARELESS if self._fast else [])]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *options],
+                [*self._under, *command, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **_as_server(),
+                **({"env": ENVIRONMENT, "cwd": "/"} if self._under else _as_server()),
             )
         self._wait_until_it_answers(self._process)
 

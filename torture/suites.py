@@ -13,16 +13,24 @@ from pathlib import Path
 from tests import mutants
 from torture.row import Outcome, Setting, Trial
 
-PATIENCE = 1800
+PATIENCE = 7200
 PASSED = re.compile(r"(\d+) passed")
 
 
-def passing(*names: str, figure: str, sums: Mapping[str, int] | None = None) -> Trial:
-    """A trial that is met if all tests of these names pass; `{passed}` in `figure` becomes their number."""
+def passing(
+    *names: str,
+    figure: str,
+    sums: Mapping[str, int] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> Trial:
+    """A trial that is met if all tests of these names pass; `{passed}` in `figure` becomes their number.
+
+    `given` is what the tests find in their environment.
+    """
 
     def run(setting: Setting) -> Outcome:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names]
-        environment = {**os.environ, "TORTURE_SEED": str(setting.seed)}
+        environment = {**os.environ, "TORTURE_SEED": str(setting.seed), **(given or {})}
         ran = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
         )

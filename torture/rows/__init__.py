@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from torture.row import Row
-from torture.rows import killing, load
+from torture.rows import killing, load, postgres
 
 GROUPS: dict[str, tuple[Row, ...]] = {
-    "Nothing lost": (killing.R1, killing.R3, killing.R5),
+    "Nothing lost": (killing.R1, killing.R3, postgres.R4, killing.R5),
     "Faults survived": (),
+    "Beyond one machine": (postgres.R20,),
     "Load held": load.ROWS,
     "Bad inputs": (),
 }

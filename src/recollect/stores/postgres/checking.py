@@ -53,7 +53,7 @@ WHERE (s.head, s.total_tokens, s.total_errors, s.total_cost, s.total_bytes) IS D
 LIMIT %(most)s
 """
 COUNTERS = """
-WITH sums AS (
+WITH sums AS NOT MATERIALIZED (
     SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM entry
     UNION ALL
     SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums

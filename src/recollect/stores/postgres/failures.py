@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
@@ -24,12 +26,14 @@ _TAKEN = {
 
 # Connection exceptions, and the server's shutting down.
 _LOST = ("08", "57P")
+# What `partitions` adds to the name of an index for each part of its table.
+_PART = re.compile(r"_p\d+$")
 
 
 def is_conflict(error: psycopg.Error) -> bool:
     """Whether somebody else was faster, so that the same work, run again, may succeed or say why not."""
     if isinstance(error, errors.UniqueViolation):
-        return error.diag.constraint_name != "entry_id"
+        return _constraint(error) != "entry_id"
     return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)
 
 
@@ -45,7 +49,7 @@ def translated(error: psycopg.Error) -> RecollectError:
     said = error.diag.message_primary or str(error).strip()
     match error:
         case errors.UniqueViolation():
-            return AlreadyExists(_TAKEN.get(error.diag.constraint_name or "", "it is there already"))
+            return AlreadyExists(_TAKEN.get(_constraint(error), "it is there already"))
         case errors.SerializationFailure() | errors.DeadlockDetected():
             return Conflict("others keep changing the same sessions; try again")
         case errors.DiskFull():
@@ -57,6 +61,10 @@ def translated(error: psycopg.Error) -> RecollectError:
         case psycopg.OperationalError() | psycopg.InterfaceError() | errors.ReadOnlySqlTransaction():
             return StoreUnavailable(f"PostgreSQL cannot be reached: {said}")
     return StoreError(f"PostgreSQL refused: {said}")
+
+
+def _constraint(error: psycopg.Error) -> str:
+    return _PART.sub("", error.diag.constraint_name or "")
 
 
 def unknown_outcome(error: psycopg.Error) -> StoreUnavailable:

@@ -118,7 +118,9 @@ class Bell:
         while True:
             try:
                 async with await opened(self._url) as connection:
-                    await connection.execute(LISTEN)
+                    # Not every database that speaks PostgreSQL's language knows the word: there, asking alone must do.
+                    with contextlib.suppress(psycopg.NotSupportedError, psycopg.ProgrammingError):
+                        await connection.execute(LISTEN)
                     await self._hear(connection)
             except (psycopg.Error, StoreUnavailable):
                 await asyncio.sleep(POLL_SECONDS)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from recollect.errors import SchemaTooNew
+from recollect.stores.postgres import partitions
 from recollect.stores.postgres.counting import count_all_days
 from recollect.stores.postgres.transactions import UNHURRIED, Connection, Statements
 
@@ -33,6 +34,10 @@ class Migration(NamedTuple):
     name: str
     statements: str
 
+    def split(self, parts: int) -> Migration:
+        """The same step for tables in so many parts."""
+        return self._replace(statements=partitions.split(self.statements, parts))
+
 
 @cache
 def migrations() -> tuple[Migration, ...]:
@@ -45,10 +50,11 @@ def migrations() -> tuple[Migration, ...]:
     )
 
 
-async def migrate(connection: Connection, known: Sequence[Migration]) -> int:
+async def migrate(connection: Connection, known: Sequence[Migration], parts: int | None = None) -> int:
     """Apply what is missing, each step with its record in one transaction; returns the version of the schema.
 
-    Of several programs that come at once, one does it and the others wait. Raises `SchemaTooNew`.
+    Tables of a new database are split into so many `parts`. Of several programs that come at once, one does it and the
+    others wait. Raises `SchemaTooNew`, and `InvalidInput` if the tables are there in another number of parts.
     """
     while True:
         async with connection.transaction():
@@ -57,10 +63,15 @@ async def migrate(connection: Connection, known: Sequence[Migration]) -> int:
             version = await _version(connection)
             if version > known[-1].version:
                 raise SchemaTooNew(version, known[-1].version)
-            missing = [step for step in known if step.version > version]
+            count = await partitions.in_force(connection, parts, is_new=version == 0)
+            missing = [step.split(count) for step in known if step.version > version]
             if not missing:
                 return version
             await connection.execute(missing[0].statements)
+            if count:
+                await partitions.rename_indexes(connection)
+            if count and version == 0:
+                await partitions.keep(connection, count)
             if missing[0].version in FILLS:
                 await FILLS[missing[0].version](Statements(connection))
             await connection.execute(RECORD, (missing[0].version, missing[0].name))

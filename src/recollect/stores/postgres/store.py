@@ -12,6 +12,7 @@ from recollect.errors import StoreError, StoreUnavailable
 from recollect.model import Json
 from recollect.ports import Health, Now, Reader, Store, Writer
 from recollect.stores.postgres import checking
+from recollect.stores.postgres.addresses import Address, parsed
 from recollect.stores.postgres.failures import translated
 from recollect.stores.postgres.listen import Bell
 from recollect.stores.postgres.migrate import migrate, migrations, secret
@@ -50,16 +51,18 @@ SELECT current_setting('server_version'), current_database()::text, current_sche
 async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
     """Open the store in the database that a `postgresql://` URL (or another form that libpq knows) names.
 
-    Makes or updates its tables. Raises `StoreUnavailable` if the database cannot be reached, is not in UTF-8, or loses
+    Makes or updates its tables; the word `partitions=16` in the URL has a new database's split by owner. Raises
+    `InvalidInput` if the tables are there in another number of parts, and `StoreUnavailable` if the database cannot be reached, is not in UTF-8, or loses
     commits in a crash (`synchronous_commit` is off and the URL does not say that this is wanted).
     """
     try:
-        key = await _prepared(url)
+        address = parsed(url)
+        key = await _prepared(address)
     except psycopg.Error as error:
         raise translated(error) from error
-    connections = pool(url)
+    connections = pool(address.conninfo)
     await connections.open()
-    bell = Bell(url, connections)
+    bell = Bell(address.conninfo, connections)
     try:
         yield PostgresStore(key, Transactions(connections), bell, now)
     finally:
@@ -67,11 +70,11 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
         await connections.close()
 
 
-async def _prepared(url: str) -> bytes:
+async def _prepared(address: Address) -> bytes:
     """Check the database and bring its tables up to date; returns the store's key."""
-    async with await opened(url) as connection:
+    async with await opened(address.conninfo) as connection:
         await _check_settings(connection)
-        await migrate(connection, migrations())
+        await migrate(connection, migrations(), address.partitions)
         return await secret(connection)
 
 

@@ -34,14 +34,19 @@ CONNECTIONS = 10
 SECONDS_TO_OPEN = 20.0
 SECONDS_FOR_A_CONNECTION = 20.0
 SECONDS_TO_CLEAN_UP = 5.0
+# After that the pool begins anew with its attempts, which come less and less often.
+SECONDS_OF_ATTEMPTS = 3.0
 
-# A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever. Every
-# statement here has an index that leads it: PostgreSQL must not think otherwise of tables that it has not analysed
-# yet. Compiling a plan is never worth it for statements so short.
+# A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever: nor one
+# that was cut off, of which PostgreSQL hears nothing, not even that it is gone, unless it asks. Every statement here
+# has an index that leads it: PostgreSQL must not think otherwise of tables that it has not analysed yet. Compiling a
+# plan is never worth it for statements so short.
 CONFIGURE = """
 SELECT set_config(name, value, false)
 FROM (VALUES ('statement_timeout', '60s'), ('idle_in_transaction_session_timeout', '60s'),
-             ('transaction_timeout', '120s'), ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('jit', 'off')
+             ('transaction_timeout', '120s'), ('tcp_user_timeout', '8s'), ('tcp_keepalives_idle', '4s'),
+             ('tcp_keepalives_interval', '2s'), ('tcp_keepalives_count', '2'),
+             ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('jit', 'off')
      ) wanted (name, value) JOIN pg_settings USING (name)
 """
 # For statements that may take their time, and for those that look at all there is.
@@ -119,6 +124,8 @@ def pool(url: str) -> Pool:
         min_size=1,
         max_size=CONNECTIONS,
         timeout=SECONDS_FOR_A_CONNECTION,
+        reconnect_timeout=SECONDS_OF_ATTEMPTS,
+        reconnect_failed=AsyncConnectionPool.check,
         open=False,
         name="recollect",
     )
@@ -192,7 +199,7 @@ async def _piped(connection: Connection, begin: str, work: Callable[[Statements]
         failure = failure or error
     if failure is None:
         return result
-    if committing and isinstance(failure, psycopg.Error) and is_lost(failure):
+    if committing and begin != READ and isinstance(failure, psycopg.Error) and is_lost(failure):
         raise unknown_outcome(failure) from failure
     raise failure
 

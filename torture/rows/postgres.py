@@ -1,0 +1,40 @@
+"""Rows about PostgreSQL: its own faults, and more than one server on it."""
+
+from __future__ import annotations
+
+from torture import cluster, outages
+from torture.needs import NAMESPACES, PACKET_RULES, ROOT
+from torture.row import Row
+from torture.trying import broken, whole
+
+R4 = Row(
+    key="R4",
+    promise="PostgreSQL may be killed, restarted or cut off under load",
+    target="0 lost and 0 stored twice in 100 kills, 50 restarts and 50 partitions; all served again within 5 s (p95)",
+    how="Four clients append through `recollect serve` and say again, with the same key, what was not acknowledged. "
+    "Meanwhile all processes of PostgreSQL are killed with SIGKILL and it is started again, it is restarted in its fast "
+    "mode, or every packet to and from it is dropped for 0.3 to 12 seconds (it runs in a network namespace of its own). "
+    "The time counts from the moment that PostgreSQL answers again, or packets pass, until all four are acknowledged. In "
+    "the end every acknowledged message is looked for. The short form puts a relay that falls silent in the place of the "
+    "namespace, and needs no root.",
+    run=outages.trial(),
+    control=outages.trial(careless=True),
+    broken="the store says `synchronous_commit=off` in its address, and PostgreSQL is killed",
+    needs=(ROOT, NAMESPACES, PACKET_RULES),
+)
+R20 = Row(
+    key="R20",
+    promise="Of three servers on one PostgreSQL one is killed and one is cut off, and nobody notices but by waiting",
+    target="20 rounds: 0 lost, 0 stored twice, 0 missed or told twice by cursors; every turn taken over within 3 s of the "
+    "end of its lease, never before, and 0 words of the late one stored",
+    how="PostgreSQL, with its tables in 16 partitions, runs in a network namespace and has an address for each server; the "
+    "servers have spaces of process numbers of their own, so that only time tells them that another has died. Six clients "
+    "write and six listen, spread over the servers; two turns run. Then one server is killed with SIGKILL, and all packets "
+    "between another and PostgreSQL are dropped. Clients go to the next server with their keys and cursors; new prompts take "
+    "the turns over. The server that was cut off is let back in at the moment when its turn wants to store its answer.",
+    run=whole(cluster.tried),
+    control=broken(cluster.tried, "fence-ignored"),
+    broken="the fencing number of a lease is not looked at",
+    needs=(ROOT, NAMESPACES, PACKET_RULES),
+    in_tests=False,
+)
