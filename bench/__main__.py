@@ -17,7 +17,7 @@ PART_NAMES = (
     "import",
     "claude-files",
     "claude-forks",
-    "claude-sync",
+    "sync",
     "turns",
     "acp",
     "proxy",

@@ -37,6 +37,7 @@ class Sizes:
     fork_bytes: int
     fork_rounds: int
     sync_files: int
+    sync_unchanged: int
     turn_chunks: int
     turn_rounds: int
     replay_messages: int
@@ -88,6 +89,7 @@ FULL = Sizes(
     fork_bytes=20_000_000,
     fork_rounds=7,
     sync_files=500,
+    sync_unchanged=10_000,
     turn_chunks=10_000,
     turn_rounds=7,
     replay_messages=100_000,
@@ -138,7 +140,8 @@ QUICK = Sizes(
     claude_rounds=3,
     fork_bytes=2_000_000,
     fork_rounds=2,
-    sync_files=60,
+    sync_files=20,
+    sync_unchanged=500,
     turn_chunks=500,
     turn_rounds=2,
     replay_messages=5_000,

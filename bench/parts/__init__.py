@@ -11,7 +11,6 @@ from bench.parts import (
     browsing,
     claude_files,
     claude_forks,
-    claude_sync,
     histories,
     importing,
     listing,
@@ -20,6 +19,7 @@ from bench.parts import (
     proxying,
     replaying,
     searching,
+    syncing,
     turning,
 )
 from bench.results import Part
@@ -34,7 +34,7 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "import": importing.run,
     "claude-files": claude_files.run,
     "claude-forks": claude_forks.run,
-    "claude-sync": claude_sync.run,
+    "sync": syncing.run,
     "turns": turning.run,
     "acp": replaying.run,
     "proxy": proxying.run,

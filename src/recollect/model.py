@@ -26,6 +26,10 @@ CONTINUED_IN = f"{OWN}continued_in"
 """In a session's meta: the sessions of other agents in which it goes on, the newest last."""
 CONTINUES = f"{OWN}continues"
 """In the meta of such a one: the session that it goes on with."""
+RECORDS = f"{OWN}records"
+"""In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
+RECORDED_IN = f"{OWN}recorded_in"
+"""In the meta of what sync reads of such a one: the recording. While it tells nothing else, it is archived."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -140,6 +140,28 @@ class RawCopy(NamedTuple):
     data: bytes
 
 
+class PackedCopy(NamedTuple):
+    """The same as zstd packs it, which is done apart from the store's own work; `size` is how many bytes are in it."""
+
+    name: str
+    packed: bytes
+    size: int
+
+    @property
+    def data(self) -> bytes:
+        """The bytes themselves."""
+        import zstandard  # here: most of what uses the ports unpacks nothing
+
+        return zstandard.ZstdDecompressor().decompress(self.packed)
+
+
+def packed(copy: RawCopy) -> PackedCopy:
+    """The copy, packed."""
+    import zstandard
+
+    return PackedCopy(copy.name, zstandard.ZstdCompressor(level=3).compress(copy.data), len(copy.data))
+
+
 class Activity(NamedTuple):
     """What was said in some days. An agent or model that is not known is the empty text.
 
@@ -387,7 +409,7 @@ class Writer(Reader, Protocol):
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         """Drop the owner's facts of these ids."""
 
-    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
         """Keep or replace a raw copy beside a session."""
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
@@ -451,6 +473,6 @@ Connect = Callable[[str, Now | None], AbstractAsyncContextManager[Store]]
 """Open the store at a URL; a given clock replaces the store's own (which tests need)."""
 
 __all__ = [
-    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "RawCopy", "Reader",
-    "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer",
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "PackedCopy", "RawCopy", "Reader",
+    "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

@@ -4,7 +4,8 @@
      {"prompt": true}, {"exit": 3}, {"fail": {…}}, {"result": {…}}, {"early": true}]
 
 `prompt` says back what it was sent, `wait` waits to be cancelled, `ask` says back what it was answered. Any other text
-is echoed. Arguments: its capabilities, and a file that notes every message that it gets.
+is echoed. Arguments: its capabilities, and a file that notes every message that it gets. Among the capabilities, `_name` is
+what it is called, and `_own` are the sessions that it lists, two on a page, whatever folder is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any
 
 Json = dict[str, Any]
 CAPABILITIES: Json = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+NAME: str = CAPABILITIES.pop("_name", "line")
+OWN: list[Json] = CAPABILITIES.pop("_own", [])
+PAGE = 2
 NOTED = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 SESSIONS = itertools.count(1)
 NUMBERS = itertools.count(1)
@@ -106,11 +110,33 @@ class Turn:
         self.result = result
 
 
+def list_own(number: Any, params: Json) -> None:
+    start = int(params.get("cursor", 0))
+    more = {"nextCursor": str(start + PAGE)} if start + PAGE < len(OWN) else {}
+    write(id=number, result={"sessions": OWN[start : start + PAGE], **more})
+
+
+def load(number: Any, session: str) -> None:
+    """Tell a session: one of its own in full, of any other an old word."""
+    if not OWN:
+        say(session, "an old word")
+    elif any(row["sessionId"] == session for row in OWN):
+        for word in ("First", "Second"):
+            asked = {"type": "text", "text": f"{word} question"}
+            update(session, sessionUpdate="user_message_chunk", content=asked)
+            say(session, f"{word} answer")
+        update(session, sessionUpdate="current_mode_update", currentModeId="calm")
+    else:
+        write(id=number, error={"code": -32002, "message": "no such session"})
+        return
+    write(id=number, result={"_meta": {"loaded": True}})
+
+
 def answer(message: Json) -> None:
     method, params, number = message.get("method"), message.get("params", {}), message.get("id")
     match method:
         case "initialize":
-            info = {"name": "line", "version": "1", "x": {"y": 1}}
+            info = {"name": NAME, "version": "1", "x": {"y": 1}}
             write(
                 id=number, result={"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": info}
             )
@@ -127,12 +153,11 @@ def answer(message: Json) -> None:
             say(fork, "an old word")
             update(fork, sessionUpdate="current_mode_update", currentModeId="calm")
             write(id=number, result={"sessionId": fork})
+        case "session/list":
+            list_own(number, params)
         case "session/load":
-            say(params["sessionId"], "an old word")
-            write(id=number, result={"_meta": {"loaded": True}})
-        case None:
-            pass
-        case _ if number is not None:
+            load(number, params["sessionId"])
+        case str() if number is not None:
             write(id=number, result={"got": message})
 
 

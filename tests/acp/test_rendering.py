@@ -55,6 +55,30 @@ def test_the_lines_of_entries_are_what_their_values_say(entries: list[Entry], ma
     assert read_page(payloads) == [read_stored(payload) for payload in payloads]
 
 
+def test_each_change_of_an_edit_is_shown_in_the_file_that_it_is_made_in() -> None:
+    edits = [
+        {"path": "/p/a.py", "old_string": "1", "new_string": "2"},
+        {"path": "b.py", "old_string": "", "new_string": "3"},
+        {"path": "c.py", "old": "4", "new": "5"},
+        {"old_string": "6", "new_string": "7"},
+        "no edit",
+    ]
+    places = ({"path": "/p/a.py"}, {"path": "/p/sub/b.py"})
+    call = ToolCall(
+        id="t", name="patch", kind="edit", input={"path": "/p/a.py", "edits": edits}, locations=places
+    )
+    lines: list[bytes] = []
+    entry = Entry(id="e", at=0, role="assistant", parts=(call,))
+    Renderer(SESSION, compaction=False).entries(read_page([encode(entry)]), lines)
+    shown = json.loads(b"".join(lines))["params"]["update"]["content"]
+    assert [(diff["path"], diff["newText"]) for diff in shown] == [
+        ("/p/a.py", "2"),
+        ("/p/sub/b.py", "3"),
+        ("c.py", "5"),
+        ("/p/a.py", "7"),
+    ]
+
+
 def updates(entries: Sequence[Entry]) -> Iterator[Json]:
     """What a client is told, from values alone."""
     running: dict[str, None] = {}

@@ -34,8 +34,8 @@ def main(path: str, name: str) -> None:
             assert os.write(descriptor, whole) == len(whole)
             sys.stdout.write(f"{number}\n")
             sys.stdout.flush()
-            # Only so that the file does not grow faster than it can be examined.
-            os.fsync(descriptor)
+        # Only so that the file does not grow faster than it can be examined.
+        os.fsync(descriptor)
 
 
 if __name__ == "__main__":

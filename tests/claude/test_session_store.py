@@ -86,6 +86,12 @@ async def test_an_entry_comes_back_exactly_whatever_is_in_it(store: SessionStore
     assert await store.load(MAIN) == [odd, {"type": "tag", "tag": "\udc00"}]
 
 
+async def test_an_entry_of_a_kind_that_is_no_text_is_kept_like_any_other(store: SessionStore) -> None:
+    odd = entries({"type": ["user"], "uuid": "1", "message": {"content": "Hello"}})
+    await store.append(MAIN, odd)
+    assert await store.load(MAIN) == odd
+
+
 async def test_appending_a_batch_again_adds_only_what_is_new(store: SessionStore) -> None:
     first, second, third = (message(number, f"say {number}") for number in (1, 2, 3))
     mark = {"type": "mode", "mode": "plan"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from recollect.claude.listing import get_session_info
 from recollect.claude.writing import (
+    append_line,
     archive_session,
     delete_session,
     rename_session,
@@ -187,6 +189,26 @@ def test_a_line_that_the_disk_takes_only_half_of_is_an_error_and_the_next_writer
     info = sdk.get_session_info(ID)
     assert info is not None
     assert info.custom_title == "whole"
+
+
+def longest(descriptor: int) -> int:
+    """How long a file can be on this file system; all of it is a hole."""
+    fits = 0
+    for bit in reversed(range(63)):
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, fits | 1 << bit)
+            fits |= 1 << bit
+    return fits
+
+
+def test_a_line_that_there_is_no_room_for_is_not_begun(tmp_path: Path) -> None:
+    with (tmp_path / "transcript").open("ab+") as file:
+        end = longest(file.fileno()) - 20
+        os.ftruncate(file.fileno(), end)
+        with pytest.raises(OSError, match="too large"):
+            append_line(file.fileno(), b'{"type":"tag","tag":"longer than the room that is left"}\n')
+        assert os.fstat(file.fileno()).st_size == end
+        file.truncate(0)
 
 
 # Putting away

@@ -239,6 +239,9 @@ async def bad_exports(sessions: Sessions, who: Principal) -> dict[str, list[byte
         "an odd agent": changed_head(good, agent_id="\0"),
         "raw data that is none": [*good, b'{"raw":"name","data":"***"}'],
         "a raw copy without a name": [*good, b'{"raw":"","data":"AAAA"}'],
+        "a document with a line that is no text": [
+            b'{"messages":[],"recollect":{"lines":[{"entry":"\xd9"}]}}'
+        ],
     }
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.errors import ReadOnly, SessionNotFound
+from recollect.errors import ReadOnly, SessionNotFound, TooLarge
+from recollect.limits import ENTRY_BYTES
 from recollect.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
 from recollect.ports import RawCopy
 from recollect.service import Imported, Sessions
@@ -50,6 +51,19 @@ async def test_a_session_is_taken_in_with_its_own_times(
     assert session.message_count == 2
     assert await texts(reader, ann) == ["text of a", "text of b"]
     assert [hit.session.id for hit in (await reader.search(ann, "text")).hits] == ["claude:1"]
+
+
+async def test_bytes_that_entries_were_read_from_are_kept_as_they_are_unless_they_are_too_many(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal
+) -> None:
+    payloads = [b" " + encode(entry(name)) for name in "ab"]
+    await sessions.take_packed(ann, imported(clock), payloads)
+    page = await reader.history(ann, "claude:1")
+    assert [bytes(each) for each in page.raw] == payloads
+    assert page.entries == (entry("a"), entry("b"))
+    other = imported(clock, id="claude:2")
+    with pytest.raises(TooLarge):
+        await sessions.take_packed(ann, other, [bytes(ENTRY_BYTES + 1)])
 
 
 async def test_taking_in_the_same_again_changes_nothing(

@@ -123,7 +123,16 @@ INVALID: dict[str, Call] = {
 
 OWN_ONLY = {
     *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
-    *("move_folder", "import_session", "already_there", "take_in", "forget", "due_resets", "reset_due"),
+    *(
+        "move_folder",
+        "import_session",
+        "already_there",
+        "take_in",
+        "take_packed",
+        "forget",
+        "due_resets",
+        "reset_due",
+    ),
     *("link_identity", "unlink_identity", "linked", "accounts", "answered_before", "await_change"),
     *("facets", "overview", "place", "place_folder", "placeless", "project_called"),
     *("trim_raw", "begin_with", "place_told", "place_of"),
@@ -133,6 +142,7 @@ OWN_ONLY = {
 SILENT: dict[str, Call] = {
     "attend": lambda s, who, x: s.attend(who, "me", opened=[x]),
     "mark_source": lambda s, who, x: s.mark_source(who, x, gone=True),
+    "met": lambda s, who, x: s.met(who, [x]),
     "remembered": lambda s, who, x: s.remembered(who, session_id=x),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""

@@ -158,6 +158,7 @@ async def test_what_changes_between_looking_and_doing_is_spared(
     looked = await sessions.prune(ann, Policy(older_than_ms=86_400_000, delete=delete))
     assert [doomed.session.id for doomed in looked] == [session.id]
     await other.append(ann, session.id, say("just now"))
-    assert not await sessions._put_away(ann, looked[0].session, Policy(older_than_ms=1, delete=delete))
+    policy = Policy(older_than_ms=1, delete=delete)
+    assert not await sessions._put_away(ann, looked[0].session, policy, clock.now)
     kept = await other.get(ann, session.id)
     assert (kept.message_count, kept.archived) == (2, False)

@@ -259,6 +259,36 @@ async def test_a_refusal_says_where() -> None:
             assert (await asker.refused("session.get", session_key=wrong))["data"]["code"] == "invalid_input"
 
 
+@pytest.mark.parametrize(
+    ("name", "params", "code"),
+    [
+        ("session.list", {"limit": 501}, "invalid_limit"),
+        ("session.list", {"limit": 0}, "invalid_limit"),
+        ("session.list", {"limit": "x"}, "invalid_input"),
+        ("session.list", {"offset": -1}, "invalid_input"),
+        ("session.history", {"session_key": KEY, "limit": 10_001}, "invalid_limit"),
+        ("session.search", {"query": "x", "limit": 101}, "invalid_limit"),
+        ("memory.search", {"query": "x", "limit": 201}, "invalid_limit"),
+        ("sessions.set_topic", {"session_key": KEY, "topic": "x" * 501}, "too_large"),
+        (
+            "session.append",
+            {"session_key": KEY, "messages": [{"role": "user", "content": "x"}] * 10_001},
+            "too_large",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_one_more_than_a_published_limit_has_the_code_for_that(
+    name: str, params: Json, code: str
+) -> None:
+    async with connector("memory:")("memory:", None) as store:
+        asker = Asker(Sessions(store))
+        await asker.say("one")
+        refused = await asker.refused(name, **params)
+        assert (refused["code"], refused["data"]["code"]) == (-32602, code)
+        assert refused["data"]["path"].startswith("$.")
+
+
 async def test_a_fault_of_ours_is_told_without_its_words(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -59,6 +59,12 @@ def test_lines_come_out_as_they_went_in(value: tuple[bytes, ...]) -> None:
     assert out_of(exactly(value, lines), lines) == list(value)
 
 
+@pytest.mark.parametrize("data", [b'{"id":"\x97"}', b"[" * 100_000, b'{"id":', b"\xff"])
+async def test_a_value_that_cannot_be_read_is_refused(asker: Asker, data: bytes) -> None:
+    given = {**storing.PARAMS["store.take_in"], "imported": base64.b64encode(data).decode()}
+    assert await asker.code("store.take_in", **given) == "invalid_input"
+
+
 def test_no_call_offers_leases_or_another_callers_name() -> None:
     for name in CALLS:
         given = set(fields_of(name))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import pytest
 
 from recollect.errors import SessionNotFound, StoreUnavailable
-from recollect.gateway.schedule import again_and_again, reset_chats
+from recollect.gateway.schedule import again_and_again, keep_to, reset_chats, steady
 from recollect.model import Principal
-from recollect.service import ResetPolicy, Sessions, parse_resets
+from recollect.service import Policy, ResetPolicy, Sessions, parse_resets
 from recollect.stores import connector
 from tests.contract.talk import told
 from tests.gateway.asking import KEY, Asker
@@ -22,7 +23,7 @@ async def test_chats_of_all_owners_start_anew_while_the_server_runs(
     made = {who: (await Asker(sessions, who.owner).say("one"))["session_id"] for who in (ann, bob)}
     clock.advance(3_600_001)
     policy = parse_resets("idle@1h")
-    running = [asyncio.create_task(reset_chats(policy, each, 0.01)) for each in (sessions, other)]
+    running = [asyncio.create_task(reset_chats(policy, each, 0.01, clock)) for each in (sessions, other)]
     try:
         for who, session_id in made.items():
             async with asyncio.timeout(30):
@@ -39,6 +40,44 @@ async def test_chats_of_all_owners_start_anew_while_the_server_runs(
             task.cancel()
         await asyncio.wait(running)
     assert await told(other, ann, made[ann]) == ["two"]
+
+
+DAY_MS = 86_400_000
+ROUNDS = 2_000
+
+
+OLD = Policy(older_than_ms=DAY_MS, spare_read_ms=0, delete=True)
+WORKS: dict[str, Callable[[Sessions, Callable[[], int]], Coroutine[None, None, None]]] = {
+    "sessions are deleted": lambda sessions, now: keep_to(OLD, sessions, 0, now),
+    "chats start anew": lambda sessions, now: reset_chats(parse_resets("idle@1d"), sessions, 0, now),
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+async def test_a_clock_that_jumps_ahead_makes_nothing_old(
+    sessions: Sessions, ann: Principal, clock: Clock, work: str
+) -> None:
+    async def left() -> list[int]:
+        return [found.message_count for found in (await sessions.find(ann)).sessions]
+
+    await Asker(sessions, ann.owner).say("one")
+    seconds = [0.0]
+    running = asyncio.create_task(WORKS[work](sessions, steady(clock, lambda: seconds[0])))
+    try:
+        for jump in (5 * DAY_MS, 12 * 365 * DAY_MS):
+            clock.advance(jump)
+            for _ in range(20):
+                assert await left() == [1]
+                await asyncio.sleep(0)
+        seconds[0] += 2 * DAY_MS / 1_000
+        for _ in range(ROUNDS):
+            if await left() != [1]:
+                break
+            await asyncio.sleep(0)
+        assert await left() != [1]
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
 
 
 @pytest.mark.parametrize("fault", [SessionNotFound("gone"), ValueError("unforeseen")])

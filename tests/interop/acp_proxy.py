@@ -17,12 +17,16 @@ from typing import NamedTuple
 
 import pytest
 
+import recollect
+from recollect.model import LOCAL, RECORDS
 from recollect.sources import AGENTS
+from recollect.sources.recorded import part
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says
 from tests.interop.packages import NODE, SDK, install
 from tests.interop.programs import COMMAND, RUN, Goose, Json, Opencode, answered, running
+from tests.sources.house import House
 
 Behind = Opencode | Goose
 TAP = Path(__file__).parent / "tap.py"
@@ -143,6 +147,33 @@ async def test_a_session_is_made_prompted_listed_loaded_forked_and_deleted(
         assert await driver.call("session/delete", sessionId=session) == {}
         assert list(await rows(driver)) == [fork]
         assert (behind not in kept_by(agent)) is KNOWN[agent.name].deletes
+
+
+async def test_a_session_is_listed_once_however_it_came(agent: Behind, tmp_path: Path) -> None:
+    async with driving(agent, tmp_path) as driver:
+        session = (await driver.open())["sessionId"]
+        await driver.prompt(session, "Paint the barn")
+        said = await driver.replay(session)
+    known = AGENTS[agent.name]
+    source = known.at(known.home(agent.variables()))
+    async with recollect.open(url_of(tmp_path)) as sessions:
+        since = await sessions.newest_change(LOCAL)
+        assert (await House(tmp_path, sessions, source).sync()).failed == ()
+        await part(sessions, LOCAL, since)
+        assert [each.id for each in (await sessions.find(LOCAL)).sessions] == [session]
+        (copy,) = (await sessions.get(LOCAL, session)).meta[RECORDS]
+        assert (await sessions.get(LOCAL, copy)).message_count >= 2  # goose notes more for itself
+    elsewhere = tmp_path / "elsewhere"  # a store that knows nothing of it
+    elsewhere.mkdir()
+    async with driving(agent, elsewhere) as driver:
+        assert list(await rows(driver)) == [copy]
+        assert await driver.replay(copy) == said
+        await driver.prompt(copy, "And the fence")
+        assert TOLD not in asked(driver)
+        assert "Paint the barn" in asked(driver)
+        (goes_on,) = await rows(driver)
+        assert len(await driver.replay(goes_on)) == 4
+    assert len(kept_by(agent)) == 1
 
 
 async def test_a_tool_is_passed_on_and_kept(agent: Behind, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from recollect.model import Draft, Principal, Text, ToolCall
 from recollect.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import say
-from tests.page.test_hostile import PAYLOADS, entry, is_harmless, taken
+from tests.page.test_hostile import entry, is_harmless, taken
 from tests.page.test_looks import AXE, LOOKS, TOLD
 from tests.page.test_sheets import LONG, SECRET, opened
-from tests.unit.hostile import MARKUP
+from tests.unit.hostile import MARKUP, PAYLOADS
 
 SHEETS = {
     "compact": "Compact…",

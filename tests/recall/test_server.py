@@ -136,6 +136,31 @@ async def test_secrets_are_left_out_everywhere(sessions: Sessions, agent: Client
     assert json.dumps(answers).count("[redacted") >= 4
 
 
+async def test_half_a_secret_is_none_that_is_told(sessions: Sessions, agent: Client) -> None:
+    key = "AIza" + "a1B2c3D" * 5  # of one length only: what is cut off is not known as one
+    login = "PASSWORD: hunter2secret"
+    prompt = f"Use {'x ' * 30}{key}"
+    session = await sessions.create(ANN, title=f"{prompt[:-3]}…")
+    call = ToolCall(
+        id="c1", name="run", input={"cmd": f"go {key}", "password": "hunter2secret"}, title=f"go {key[:-2]}…"
+    )
+    result = ToolResult(id="c1", content=(Text(text=f"{'y' * 980} {key}"),))
+    said = Text(text=f"{'filler ' * 40}{login} region=north {'filler ' * 40}")
+    long = Text(text="z " * (MESSAGE_CHARS // 2 - 10) + key + " z" * 20_000)
+    drafts = (Draft(role="assistant", parts=(part,)) for part in (said, call, long))
+    await sessions.append(ANN, session.id, [*drafts, Draft(role="tool", parts=(result,))])
+    answers = [
+        await asked(agent, "sessions_read", session_id=session.id),
+        await asked(agent, "sessions_recent"),
+        *[await asked(agent, "sessions_search", query=words) for words in ("region", "go", "z", "use")],
+    ]
+    assert answers[2]["hits"][0]["snippet"].count("region=north") == 1
+    for answer in answers:
+        told = json.dumps(answer)
+        assert key[:20] not in told
+        assert "hunter2" not in told
+
+
 async def test_nobody_else_is_looked_up_and_nothing_is_changed(sessions: Sessions, agent: Client) -> None:
     theirs, _ = await started(sessions, BOB, "My name is Bob, decided.", title="Bob's")
     mine, _ = await started(sessions, ANN, "hello")

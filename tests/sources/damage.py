@@ -25,9 +25,32 @@ from tests.sources.gemini_files import GeminiWriter
 from tests.sources.pi_files import PiWriter
 
 TEXTS = tuple(f"message {number}" for number in range(6))
-HIT = "message 2"
-"""The message whose records are damaged."""
+HIT = 2
+"""The place of the message whose records are damaged."""
 HUGE = ENTRY_BYTES + 1
+
+Lost = Callable[[Sequence[str], int], Sequence[str]]
+"""Which of these texts are lost when the one at this place is hit."""
+
+
+def nothing(_: Sequence[str], __: int) -> Sequence[str]:
+    return ()
+
+
+def that_one(texts: Sequence[str], hit: int) -> Sequence[str]:
+    return texts[hit : hit + 1]
+
+
+def the_one_before(texts: Sequence[str], hit: int) -> Sequence[str]:
+    return texts[hit - 1 : hit]
+
+
+def from_there_on(texts: Sequence[str], hit: int) -> Sequence[str]:
+    return texts[hit:]
+
+
+def everything(texts: Sequence[str], _: int) -> Sequence[str]:
+    return texts
 
 
 class Written(NamedTuple):
@@ -39,7 +62,7 @@ class Written(NamedTuple):
     place: Callable[[Path, int], Path]
     source: Callable[[Path], Source]
     packs: bool = False
-    also_lost: Mapping[str, frozenset[str]] = {}
+    also_lost: Mapping[str, Lost] = {}
 
     def save(self, home: Path, number: int, data: bytes, *, packed: bool = False) -> Path:
         """Write a transcript where the agent would."""
@@ -103,7 +126,7 @@ def _codex_place(home: Path, number: int) -> Path:
 
 
 # A record names the one that it follows, and that one is looked for before it: one that stands behind it is left aside.
-_ASIDE = {"reordered": frozenset({TEXTS[1]})}
+_ASIDE: Mapping[str, Lost] = {"reordered": the_one_before}
 
 WRITTEN: dict[str, Written] = {
     "claude": Written(_claude, _claude_place, ClaudeSource, also_lost=_ASIDE),
@@ -118,40 +141,41 @@ WRITTEN: dict[str, Written] = {
 
 # Kinds of damage
 
-Harm = Callable[[list[bytes]], bytes]
+Harm = Callable[[list[bytes], bytes], bytes]
+"""What becomes of lines, given the text of the message that is hit."""
 
 
-def _each(lines: list[bytes], change: Callable[[bytes], bytes]) -> bytes:
+def _each(lines: list[bytes], hit: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """All lines, of which those of the message that is hit are changed."""
-    return b"".join(change(line) if HIT.encode() in line else line for line in lines)
+    return b"".join(change(line) if hit in line else line for line in lines)
 
 
-def torn_line(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: line[: line.index(HIT.encode())] + b"\n")
+def torn_line(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: line[: line.index(hit)] + b"\n")
 
 
-def nuls(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: bytes(len(line)))
+def nuls(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: bytes(len(line)))
 
 
-def bad_utf8(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: line.replace(HIT.encode(), HIT.encode() + b"\xff\xfe"))
+def bad_utf8(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: line.replace(hit, hit + b"\xff\xfe"))
 
 
-def spliced_lines(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: line.rstrip(b"\n"))
+def spliced_lines(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: line.rstrip(b"\n"))
 
 
-def duplicate_lines(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: line + line)
+def duplicate_lines(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: line + line)
 
 
-def no_first_line(lines: list[bytes]) -> bytes:
+def no_first_line(lines: list[bytes], _: bytes) -> bytes:
     """Without what the file says of itself, if its first line is that."""
-    return b"".join(lines if TEXTS[0].encode() in lines[0] else lines[1:])
+    return b"".join(lines if b"message 0" in lines[0] else lines[1:])
 
 
-def wrong_types(lines: list[bytes]) -> bytes:
+def wrong_types(lines: list[bytes], _: bytes) -> bytes:
     """Behind each of the first lines others that say something else, in which one value is not of its type."""
 
     def wrong(line: bytes, place: int) -> bytes:
@@ -163,65 +187,72 @@ def wrong_types(lines: list[bytes]) -> bytes:
     return b"".join(line + (wrong(line, place) if place < 4 else b"") for place, line in enumerate(lines))
 
 
-def huge_line(lines: list[bytes]) -> bytes:
-    return _each(lines, lambda line: line.replace(HIT.encode(), HIT.encode() + b" " + b"x" * HUGE))
+def huge_line(lines: list[bytes], hit: bytes) -> bytes:
+    return _each(lines, hit, lambda line: line.replace(hit, hit + b" " + b"x" * HUGE))
 
 
-def truncated(lines: list[bytes]) -> bytes:
+def truncated(lines: list[bytes], hit: bytes) -> bytes:
     data = b"".join(lines)
-    return data[: data.index(HIT.encode())]
+    return data[: data.index(hit)]
 
 
-def byte_order_mark(lines: list[bytes]) -> bytes:
+def byte_order_mark(lines: list[bytes], _: bytes) -> bytes:
     return b"\xef\xbb\xbf" + b"".join(lines)
 
 
-def windows_line_ends(lines: list[bytes]) -> bytes:
+def windows_line_ends(lines: list[bytes], _: bytes) -> bytes:
     return b"".join(line.rstrip(b"\n") + b"\r\n" for line in lines)
 
 
-def reordered(lines: list[bytes]) -> bytes:
+def reordered(lines: list[bytes], hit: bytes) -> bytes:
     """Two lines in the middle have changed places."""
-    place = next(place for place, line in enumerate(lines) if HIT.encode() in line)
+    place = next(place for place, line in enumerate(lines) if hit in line)
     return b"".join([*lines[: place - 1], lines[place], lines[place - 1], *lines[place + 1 :]])
 
 
-def unknown_kinds(lines: list[bytes]) -> bytes:
+def unknown_kinds(lines: list[bytes], hit: bytes) -> bytes:
     strange = (
         b'{"type":"hologram","timestamp":"2026-11-02T09:30:00.000Z","payload":{"type":"beam","x":[1]}}\n'
     )
-    return _each(lines, lambda line: line + strange)
+    return _each(lines, hit, lambda line: line + strange)
 
 
-def empty_file(_: list[bytes]) -> bytes:
+def empty_file(_: list[bytes], __: bytes) -> bytes:
     return b""
 
 
 class Kind(NamedTuple):
-    """What is lost to a kind of damage, and whether it is told of as damage."""
+    """A kind of damage: what is lost to it, and whether it is told of as damage."""
 
     harm: Harm
-    lost: frozenset[str] = frozenset()
+    lost: Lost = nothing
     told: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.harm.__name__
 
-ONE = frozenset({HIT})
-REST = frozenset(TEXTS[2:])
+    def left(self, written: Written, texts: Sequence[str], hit: int) -> list[str]:
+        """What of these texts a transcript still says when the one at this place is hit."""
+        lost = {*self.lost(texts, hit), *written.also_lost.get(self.name, nothing)(texts, hit)}
+        return [text for text in texts if text not in lost]
+
+
 KINDS = (
-    Kind(torn_line, ONE, told=True),
-    Kind(nuls, ONE, told=True),
+    Kind(torn_line, that_one, told=True),
+    Kind(nuls, that_one, told=True),
     Kind(bad_utf8, told=True),
     Kind(spliced_lines, told=True),
     Kind(duplicate_lines),
     Kind(no_first_line),
     Kind(wrong_types),
     Kind(huge_line),
-    Kind(truncated, REST),
+    Kind(truncated, from_there_on),
     Kind(byte_order_mark),
     Kind(windows_line_ends),
     Kind(reordered),
     Kind(unknown_kinds),
-    Kind(empty_file, frozenset(TEXTS)),
+    Kind(empty_file, everything),
 )
 """Fourteen kinds of damage."""
 
@@ -229,6 +260,6 @@ KINDS = (
 def packed(lines: list[bytes], end: bytes | None = None) -> bytes:
     """Packed in two pieces, of which the second is torn, or something else: what stands before it can be unpacked."""
     data = b"".join(lines)
-    place = data.index(HIT.encode())
+    place = data.index(TEXTS[HIT].encode())
     torn = zstandard.compress(data[place:])[:-4]
     return zstandard.compress(data[:place]) + (torn if end is None else end)

@@ -22,7 +22,7 @@ class PiWriter:
 
     def _now(self) -> str:
         self._minute += 1
-        return f"2026-11-01T10:{self._minute:02d}:00.000Z"
+        return f"2026-11-01T{10 + self._minute // 60}:{self._minute % 60:02d}:00.000Z"
 
     def add(self, kind: str, **fields: Any) -> str:
         """A record behind the leaf, which is its id from now on."""

@@ -28,6 +28,10 @@ class Database:
         """Any change."""
         self._db.execute(sql, given)
 
+    def asked(self, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+        """The rows of a question."""
+        return self._db.execute(sql, given).fetchall()
+
     def close(self) -> None:
         """All is in the file, and nothing beside it."""
         self._db.close()

@@ -36,8 +36,7 @@ def test_a_transcript_is_found_with_all_that_tells_whether_it_changed(home: Path
     found = only(home)
     assert (found.path, found.session, found.agent) == (path, SESSION, None)
     assert found.project == path.parent.name
-    assert (found.device, found.inode) == (seen.st_dev, seen.st_ino)
-    assert (found.size, found.mtime_ns) == (seen.st_size, seen.st_mtime_ns)
+    assert found.file.stamp == (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
 
 
 def test_without_the_agents_folder_nothing_is_found(home: Path) -> None:

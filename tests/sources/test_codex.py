@@ -302,6 +302,14 @@ def test_the_first_versions_wrote_bare_items() -> None:
     assert (parsed.memory.meta.id, parsed.memory.meta.branch, parsed.memory.unknown) == (SESSION, "main", {})
 
 
+def test_a_tool_that_is_given_edits_of_its_own_kind_is_a_call_like_any_other() -> None:
+    made = CodexWriter()
+    made.user("Edit it")
+    made.call("c1", "mcp__files__change", edits=[{"line": 3}, 4, {"path": "/p/x"}])
+    (call,) = calls(read(made).entries)
+    assert call.locations == ({"path": "/p/x"},)
+
+
 def test_a_patch_tells_what_goes_and_what_comes_in_each_place() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: a\n*** Move to: c\n@@ def f\n same\n-x\n+y\n@@\n-z\n"

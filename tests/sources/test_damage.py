@@ -9,7 +9,9 @@ import pytest
 
 import recollect
 from recollect.model import LOCAL, Filter
-from tests.sources.damage import KINDS, REST, TEXTS, WRITTEN, Written, packed
+from recollect.sources.finding import found_in_all
+from recollect.sources.goose_source import GooseSource
+from tests.sources.damage import HIT, KINDS, TEXTS, WRITTEN, Written, packed
 from tests.sources.house import House
 
 
@@ -44,7 +46,7 @@ async def test_every_whole_record_is_read_and_no_other_transcript_suffers(house:
     assert len(KINDS) == 14
     healthy = house.write(0, b"".join(house.written.lines(0, TEXTS)))
     harmed = {
-        kind: house.write(number, kind.harm(house.written.lines(number, TEXTS)))
+        kind: house.write(number, kind.harm(house.written.lines(number, TEXTS), TEXTS[HIT].encode()))
         for number, kind in enumerate(KINDS, 1)
     }
     before = house.hashes(house.folder / "agent")
@@ -54,10 +56,8 @@ async def test_every_whole_record_is_read_and_no_other_transcript_suffers(house:
     assert await house.said_in(healthy) == (list(TEXTS), 0)
     for kind, path in harmed.items():
         said, damaged = await house.said_in(path)
-        name = kind.harm.__name__
-        lost = kind.lost | house.written.also_lost.get(name, frozenset())
-        assert sorted(said) == [text for text in TEXTS if text not in lost], name
-        assert bool(damaged) == kind.told, name
+        assert sorted(said) == kind.left(house.written, TEXTS, HIT), kind.name
+        assert bool(damaged) == kind.told, kind.name
     assert (await house.sync()).parsed_files == 0
 
 
@@ -67,4 +67,13 @@ async def test_what_can_be_unpacked_of_a_broken_pack_is_read(house: Damaged, end
         return
     path = house.write(1, packed(house.written.lines(1, TEXTS), end), packed=True)
     assert (await house.sync()).failed == ()
-    assert await house.said_in(path) == ([text for text in TEXTS if text not in REST], 1)
+    assert await house.said_in(path) == (list(TEXTS[:HIT]), 1)
+
+
+def test_each_database_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
+    sources = [GooseSource(tmp_path / name) for name in ("one", "two")]
+    for source in sources:
+        (database,) = source.folders()
+        database.mkdir(parents=True)
+        (database / "sessions.db").write_bytes(b"no database" * 1_000)
+    assert len(found_in_all(sources)) == 2

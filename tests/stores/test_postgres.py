@@ -32,8 +32,9 @@ from recollect.service import Sessions
 from recollect.stores.postgres import checking, connect, lexemes, listen, listing, searching, transactions
 from recollect.stores.postgres.failures import translated
 from recollect.stores.postgres.migrate import Migration, migrate, migrations
+from recollect.stores.postgres.reading import REACHING
 from recollect.stores.postgres.removing import gaps
-from recollect.stores.postgres.store import PostgresStore
+from recollect.stores.postgres.store import ABOUT, PostgresStore
 from recollect.stores.postgres.texts import escaped, restored
 from recollect.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
 from tests.homes import CARELESS, TEMPLATE
@@ -618,6 +619,31 @@ async def test_the_doctor_finds_the_sums_of_each_session_by_an_index(database: D
     plan = "\n".join(row[0] for row in rows)
     assert "(log = span.log)" in plan
     assert "CTE Scan" not in plan
+
+
+async def test_the_sessions_over_a_log_are_found_by_an_index(database: Database) -> None:
+    await database.execute(MANY_SESSIONS)
+    await database.execute(
+        "insert into span select owner, num, '', 0, num, 1, null, 'open', null from session"
+    )
+    await database.execute("analyze")
+    await database.execute(CONFIGURE)
+    rows = await (await database.execute(f"explain {REACHING}", (OWNER, 7))).fetchall()
+    plan = "\n".join(row[0] for row in rows)
+    assert "(log = " in plan.partition("Index Cond")[2]
+    assert "Filter" not in plan
+
+
+async def test_what_is_told_of_the_store_does_not_count_its_sessions_again(
+    sessions: Sessions, store: Store, database: Database
+) -> None:
+    for name in "abc":
+        await sessions.create(LOCAL, session_id=name)
+    await sessions.archive(LOCAL, "b")
+    await sessions.create(Principal(owner="other"))
+    assert (await store.about())["sessions"] == 4
+    plan = "\n".join(row[0] for row in await asked(database, f"explain {ABOUT}"))
+    assert " on session" not in plan
 
 
 async def test_a_list_since_a_time_has_what_was_stamped_ahead_of_its_place(store: Store) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -26,7 +28,7 @@ from recollect.errors import (
 )
 from recollect.facts import Rivals
 from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Facets, Fact, Filter, Text
+from recollect.model import LOCAL, Draft, Facets, Fact, Filter, Text, plain_text
 from recollect.ports import Writer
 from recollect.service import Sessions
 from recollect.stores.sqlite import connection
@@ -404,6 +406,31 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_space_again(
     assert (await sessions.doctor()).problems == ()
 
 
+async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full(file: Path) -> None:
+    async with recollect.open(f"sqlite:///{file}"):
+        pass
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # less than what connections share needs
+    try:
+        with pytest.raises(StoreFull):
+            async with recollect.open(f"sqlite:///{file}"):
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    async with recollect.open(f"sqlite:///{file}") as sessions:
+        assert await sessions.owners() == []
+
+
+async def test_a_read_that_the_disk_ends_says_that_the_disk_failed(store: SqliteStore) -> None:
+    async def fail(tx: Any) -> None:
+        fetch(tx._db, "ROLLBACK")  # as SQLite does by itself
+        raise apsw.IOError("disk I/O error")
+
+    with pytest.raises(StoreUnavailable, match="the disk failed"):
+        await store.read(fail)
+    assert await store.owners() == []
+
+
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("these are my notes, not a database\n" * 200)
@@ -593,6 +620,82 @@ async def test_an_entry_that_cannot_be_read_hides_no_other(sessions: Sessions, s
     assert store._index.is_whole()
 
 
+ALTERED = {
+    "UPDATE entry SET payload = CAST(replace(CAST(payload AS TEXT), 'medlar', 'quince') AS BLOB)": "altered entries: 1 wrong",
+    "UPDATE entry SET payload = CAST(payload AS TEXT) WHERE pos >> 24 = 1": "altered entries: 1 wrong",
+    "UPDATE session SET title = x'ff' WHERE id = 'one'": "altered sessions: 1 wrong",
+    "UPDATE session SET revision = 9 WHERE id = 'one'": "altered sessions: 1 wrong",
+    "DELETE FROM span WHERE session = 1": "message counts: 1 wrong",
+}
+
+
+@pytest.mark.parametrize("damage", ALTERED)
+async def test_what_the_disk_has_altered_is_never_taken_for_what_was_written(
+    sessions: Sessions, store: SqliteStore, damage: str
+) -> None:
+    for name, text in (("one", "medlar"), ("two", "plum")):
+        await sessions.create(LOCAL, session_id=name)
+        await sessions.append(LOCAL, name, said(text))
+    store._writer.connection.execute(damage)
+    with pytest.raises(StoreDamaged):
+        await sessions.history(LOCAL, "one")
+    assert [plain_text(entry) for entry in (await sessions.history(LOCAL, "two")).entries] == ["plum"]
+    assert "two" in {session.id for session in (await sessions.find(LOCAL)).sessions}
+    assert ALTERED[damage] in (await sessions.doctor(repair=False)).problems
+
+
+def forget_children(file: Path, page: int, size: int) -> None:
+    """Let the root of a table know of two of its pages only."""
+    data = bytearray(file.read_bytes())
+    count = slice((page - 1) * size + 3, (page - 1) * size + 5)
+    assert int.from_bytes(data[count]) > 1
+    data[count] = (1).to_bytes(2)
+    file.write_bytes(data)
+
+
+async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    async with recollect.open(url) as sessions:
+        for number in range(40):
+            await sessions.create(LOCAL, title=f"{number} {'long ' * 90}", tags=["kept"])
+    db = open_file(file)
+    ((page, size),) = fetch(
+        db, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'session'"
+    )
+    db.close()
+    forget_children(file, page, size)
+    async with recollect.open(url) as sessions:
+        found = await sessions.doctor()
+        assert [told for told in found.problems if told.startswith("integrity: ")]
+        assert [told for told in found.problems if told.startswith("tags: ")]
+        assert not [told for told in found.repaired if "mended" in told]
+    db = open_file(file)
+    assert fetch(db, "SELECT count(*) FROM tag") == [(40,)]
+    db.close()
+
+
+async def test_doctor_tells_of_a_file_that_cannot_even_be_checked(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    async with recollect.open(url) as sessions:
+        await sessions.create(LOCAL)
+    db = open_file(file)
+    ((page, size),) = fetch(
+        db, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'session'"
+    )
+    db.close()
+    blank_page(file, page, size)
+    async with recollect.open(url) as sessions:
+        problems = (await sessions.doctor()).problems
+    assert [told for told in problems if told.startswith("integrity: ")]
+    assert [told for told in problems if "cannot be checked" in told]
+
+
+def blank_page(file: Path, page: int, size: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[(page - 1) * size : page * size] = bytes(size)
+    file.write_bytes(data)
+
+
 async def test_the_background_goes_on_after_any_error(sessions: Sessions, file: Path, tmp_path: Path) -> None:
     await sessions.create(LOCAL)
     db = open_file(file)
@@ -724,7 +827,7 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     session = await sessions.create(LOCAL, tags=["a", "b"])
     await sessions.append(LOCAL, session.id, [said("one"), said("two"), said("three")])
     db = store._writer.connection
-    db.execute("DELETE FROM tag WHERE tag = 'a'; UPDATE session SET message_count = 77")
+    db.execute("DELETE FROM tag WHERE tag = 'a'; UPDATE session SET message_count = 77, crc = NULL")
     found = await sessions.doctor(repair=False)
     assert [problem.partition(":")[0] for problem in found.problems] == ["message counts", "tags"]
     mended = await sessions.doctor()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from recollect.model import LOCAL
+from recollect.service import Sessions
+from recollect.sources.recorded import claim
 from tests.claude import trees
 from tests.surfaces.shell import Shell
 
@@ -66,6 +68,36 @@ def test_continue_exec_goes_on_in_the_folder(shell: Shell, tmp_path: Path) -> No
     path = f"{program.parent}:/usr/bin:/bin"
     done = shell.run("continue", SESSION, "--in", "codex", "--exec", env={**env, "PATH": path})
     assert (done.code, done.out) == (0, f"{tmp_path / 'work'}: resume\n"), done.err
+
+
+def test_an_agent_that_cannot_be_started_is_named(shell: Shell, tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    shell.ok("sync")
+    folder = Path.cwd()
+    try:
+        with pytest.MonkeyPatch.context() as here:
+            here.setenv("PATH", str(tmp_path))
+            done = shell.invoke("resume", SESSION, "--exec")
+            assert (done.code, "'claude' cannot be started" in done.err) == (2, True), done
+            (tmp_path / "work").rename(tmp_path / "moved")
+            assert "recollect move" in shell.invoke("resume", SESSION, "--exec").err
+    finally:
+        os.chdir(folder)
+    path.unlink()
+    shell.ok("sync")
+    assert f"recollect restore {SESSION}" in shell.ok("resume", SESSION).err
+
+
+def test_a_recording_is_gone_on_with_in_its_agent(shell: Shell) -> None:
+    async def recorded(sessions: Sessions) -> str:
+        session = await sessions.create(LOCAL, cwd="/srv")
+        await claim(sessions, LOCAL, session, "opencode", "ses_1")
+        return session.id
+
+    session = shell.inside(recorded)
+    assert shell.ok("resume", session).out == "cd /srv && opencode --session ses_1\n"
+    assert "records: opencode:ses_1" in shell.ok("show", session).out
+    assert f"recorded in: {session}" in shell.ok("show", "opencode:ses_1").out
 
 
 @pytest.mark.parametrize(

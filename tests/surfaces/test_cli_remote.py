@@ -210,7 +210,7 @@ def test_transcripts_of_this_machine_are_taken_in_there_and_brought_back(afar: A
     writer.say("In late winter.")
     transcript = writer.save(projects)
     afar = Afar(afar.folder, afar.address, **afar.environ, CLAUDE_CONFIG_DIR=str(tmp_path / "claude"))
-    assert afar.ok("sync").out == "1 transcripts: 1 new, 0 updated, 0 unchanged.\n"
+    assert afar.ok("sync").out == "1 transcript: 1 new, 0 updated, 0 unchanged.\n"
     assert afar.ok("sync", "--json").json["unchanged"] == 1
     assert session in afar.ok("search", "quince").out
     assert afar.ok("resume", session).out.endswith(f"claude --resume {trees.session_id(1)}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,27 @@ def test_settings_leave_agents_out_and_add_folders(
     found = shell.run("stats", "--json", env=env).json["by_source"]
     assert {source: count for source, count in found.items() if source} == expected
     assert shell.run("sync", "--json", env=env).json["kept"] == 0
+
+
+def test_a_session_in_two_folders_is_the_fuller_one(
+    shell: Shell, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (env | {"RECOLLECT_SOURCES": f"pi={tmp_path / 'backup'}"}).items():
+        monkeypatch.setenv(name, value)
+    made = PiWriter()
+    made.user("One")
+    copy = made.save(tmp_path / "backup")
+    made.say("Two")
+    made.save(tmp_path / "pi" / "sessions")
+    for _ in range(2):
+        shell.ok("sync")
+        (session,) = shell.ok("list", "--json").json["sessions"]
+        assert session["message_count"] == 2
+        os.utime(copy)
+    rows = [row for row in shell.ok("sources", "--json").json["sources"] if row["source"] == "pi"]
+    assert [(row["sessions"], row["waiting"]) for row in rows] == [(1, 0), (0, 0)]
+    monkeypatch.setenv("RECOLLECT_SOURCES", "pi=")
+    assert "names no folder for pi" in shell.invoke("sync").err
 
 
 def test_an_agent_that_nobody_knows_is_an_error_that_names_those_that_are_known(

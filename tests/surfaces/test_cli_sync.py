@@ -33,7 +33,7 @@ def test_transcripts_are_listed_searched_and_shown_like_any_session(
 ) -> None:
     assert transcript.exists()
     done = shell.run("sync", env=env)
-    assert (done.code, done.out, done.err) == (0, "1 transcripts: 1 new, 0 updated, 0 unchanged.\n", "")
+    assert (done.code, done.out, done.err) == (0, "1 transcript: 1 new, 0 updated, 0 unchanged.\n", "")
     assert shell.run("sync", "--json", env=env).json["unchanged"] == 1
     assert SESSION in shell.run("list", env=env).out
     assert SESSION in shell.run("search", "quince", env=env).out

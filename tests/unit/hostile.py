@@ -80,3 +80,12 @@ TERMINAL = (
     "lone \ud800 surrogate \udfff",
 )
 HOSTILE = (*MARKUP, *MARKDOWN, *TERMINAL)
+FORMS = ("```html\n{}\n```", "`{}`", "> {}", "[{}](http://a.example/)", "| {} |\n|---|\n| {} |")
+TEMPLATES = ("{{ 7 * 7 }}", "{% include '/etc/passwd' %}", "${7*7}", "<%= 7*7 %>", "#{7*7}", "{{ config }}")
+PAYLOADS = (
+    *HOSTILE,
+    *TEMPLATES,
+    *(form.replace("{}", text) for form in FORMS for text in MARKUP[:22]),
+    *(f"\x1b[31m{text}\x1b[0m" for text in MARKDOWN[:20]),
+)
+"""Two hundred: all of these, and most of them in other clothes."""

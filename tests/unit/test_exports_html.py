@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recollect.exports import rendering
 from recollect.exports.rendering import rendered
 from recollect.model import Image
-from tests.unit.hostile import HOSTILE, MARKDOWN, MARKUP, TERMINAL
+from tests.unit.hostile import HOSTILE, MARKDOWN, MARKUP, PAYLOADS, TERMINAL
 from tests.unit.pages import page
 
 ALLOWED = {
@@ -95,6 +95,11 @@ def checked(text: str) -> Page:
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
 def test_a_hostile_text_does_nothing_wherever_it_stands(text: str, role: str) -> None:
     checked(page("html", text, role=role))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", PAYLOADS[len(HOSTILE) :])
+def test_a_hostile_text_in_other_clothes_does_nothing_either(text: str) -> None:
+    checked(page("html", text))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -183,5 +188,9 @@ def test_nothing_in_a_page_commands_a_terminal_or_turns_the_text(text: str) -> N
     )
 
 
-def test_the_corpus_is_as_large_as_it_says() -> None:
+@pytest.mark.parametrize("format", ["html", "markdown"])
+def test_the_corpus_is_as_large_as_it_says(format: str) -> None:
     assert len(set(HOSTILE)) == len(MARKUP) + len(MARKDOWN) + len(TERMINAL) > 60
+    assert len(set(PAYLOADS)) >= 200
+    assert page(format, "needle", said=()).count("needle") >= 8  # fields of the session and of its entries
+    assert page(format, "needle").count("needle") >= 40

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 from recollect.exports.markdown import FOLDED_CHARS, code, escaped, fenced
 from recollect.model import Text, ToolCall, ToolResult
-from tests.unit.hostile import HOSTILE
+from tests.unit.hostile import HOSTILE, PAYLOADS
 from tests.unit.pages import page
 
 READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -44,7 +44,7 @@ def checked(text: str) -> None:
     assert last == "Secrets that were replaced"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", PAYLOADS)
 def test_a_hostile_text_forges_nothing_wherever_it_stands(text: str) -> None:
     checked(page("markdown", text))
 

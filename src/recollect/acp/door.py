@@ -26,7 +26,7 @@ from recollect.model import Change, Principal, Session
 from recollect.rpc.failures import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from recollect.rpc.peer import Peer
 from recollect.service import Sessions
-from recollect.service.catalogue import folders_of
+from recollect.service.catalogue import folders_of, recording_of
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0
@@ -176,7 +176,8 @@ class Door:
         showing = self.showing_type(
             self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
         )
-        if goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at:
+        grown = goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at
+        if grown and recording_of(session) is None:
             showing.report(Notice(text=GROWN.format(session.source), severity="warning"))
         return showing
 

@@ -98,23 +98,35 @@ def _locations(known: Any) -> list[Json]:
 
 
 def _edits(call: Call, locations: Sequence[Json]) -> Iterator[Block]:
-    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file. A path
-    that is not absolute is the first of the places that the call is about."""
+    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file. One of
+    several changes may be to a file of its own."""
     given = value_of(call.input) if call.kind == "edit" else None
     if not isinstance(given, dict):
         return
-    path = next((given[name] for name in EDITED if isinstance(given.get(name), str)), None)
-    if path is None:
-        return
-    if not path.startswith("/") and locations:
-        path = locations[0]["path"]
-    edits = given.get("edits")
+    whole, edits = _path(given), given.get("edits")
     for edit in edits if isinstance(edits, list) else (given,):
+        path = (_path(edit) if isinstance(edit, dict) else None) or whole
+        if path is None:
+            continue
+        path = _absolute(path, locations)
         match edit:
             case {"old_string": str(old), "new_string": str(new)} | {"old": str(old), "new": str(new)}:
                 yield {"type": "diff", "path": path, "oldText": old, "newText": new}
             case {"content": str(new)}:
                 yield {"type": "diff", "path": path, "oldText": None, "newText": new}
+
+
+def _path(edit: Json) -> str | None:
+    return next((edit[name] for name in EDITED if isinstance(edit.get(name), str)), None)
+
+
+def _absolute(path: str, locations: Sequence[Json]) -> str:
+    """A path that is not absolute is the place of the call that ends so, or the only one that there is."""
+    if path.startswith("/"):
+        return path
+    places: list[str] = [place["path"] for place in locations]
+    named = next((place for place in places if place.endswith(f"/{path}")), None)
+    return named or (places[0] if len(places) == 1 else path)
 
 
 def _changed(result: Result) -> Block | None:

@@ -57,7 +57,7 @@ AGENT = "claude"
 META = "claude_sdk"
 """The key in an entry's `meta` that holds what the SDK gave, and in a session's the place it is kept for."""
 SUBKEYS = 100_000
-ROLES: dict[object, Role] = {"user": "user", "assistant": "assistant"}
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 Fold = Callable[..., Mapping[str, Any]]
 PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -217,7 +217,7 @@ class SessionStore(Core):
         return Entry(
             id=_short(uuid) if isinstance(uuid, str) and uuid else self._new_id(),
             at=self._now(),
-            role=ROLES.get(record.get("type"), "system"),
+            role=_role(record) or "system",
             parts=tuple(Text(text=text) for text in _said(record)),
             meta={META: record},
         )
@@ -243,10 +243,16 @@ def _summary(session: Session) -> Json | None:
     return {"session_id": kept["session_id"], "mtime": session.updated_at, "data": kept["summary"]}
 
 
+def _role(record: Json) -> Role | None:
+    """Who says the message; None for records of other kinds."""
+    kind = record.get("type")
+    return ROLES.get(kind) if isinstance(kind, str) else None
+
+
 def _said(record: Json) -> list[str]:
     """What a message says to people; the rest of it is only kept."""
     message = record.get("message")
-    if record.get("type") not in ROLES or record.get("isMeta") is True or not isinstance(message, dict):
+    if _role(record) is None or record.get("isMeta") is True or not isinstance(message, dict):
         return []
     content = message.get("content")
     if isinstance(content, str):

@@ -27,6 +27,7 @@ from recollect.claude.places import (
     project_folders,
     projects_folder,
 )
+from recollect.claude.reserving import reserve
 from recollect.claude.sidecars import ARCHIVED, session_folder
 
 Directory = str | os.PathLike[str] | None
@@ -152,10 +153,11 @@ def _append(session_id: str, directory: Directory, record: dict[str, object]) ->
 def append_line(descriptor: int, line: bytes) -> None:
     """Put a line at the end of a transcript that others may be appending to; it is on disk when this returns.
 
-    It begins on a line of its own, whatever the line before it broke off at.
+    It begins on a line of its own, whatever the line before it broke off at. A full disk refuses the whole of it.
     """
     size = os.fstat(descriptor).st_size
     data = line if _ends_line(descriptor, size) else b"\n" + line
+    reserve(descriptor, size, len(data))
     for _ in range(ATTEMPTS):
         written = os.write(descriptor, data)
         start = os.lseek(descriptor, 0, os.SEEK_CUR) - written

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
+from recollect.cli.becoming import become
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
 from recollect.model import LOCAL
@@ -55,9 +54,7 @@ async def run(
     if not out.json:
         out.note(in_words(done))
     if execute:
-        if done.cwd is not None:
-            os.chdir(done.cwd)
-        os.execvp(done.command[0], done.command)  # noqa: S606 - the agent's own command, without a shell
+        become(done.command, done.cwd)
     if out.json:
         out.document(done)
     else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from contextlib import suppress
 
 import click
 
+from recollect.cli.becoming import become
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
-from recollect.errors import InvalidInput
-from recollect.model import LOCAL
+from recollect.errors import InvalidInput, SessionNotFound
+from recollect.model import LOCAL, RECORDS, Session
 from recollect.service import Sessions
-from recollect.sources.resuming import resuming
+from recollect.sources.resuming import Resuming, resuming
 
 
 @command(
@@ -24,16 +25,27 @@ from recollect.sources.resuming import resuming
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
     """The command that goes on with a session in the agent it comes from."""
     found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
-    how = resuming(found)
+    how = resuming(found) or await _recorded(sessions, found)
     if how is None:
         raise InvalidInput(
             f"session {found.id!r} is not one that another agent can go on with; fork it instead"
         )
+    if found.meta.get("source_gone"):
+        out.note(
+            f"{found.source} has deleted it: `recollect restore {found.id}` writes its file back, if it is kept"
+        )
     if execute:
-        if how.folder is not None:
-            os.chdir(how.folder)
-        os.execvp(how.words[0], how.words)  # noqa: S606 - the agent's own command, without a shell
+        become(how.words, how.folder)
     if out.json:
         out.document({"session": found.id, "cwd": how.folder, "command": how.words, "shell": how.line})
     else:
         out.line(how.line)
+
+
+async def _recorded(sessions: Sessions, session: Session) -> Resuming | None:
+    """How the agent goes on that a session was recorded with."""
+    for known_as in reversed(session.meta.get(RECORDS, ())):
+        with suppress(SessionNotFound):
+            if (how := resuming(await sessions.get(LOCAL, known_as))) is not None:
+                return how
+    return None

@@ -14,7 +14,17 @@ from recollect.cli.entries import MARK_STYLE, Styled
 from recollect.cli.output import Output, clean
 from recollect.cli.printing import print_entry, write
 from recollect.limits import HISTORY_PAGE
-from recollect.model import CONTINUED_IN, CONTINUES, LOCAL, HistoryPage, Session, View, decode_json
+from recollect.model import (
+    CONTINUED_IN,
+    CONTINUES,
+    LOCAL,
+    RECORDED_IN,
+    RECORDS,
+    HistoryPage,
+    Session,
+    View,
+    decode_json,
+)
 from recollect.service import Sessions
 
 COMPACTED = "── compacted here; the summary stands for what was said before ──"
@@ -130,6 +140,8 @@ def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
         "channel": session.channel,
         "source": session.source,
         "forked from": session.parent,
+        "records": ", ".join(session.meta.get(RECORDS, ())),
+        "recorded in": session.meta.get(RECORDED_IN),
         "continues": session.meta.get(CONTINUES),
         "continued in": ", ".join(session.meta.get(CONTINUED_IN, ())),
         "earlier titles": "; ".join(session.earlier_titles),

@@ -13,7 +13,9 @@ from recollect.service import Sessions
 from recollect.settings import read_settings
 from recollect.sources import AGENTS, Source, sources_here
 from recollect.sources.expiring import soon_deleted
+from recollect.sources.finding import found_in_all
 from recollect.sources.ledger import Ledger
+from recollect.sources.port import Found
 from recollect.sources.syncing import is_new
 
 
@@ -40,7 +42,12 @@ async def run(sessions: Sessions, out: Output) -> None:
     """The agents whose own sessions `recollect sync` takes in: what was found where, how much, how fresh."""
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
     try:
-        found = [_described(source, ledger) for source in sources_here()]
+        sources = sources_here()
+        looked = found_in_all(sources)
+        found = [
+            _described(source, [each for each in looked if each.source is source], ledger)
+            for source in sources
+        ]
     finally:
         ledger.close()
     if out.json:
@@ -54,10 +61,9 @@ async def run(sessions: Sessions, out: Output) -> None:
         out.row(each.source, each.sessions, each.waiting, when, each.folders[0], _remarks(each))
 
 
-def _described(source: Source, ledger: Ledger) -> Described:
+def _described(source: Source, looked: Sequence[Found], ledger: Ledger) -> Described:
     folders = source.folders()
     seen = ledger.seen(source.name)
-    looked = list(source.find())
     found = [each for each in looked if each.stamp]
     known = [seen[each.key] for each in found if each.key in seen]
     return Described(

@@ -18,9 +18,11 @@ from recollect.service import Sessions
 from recollect.settings import read_settings
 from recollect.sources import AGENTS, Source, sources_here
 from recollect.sources.expiring import Expiring, expiring
+from recollect.sources.finding import found_in_all
 from recollect.sources.following import changes_of
 from recollect.sources.ledger import Ledger
 from recollect.sources.port import Found
+from recollect.sources.recorded import part
 from recollect.sources.syncing import Report, Sync
 
 NAMED = 5
@@ -49,17 +51,20 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
 
 def _found() -> tuple[list[Source], list[Found]]:
     sources = sources_here()
-    return sources, [each for source in sources for each in source.find()]
+    return sources, found_in_all(sources)
 
 
 async def _once(
     sessions: Sessions, ledger: Ledger, sources: Sequence[Source], found: Sequence[Found], *, hidden: bool
 ) -> Report:
     budget = read_settings().raw_budget
+    since = await sessions.newest_change(LOCAL)
     with progress("Reading transcripts", len(found), hidden=hidden) as advance:
         report = await Sync(sessions, LOCAL, ledger, advance, raw=budget > 0).run(sources, found)
     if report.parsed_files or not budget:
         await sessions.trim_raw(LOCAL, budget)
+    if report.updated:
+        await part(sessions, LOCAL, since)
     return report
 
 
@@ -96,7 +101,7 @@ def in_words(report: Report) -> str:
         (report.refused, "deleted here before and left out"),
         (report.damaged_records, "damaged records passed over"),
         (report.unknown_records, "records of a new kind kept as they are"),
-        (len(report.failed), "files not read"),
+        (len(report.failed), "not read"),
     )
     parts += [f"{count} {what}" for count, what in more if count]
-    return f"{report.found} transcripts: {', '.join(parts)}."
+    return f"{wording.counted(report.found, 'transcript')}: {', '.join(parts)}."

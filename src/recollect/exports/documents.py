@@ -70,7 +70,10 @@ def unfolded(lines: Sequence[bytes], first: int = 1) -> Sequence[bytes] | Foreig
         raise InvalidInput(f"line {first}: this is not an export of a session: {error}") from None
     if found.recollect is None:
         return _foreign(found, first)
-    return [encode(decode_json(bytes(line))) for line in found.recollect.lines]
+    try:
+        return [encode(decode_json(bytes(line))) for line in found.recollect.lines]
+    except _UNREADABLE as error:  # they were taken as they stand until now
+        raise InvalidInput(f"line {first}: this is not an export of a session: {error}") from None
 
 
 def _is_in_lines(line: bytes) -> bool:

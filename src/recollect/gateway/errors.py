@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -37,6 +38,13 @@ class Meaning(NamedTuple):
     data: Mapping[str, str] = {}
 
 
+PLACE: Mapping[str, str] = {"path": "where, if it can be told"}
+BEYOND: Mapping[str, re.Pattern[str]] = {
+    "invalid_limit": re.compile(r"\$\.limit: Expected `int` [<>]= \d+"),
+    "too_large": re.compile(r".*: Expected `\w+` of length <= \d+"),
+}
+"""What the decoder says, and where, of a parameter that is beyond a limit; by the code for that."""
+
 MEANINGS: Mapping[str, Meaning] = {
     "error": Meaning("an error of the server itself; it is in the server's log"),
     "method_not_found": Meaning("there is no such method", {"method": "the name that was asked for"}),
@@ -44,14 +52,12 @@ MEANINGS: Mapping[str, Meaning] = {
     "forbidden": Meaning("the token is good for other things", {"scope": "the scope that is needed"}),
     "rate_limited": Meaning("too many requests", {"retry_after_ms": "when to try again"}),
     "ending": Meaning("the server is shutting down: ask another, or try again"),
-    "invalid_input": Meaning(
-        "the parameters are wrong; nothing was done", {"path": "where, if it can be told"}
-    ),
+    "invalid_input": Meaning("the parameters are wrong; nothing was done", PLACE),
     "invalid_cwd": Meaning("a working directory that is not an absolute path"),
     "invalid_cursor": Meaning("a cursor that was altered, or belongs to another question"),
-    "invalid_limit": Meaning("a limit below 1 or above the published maximum"),
+    "invalid_limit": Meaning("a limit below 1 or above the published maximum", PLACE),
     "invalid_key": Meaning("a session key that does not follow the grammar"),
-    "too_large": Meaning("above a published limit"),
+    "too_large": Meaning("above a published limit", PLACE),
     "not_found": Meaning("no such thing, or not yours"),
     "session_not_found": Meaning(
         "no such session, or not yours", {"session_key": "the key or id that was asked for"}
@@ -105,9 +111,11 @@ def failure_of(error: RecollectError, **data: Any) -> Failure:
 
 
 def invalid(message: str, path: str | None = None) -> Failure:
-    """Parameters that are not those of the method."""
+    """Parameters that are not those of the method; of one beyond a published limit, the code says so."""
     told = {} if path is None else {"path": path[:300]}
-    return Failure(INVALID_PARAMS, f"Invalid params: {message:.300}", {"code": "invalid_input", **told})
+    beyond = (code for code, limit in BEYOND.items() if limit.fullmatch(f"{path}: {message}"))
+    code = next(beyond, "invalid_input")
+    return Failure(INVALID_PARAMS, f"Invalid params: {message:.300}", {"code": code, **told})
 
 
 def internal() -> Failure:

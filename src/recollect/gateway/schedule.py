@@ -1,38 +1,63 @@
-"""What is done now and then while the server runs, if somebody has asked for it: old sessions are put away, chats reset."""
+"""What is done now and then while the server runs, if somebody has asked for it: old sessions are put away, chats reset.
+
+A clock that is set wrong must not make everything old at once. So nothing grows older than by the time that has passed
+since the server was started, whatever the clock says then.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from recollect.errors import RecollectError
+from recollect.ids import now_ms
 from recollect.model import Principal
 from recollect.service import Policy, ResetPolicy, Sessions
 
 EVERY_SECONDS = 3_600.0
 RESET_SECONDS = 60.0
+Clock = Callable[[], int]
+"""The time in ms."""
 
 log = logging.getLogger(__name__)
 
 
-async def keep_to(policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS) -> None:
+def running_time() -> float:
+    """Seconds that no setting of the clock changes; those in which the machine slept count where the system tells."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def steady(clock: Clock, passed: Callable[[], float] = running_time) -> Clock:
+    """The clock, which from here on goes ahead by no more than the time that passes."""
+    began, at = clock(), passed()
+    return lambda: min(clock(), began + int((passed() - at) * 1_000))
+
+
+async def keep_to(
+    policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS, clock: Clock | None = None
+) -> None:
     """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
+    now = clock or steady(now_ms)
 
     async def put_away(who: Principal) -> None:
-        gone = await sessions.prune(who, policy, dry_run=False)
+        gone = await sessions.prune(who, policy, dry_run=False, now=now())
         if gone:
             log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
 
     await again_and_again(sessions, put_away, every)
 
 
-async def reset_chats(policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS) -> None:
+async def reset_chats(
+    policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS, clock: Clock | None = None
+) -> None:
     """Start every owner's chats anew when their time has come; several servers may do so. Ends if the policy is off."""
+    now = clock or steady(now_ms)
 
     async def reset(who: Principal) -> None:
-        done = await sessions.reset_due(who, policy)
+        done = await sessions.reset_due(who, policy, now=now())
         if done:
             log.info("%d chats were started anew", len(done))
 

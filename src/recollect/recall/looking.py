@@ -6,13 +6,32 @@ secrets in it are replaced before anything leaves.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 from urllib.parse import quote
 
-from recollect.errors import InvalidInput
-from recollect.model import Entry, Filter, Principal, Session, ToolCall, ToolResult, Value, plain_text
+from msgspec.structs import replace
+
+from recollect import words
+from recollect.errors import EntryNotFound, InvalidInput, SessionNotFound
+from recollect.exports.redacting import Redactor
+from recollect.model import (
+    Entry,
+    Filter,
+    Hit,
+    Part,
+    Principal,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Value,
+    plain_text,
+    search_text,
+)
 from recollect.secrets import redacted
 from recollect.service import Sessions
 
@@ -24,6 +43,11 @@ ANSWER_CHARS = 40_000
 MESSAGE_CHARS = 8_000
 TOOL_CHARS = 1_000
 """So much of what a tool was given, or gave back; the rest is seldom what is looked for."""
+BEYOND = 24_000
+"""So much behind what is told is looked at for secrets: none is longer."""
+CUT = "…"
+_LAST_WORD = re.compile(r"\S*$")
+_CUT_WORD = re.compile(rf"\S{{12,}}{CUT}$")
 
 
 class SessionRow(Value, frozen=True, omit_defaults=True):
@@ -114,20 +138,20 @@ class Recall:
         if not query.strip():
             raise InvalidInput("say which words to look for")
         found = await self._sessions.search(self._who, query, cursor=cursor, limit=_bounded(limit, HITS))
-        hits = tuple(
+        hits = [
             FoundMessage(
                 session_id=hit.session.id,
-                title=_clean(hit.session.title),
+                title=_title(hit.session.title),
                 link=self._link(hit.session.id, hit.entry),
                 message_id=hit.entry,
                 role=hit.role,
                 at=hit.at,
-                snippet=_clean(hit.snippet) or "",
+                snippet=await self._snippet(hit, query),
                 more=hit.more,
             )
             for hit in found.hits
-        )
-        return SearchAnswer(hits=hits, cursor=found.cursor)
+        ]
+        return SearchAnswer(hits=tuple(hits), cursor=found.cursor)
 
     async def recent(
         self, folder: str | None = None, limit: int = 20, cursor: str | None = None
@@ -177,7 +201,7 @@ class Recall:
         return FactsAnswer(
             facts=tuple(
                 RememberedFact(
-                    fact=_clean(fact.text) or "",
+                    fact=_clean(fact.text),
                     kind=fact.kind,
                     at=fact.at,
                     session_id=fact.session,
@@ -187,10 +211,21 @@ class Recall:
             )
         )
 
+    async def _snippet(self, hit: Hit, query: str) -> str:
+        """What stands around the words, cut from a text that has no secrets any more: half of one is not known as such."""
+        if hit.entry is None:
+            return _title(hit.snippet) or ""
+        try:
+            entry = await self._sessions.entry(self._who, hit.session.id, hit.entry)
+        except (SessionNotFound, EntryNotFound):  # gone since it was found
+            return ""
+        clean = Redactor().entry(replace(entry, parts=tuple(map(_shorter, entry.parts))))
+        return words.snippet(search_text(clean), words.parse_query(query).terms)
+
     def _row(self, session: Session) -> SessionRow:
         return SessionRow(
             session_id=session.id,
-            title=_clean(session.title),
+            title=_title(session.title),
             updated_at=session.updated_at,
             messages=session.message_count,
             link=self._link(session.id, None),
@@ -223,14 +258,14 @@ def _ends(told: list[ToldMessage], entries: tuple[Entry, ...]) -> tuple[bool, bo
 
 
 def _message(entry: Entry, link: str) -> ToldMessage:
-    text = redacted("\n".join(filter(None, (plain_text(entry), *_tools(entry)))), Counter())
+    said = "\n".join(filter(None, (_beginning(plain_text(entry), MESSAGE_CHARS + 1), *_tools(entry))))
     return ToldMessage(
         message_id=entry.id,
         role=entry.role,
         at=entry.at,
-        text=text[:MESSAGE_CHARS],
+        text=said[:MESSAGE_CHARS],
         link=link,
-        cut=len(text) > MESSAGE_CHARS,
+        cut=len(said) > MESSAGE_CHARS,
     )
 
 
@@ -238,18 +273,48 @@ def _tools(entry: Entry) -> Iterator[str]:
     """What was done with tools, in a line or a few."""
     for part in entry.parts:
         if isinstance(part, ToolCall):
-            yield f"[{part.name}: {part.title or _short(part.input)}]"
+            yield f"[{_clean(part.name)}: {_called(part)}]"
         elif isinstance(part, ToolResult):
             said = plain_text(Entry(id="", at=0, role="tool", parts=part.content))
-            yield f"[{'failed' if part.is_error else 'result'}: {said[:TOOL_CHARS]}]"
+            yield f"[{'failed' if part.is_error else 'result'}: {_beginning(said, TOOL_CHARS)}]"
 
 
-def _short(value: object) -> str:
-    return "" if value is None else str(value)[:TOOL_CHARS]
+def _called(call: ToolCall) -> str:
+    """What a tool is called for: by its title, unless that is cut, else by what it was given."""
+    if call.title and not call.title.endswith(CUT):
+        return _clean(call.title)
+    return "" if call.input is None else _beginning(str(call.input), TOOL_CHARS)
 
 
-def _clean(text: str | None) -> str | None:
-    return None if text is None else redacted(text, Counter())
+def _beginning(text: str, most: int) -> str:
+    """The beginning of a text without its secrets. They are looked for in more than is told, since half of one is not
+    known as such."""
+    looked_at = text[: most + BEYOND]
+    clean = redacted(looked_at, Counter())
+    if len(looked_at) < len(text) and len(clean) <= most:
+        clean = _LAST_WORD.sub("", clean)
+    return clean[:most]
+
+
+def _shorter(part: Part) -> Part:
+    """A part that words were found in, without what is far behind them, and without a title that is cut."""
+    match part:
+        case Text() | Thought():
+            return replace(part, text=part.text[: words.MAX_CHARS + BEYOND])
+        case ToolResult():
+            return replace(part, content=tuple(map(_shorter, part.content)), output=None)
+        case ToolCall(title=str(title)) if title.endswith(CUT):
+            return replace(part, title=None)
+    return part
+
+
+def _title(text: str | None) -> str | None:
+    """A title; if it was cut within a long word, without that."""
+    return None if text is None else _CUT_WORD.sub(CUT, _clean(text))
+
+
+def _clean(text: str) -> str:
+    return redacted(text, Counter())
 
 
 def _bounded(limit: int, most: int) -> int:

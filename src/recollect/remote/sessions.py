@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from recollect.engine import Engine, McpServer
 from recollect.errors import InvalidInput
-from recollect.model import HistoryPage, Json, Principal, Value
-from recollect.ports import Store
+from recollect.model import HistoryPage, Json, Principal, Value, decode_entry
+from recollect.ports import PackedCopy, RawCopy, Store
 from recollect.remote.addresses import Address, parse_address
 from recollect.remote.calls import CALLS
 from recollect.remote.line import Line, connected
 from recollect.remote.turns import RemoteEngine, RemoteTurns
 from recollect.service import OpenSession, Sessions
+from recollect.service.intake import Imported, Taken
 
 HERE = "this is done at the store itself: run it on the machine of the server, with the server's own --store"
 
@@ -61,6 +62,19 @@ class RemoteSessions(Sessions):
     async def trim_raw(self, who: Principal, budget: int) -> int:  # noqa: ARG002
         """Nothing: how much is kept there is the server's to decide."""
         return 0
+
+    async def take_packed(
+        self,
+        who: Principal,
+        imported: Imported,
+        payloads: Sequence[bytes],
+        *,
+        raw: Sequence[PackedCopy] = (),
+        **how: Any,
+    ) -> Taken:
+        """See `Sessions`; sent unpacked, so that the server packs what it keeps itself."""
+        copies = [RawCopy(copy.name, copy.data) for copy in raw]
+        return await self.take_in(who, imported, [*map(decode_entry, payloads)], raw=copies, **how)
 
     async def await_change(self, who: Principal, *, after: int, seconds: float = 0) -> int:  # noqa: ARG002
         """See `Sessions`; the server says when it is time to ask again."""

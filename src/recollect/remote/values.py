@@ -73,7 +73,7 @@ def out_of(data: bytes, kind: Any) -> Any:
         return data.split(b"\n")
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _out_of_odd(data, kind)
 
 

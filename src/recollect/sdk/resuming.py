@@ -104,7 +104,7 @@ def _transcript(uuid: str) -> Found | None:
         return None
     found = ClaudeSource(config_home()).find()
     own = (each for each in found if each.where.session == uuid and each.where.agent is None)
-    return max(own, key=lambda each: each.where.mtime_ns, default=None)
+    return max(own, key=lambda each: each.where.file.stamp[3], default=None)
 
 
 @contextmanager

@@ -35,6 +35,8 @@ from recollect.limits import (
 )
 from recollect.model import (
     OWN,
+    RECORDED_IN,
+    RECORDS,
     STATUSES,
     Filter,
     Identity,
@@ -158,6 +160,16 @@ class Catalogue(Core):
 
         return await self._store.read(work)
 
+    async def met(self, who: Principal, ids: Sequence[str]) -> set[str]:
+        """Those of these ids that are the caller's sessions, or were until they were deleted."""
+        owner = checked_owner(who)
+
+        async def work(tx: Reader) -> set[str]:
+            clean = filter(is_clean, ids)
+            return {id for id in clean if await tx.session(owner, id) or await tx.buried(owner, id)}
+
+        return await self._store.read(work)
+
     async def find(
         self, who: Principal, given: Filter | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> Page:
@@ -277,12 +289,15 @@ class Catalogue(Core):
     async def delete(self, who: Principal, session_id: str) -> int:
         """Delete a session for good. It is gone at once; returns how many messages it had.
 
-        Entries that forks still reach stay. The others are removed in batches, each a short transaction.
+        Entries that forks still reach stay. The others are removed in batches, each a short transaction. What sync has
+        read of the same session goes with a recording, and stays away.
         """
 
         async def work(tx: Writer) -> int:
             record = await required(tx, who, session_id)
             messages = await count_said(tx, record)
+            for copy in await _copies_of(tx, record):
+                await tx.bury(copy, self._now())
             await tx.bury(record, self._now())
             return messages
 
@@ -321,6 +336,17 @@ class Catalogue(Core):
             return (await self._change(tx, record, kind, **fields)).session
 
         return await self._store.write(work)
+
+
+async def _copies_of(tx: Writer, record: Record) -> list[Record]:
+    """What sync has read of a session that was recorded, as far as that tells nothing else."""
+    found = [await tx.session(record.owner, id) for id in record.session.meta.get(RECORDS, ())]
+    return [copy for copy in found if copy is not None and recording_of(copy.session) == record.session.id]
+
+
+def recording_of(session: Session) -> str | None:
+    """The session that stands for this one in lists and searches; None if it stands for itself."""
+    return session.meta.get(RECORDED_IN) if session.archived and session.source is not None else None
 
 
 async def add_session(tx: Writer, owner: str, session: Session, *, order_at: int | None = None) -> Record:

@@ -16,6 +16,7 @@ from recollect.errors import (
     LeaseLost,
     ReadOnly,
     SessionNotFound,
+    StoreDamaged,
 )
 from recollect.holders import is_gone
 from recollect.ids import now_ms, uuid7
@@ -151,10 +152,17 @@ class Lists:
 
 
 async def load_lists(tx: Reader, record: Record) -> Lists:
-    """The present spans and, transitively, those of the checkpoints that summaries among them stand for."""
+    """The present spans and, transitively, those of the checkpoints that summaries among them stand for.
+
+    `StoreDamaged` if they hold less than the session is known to.
+    """
     present = await tx.spans(record.owner, record.num)
     expansions = await load_expansions(tx, record, present)
-    return Lists(record, present, expansions)
+    lists = Lists(record, present, expansions)
+    missing = record.session.message_count - sum(stretch.size for stretch in lists.context())
+    if missing > 0:
+        raise StoreDamaged(f"{missing} messages of the session cannot be reached; try `recollect doctor`")
+    return lists
 
 
 async def load_checkpoint(tx: Reader, record: Record, checkpoint: str) -> Lists:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from recollect import spans as algebra
 from recollect.errors import EntryNotFound
 from recollect.filters import normal_cwd
-from recollect.model import Checkpoint, Principal, Session
+from recollect.model import RECORDED_IN, RECORDS, Checkpoint, Principal, Session
 from recollect.permissions import REMEMBERED
 from recollect.ports import Reader, Record, Writer
 from recollect.service.catalogue import add_session, checked_title, vouched
@@ -27,6 +27,9 @@ from recollect.service.core import (
 )
 from recollect.service.history import find_place
 from recollect.spans import Spans
+
+OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)
+"""What is kept of a session and says nothing of its forks."""
 
 
 class Forking(Core):
@@ -193,7 +196,7 @@ class Forking(Core):
             last_compaction=old.last_compaction if algebra.summaries(spans) else None,
             parent=old.id,
             parent_entry=at,
-            meta={name: value for name, value in placed.meta.items() if name != REMEMBERED},
+            meta={name: value for name, value in placed.meta.items() if name not in OWN_ALONE},
         )
         record = await add_session(tx, source.owner, await recounted(tx, source, spans, made))
         expansions = await load_expansions(tx, source, spans)

@@ -272,16 +272,27 @@ class History(Core):
         await self._change(tx, record, "erase", **fields)
 
 
+class Written(NamedTuple):
+    """An entry and the bytes that it is kept as."""
+
+    entry: Entry
+    payload: bytes
+
+
 async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], now: int) -> Record:
     """Put entries at the head of the session's own log; counts, times and revision move with them."""
+    return await append_written(tx, record, [written(entry) for entry in entries], now)
+
+
+async def append_written(tx: Writer, record: Record, entries: Sequence[Written], now: int) -> Record:
+    """The same, of entries that are written down already."""
     if record.head + len(entries) > LOG_ENTRIES:
         raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to go on")
     rows, sums = [], record.totals
-    for seq, entry in enumerate(entries, record.head + 1):
-        payload = _encoded(entry)
+    for seq, (entry, payload) in enumerate(entries, record.head + 1):
         sums = sums.plus(totals_of(entry, payload))
         rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
-    updated = max(record.session.updated_at, *(entry.at for entry in entries))
+    updated = max(record.session.updated_at, *(entry.at for entry, _ in entries))
     session = _grown(record.session, len(entries), sums.minus(record.totals), updated)
     return await tx.extend(
         replace(
@@ -310,8 +321,8 @@ def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Sessi
     )
 
 
-def _encoded(entry: Entry) -> bytes:
-    """The bytes of an entry, if it can be read back from them: what cannot would break whoever meets it later."""
+def written(entry: Entry) -> Written:
+    """The entry with its bytes, if it can be read back from them: what cannot would break whoever meets it later."""
     try:
         payload = encode(entry)
         if len(payload) > ENTRY_BYTES:
@@ -321,7 +332,7 @@ def _encoded(entry: Entry) -> bytes:
         raise InvalidInput(
             f"an entry must be made of the parts and values that an entry has: {error}"
         ) from None
-    return payload
+    return Written(entry, payload)
 
 
 def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:

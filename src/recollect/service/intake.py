@@ -9,10 +9,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from recollect import spans as algebra
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.limits import NAME_CHARS, RAW_BYTES, checked_size, is_storable
+from recollect.errors import InvalidInput, SessionNotFound, TooLarge
+from recollect.limits import ENTRY_BYTES, NAME_CHARS, RAW_BYTES, checked_size, is_storable
 from recollect.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
-from recollect.ports import RawCopy, Reader, Record, Writer
+from recollect.ports import PackedCopy, RawCopy, Reader, Record, Writer
 from recollect.service.boundaries import Summarised, forms_of, led, put_retired
 from recollect.service.catalogue import (
     add_session,
@@ -26,7 +26,7 @@ from recollect.service.catalogue import (
 from recollect.service.checks import checked_entry
 from recollect.service.core import Lists, checked_owner, checked_required, is_clean, load_lists
 from recollect.service.forking import Forking, recounted
-from recollect.service.history import append_entries
+from recollect.service.history import Written, append_written, written
 from recollect.spans import Place, Span, Spans, Stretch
 
 BATCH = 1_000
@@ -68,11 +68,11 @@ class _Source(NamedTuple):
     """All that is taken in at once; an amended entry is the first of the entries."""
 
     imported: Imported
-    entries: Sequence[Entry]
+    entries: Sequence[Written]
     extends: bool
     amended: Entry | None
     compactions: Sequence[Summarised]
-    raw: Sequence[RawCopy]
+    raw: Sequence[RawCopy] | Sequence[PackedCopy]
     revive: bool
     who: Principal
 
@@ -101,15 +101,42 @@ class Intake(Forking):
         `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
         deleted here stays away, unless it is to `revive`.
         """
-        owner = checked_owner(who)
-        checked_required(imported.id, "a session id")
-        checked_required(imported.source, "a source")
-        given = entries if amended is None else (amended, *entries)
-        for entry in given:
-            checked_entry(entry)
         for copy in raw:
             checked_size(copy.data, RAW_BYTES, "a raw copy")
-        source = _Source(imported, given, extends, amended, compactions, raw, revive, who)
+        given = [*map(written, map(checked_entry, entries))]
+        return await self._take(
+            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def take_packed(
+        self,
+        who: Principal,
+        imported: Imported,
+        payloads: Sequence[bytes],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
+        raw: Sequence[PackedCopy] = (),
+        revive: bool = False,
+    ) -> Taken:
+        """`take_in` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
+        for copy in raw:
+            if copy.size > RAW_BYTES:
+                raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
+        for payload in payloads:
+            checked_size(payload, ENTRY_BYTES, "an entry")
+        given = [Written(checked_entry(decode_entry(payload)), payload) for payload in payloads]
+        return await self._take(
+            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def _take(self, who: Principal, source: _Source) -> Taken:
+        owner = checked_owner(who)
+        checked_required(source.imported.id, "a session id")
+        checked_required(source.imported.source, "a source")
+        if source.amended is not None:
+            source = source._replace(entries=[written(checked_entry(source.amended)), *source.entries])
         taken = await self._store.write(partial(self._at_once, owner, source))
         return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
 
@@ -161,7 +188,7 @@ class Intake(Forking):
         session = _described(_blank(source.imported), source)
         order_at = max(min(session.updated_at, now), 0)
         record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
-        await append_entries(tx, record, source.entries, now)
+        await append_written(tx, record, source.entries, now)
         await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
         for copy in source.raw:
             await tx.put_raw_copy(owner, record.num, copy)
@@ -173,15 +200,15 @@ class Intake(Forking):
         await tx.put_spans(owner, record.num, ())
         return record
 
-    async def _add(self, old: Record, entries: Sequence[Entry], tx: Writer) -> dict[str, int]:
+    async def _add(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
         """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
         record = await required_source(tx, old)
-        grown = await append_entries(tx, record, entries, self._now())
+        grown = await append_written(tx, record, entries, self._now())
         kept = replace(record.session, revision=grown.session.revision)
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
-        return {entry.id: seq for seq, entry in enumerate(entries, record.head + 1)}
+        return {entry.id: seq for seq, (entry, _) in enumerate(entries, record.head + 1)}
 
-    async def _add_held(self, old: Record, entries: Sequence[Entry], tx: Writer) -> dict[str, int]:
+    async def _add_held(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
         """The same, and a span list of its own holds them, so that nobody collects what is not reached yet."""
         seqs = await self._add(old, entries, tx)
         await tx.put_spans(old.owner, old.num, [Span(old.num, 1, max(seqs.values()))], UNFINISHED)
@@ -191,7 +218,8 @@ class Intake(Forking):
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
         known = await load_lists(tx, record)
-        before, placed = known.present, list(zip(source.entries, seqs, strict=True))
+        before = known.present
+        placed = [(entry, seq) for (entry, _), seq in zip(source.entries, seqs, strict=True)]
         if source.amended is not None and source.extends:
             known, placed = await _amended(tx, known, source.amended.id, seqs[0]), placed[1:]
         behind = known.present if source.extends else ()
@@ -224,8 +252,8 @@ def _is_plain(source: _Source) -> bool:
         not source.extends
         and not source.compactions
         and 0 < len(entries) <= BATCH
-        and len({entry.id for entry in entries}) == len(entries)
-        and max(entry.at for entry in entries) <= source.imported.updated_at
+        and len({entry.id for entry, _ in entries}) == len(entries)
+        and max(entry.at for entry, _ in entries) <= source.imported.updated_at
     )
 
 
@@ -287,36 +315,36 @@ async def required_source(tx: Reader, old: Record) -> Record:
 
 
 async def _placed(
-    record: Record, entries: Sequence[Entry], tx: Reader
-) -> tuple[list[str], dict[str, int], list[Entry]]:
+    record: Record, entries: Sequence[Written], tx: Reader
+) -> tuple[list[str], dict[str, int], list[Written]]:
     """The ids under which the entries are kept, in order; where those are that are stored; and those that are not.
 
     An id whose entry has changed gets a number behind it.
     """
     ids: list[str] = []
     seqs: dict[str, int] = {}
-    fresh: dict[str, Entry] = {}
-    for entry in entries:
-        name, number = entry.id, 1
-        while (kept := fresh.get(name) or await _stored(tx, record, name, seqs)) not in (
-            None,
-            replace(entry, id=name),
-        ):
+    fresh: dict[str, Written] = {}
+    for given in entries:
+        name, number, named = given.entry.id, 1, given
+        while (
+            kept := fresh.get(name) or await _stored(tx, record, name, seqs)
+        ) is not None and kept.entry != named.entry:
             number += 1
-            name = f"{entry.id}~{number}"
+            name = f"{given.entry.id}~{number}"
+            named = written(replace(given.entry, id=name))
         if kept is None:
-            fresh[name] = replace(entry, id=name)
+            fresh[name] = named
         ids.append(name)
     return ids, seqs, list(fresh.values())
 
 
-async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> Entry | None:
+async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> Written | None:
     places = await tx.locate(record.owner, [record.num], entry_id) if record.head else []
     if not places:
         return None
     seqs[entry_id] = places[0].seq
     (payload,) = await tx.payloads(record.owner, [Stretch(record.num, places[0].seq, places[0].seq)])
-    return decode_entry(payload)
+    return Written(decode_entry(payload), payload)
 
 
 def _described(session: Session, source: _Source) -> Session:

@@ -89,14 +89,15 @@ class Resets(Catalogue, Forking):
     """Starting chats anew."""
 
     async def due_resets(
-        self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None
+        self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
-        """The chats that the policy starts anew now. Days begin in `zone`; None is this machine's."""
+        """The chats that the policy starts anew now, or at that moment. Days begin in `zone`; None is this machine's."""
         found: dict[str, DueReset] = {}
         if not policy:
             return []
+        now = self._now() if now is None else now
         async for session in every(self, who, Filter()):
-            limit = policy.of(session).limit(self._now(), zone)
+            limit = policy.of(session).limit(now, zone)
             if limit is None or not session.message_count or session.created_at >= limit[0]:
                 continue
             active_at = await self._active_at(who, session)
@@ -105,10 +106,10 @@ class Resets(Catalogue, Forking):
         return list(found.values())
 
     async def reset_due(
-        self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None
+        self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
         """Start them anew; those in which a turn runs, or something has happened since they were looked at, are left."""
-        due = await self.due_resets(who, policy, zone=zone)
+        due = await self.due_resets(who, policy, zone=zone, now=now)
         return [each for each in due if await self._reset_if_same(who, each.session)]
 
     async def _active_at(self, who: Principal, session: Session) -> int | None:

@@ -39,20 +39,24 @@ class Doomed(Value, frozen=True):
 class Retention(Catalogue, Leasing):
     """Keeping a store small."""
 
-    async def prune(self, who: Principal, policy: Policy, *, dry_run: bool = True) -> list[Doomed]:
+    async def prune(
+        self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
+    ) -> list[Doomed]:
         """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
 
-        Pinned, leased and recently read sessions are never touched, though they count.
+        Pinned, leased and recently read sessions are never touched, though they count. Ages are those at the moment
+        `now`, unless told what the clock says.
         """
         _check(policy)
-        doomed = [found async for found in self._doomed(who, policy)]
+        now = self._now() if now is None else now
+        doomed = [found async for found in self._doomed(who, policy, now)]
         if dry_run:
             return doomed
-        return [found for found in doomed if await self._put_away(who, found.session, policy)]
+        return [found for found in doomed if await self._put_away(who, found.session, policy, now)]
 
-    async def _doomed(self, who: Principal, policy: Policy) -> AsyncIterator[Doomed]:
+    async def _doomed(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[Doomed]:
         """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
-        now, count, size = self._now(), 0, 0
+        count, size = 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
         seen: set[str] = set()
         async for session in every(self, who, Filter(agent_id=policy.agent_id, archived=archived)):
@@ -70,7 +74,7 @@ class Retention(Catalogue, Leasing):
         except SessionNotFound:  # deleted since it was listed
             return True
 
-    async def _put_away(self, who: Principal, session: Session, policy: Policy) -> bool:
+    async def _put_away(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
         """Do it, unless the session has become worth sparing, or has changed, meanwhile: looked at and done at once."""
 
         async def work(tx: Writer) -> bool:
@@ -78,7 +82,7 @@ class Retention(Catalogue, Leasing):
             if record is None or record.session.revision != session.revision:
                 return False
             leased = record.lease is not None and record.lease.expires_at > await tx.now()
-            if leased or _is_spared(record.session, policy, self._now()):
+            if leased or _is_spared(record.session, policy, now):
                 return False
             if policy.delete:
                 await tx.bury(record, self._now())

@@ -15,6 +15,7 @@ from recollect.filters import normal_cwd, normal_filter, passes, title_text, tit
 from recollect.limits import HITS_EXAMINED, MORE_CAP, SEARCH_PAGE, SEARCH_WALK, checked_limit
 from recollect.model import Entry, Filter, Hit, Principal, SearchPage, Session, decode_entry, search_text
 from recollect.ports import Match, Reader, Record
+from recollect.service.catalogue import recording_of
 from recollect.service.core import checked_owner, load_lists
 from recollect.service.placing import Placing
 from recollect.spans import Place, Stretch
@@ -202,6 +203,7 @@ class _Search:
         fresh = _short(record.session.id) not in self.shown
         return (
             fresh
+            and (recording_of(record.session) is None or self.wanted.archived == "only")
             and passes(record.session, self.wanted)
             and (not self.query.title or words.matches(self.query.title, title_tokens(record.session)))
         )

@@ -67,6 +67,9 @@ def _chosen(said: str, environ: Environ) -> Iterator[Source]:
     for name in (*only, *without, *(name for name, _ in more)):
         if name not in AGENTS:
             raise InvalidInput(f"{SOURCES} names {name!r:.40}; agents that can be read: {', '.join(AGENTS)}")
+    for name, folder in more:
+        if not folder:
+            raise InvalidInput(f"{SOURCES} names no folder for {name}: write {name}=FOLDER")
     for name, agent in AGENTS.items():
         if name not in without and (not only or name in only):
             yield agent.at(agent.home(environ))

@@ -9,13 +9,14 @@ import os
 from collections.abc import Generator, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from recollect.claude.places import TRANSCRIPT, is_session_id
 from recollect.claude.sidecars import ARCHIVED, TITLE, read_sidecar, session_folder
 from recollect.model import Value
-from recollect.sources.files import entries, seen
+from recollect.sources.files import Seen, entries, seen
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"
@@ -24,7 +25,7 @@ _SIDECARS = (ARCHIVED, TITLE)
 _DEPTH = 8
 
 
-class Found(Value, frozen=True, kw_only=True):
+class Found(NamedTuple):
     """A transcript file and what its folder says of it.
 
     `session` is the uuid of the session; of a subagent (`agent` is its id) that of its parent, None if only the
@@ -32,15 +33,16 @@ class Found(Value, frozen=True, kw_only=True):
     beside a session's transcript were changed last, 0 if there are none: see `notes`.
     """
 
-    path: Path
+    file: Seen
     project: str
     session: str | None
     agent: str | None = None
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
     noted_ns: int = 0
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.file.path
 
 
 class Notes(Value, frozen=True):
@@ -91,26 +93,27 @@ def agent_notes(found: Found) -> AgentNotes:
 
 
 def _in_project(folder: os.DirEntry[str]) -> Iterator[Found]:
-    there = list(entries(Path(folder.path)))
+    transcripts = list[os.DirEntry[str]]()
     noted: dict[str, int] = {}
-    for entry in there:
-        if is_session_id(entry.name) and entry.is_dir(follow_symlinks=False):
+    for entry in entries(folder.path):
+        if entry.name.endswith(TRANSCRIPT):
+            transcripts.append(entry)
+        elif is_session_id(entry.name) and entry.is_dir(follow_symlinks=False):
             noted[entry.name] = yield from _in_session(entry, folder.name)
-    for entry in there:
-        stem = entry.name.removesuffix(TRANSCRIPT)
-        if stem == entry.name:
-            continue
+    for entry in transcripts:
+        stem = entry.name[: -len(TRANSCRIPT)]
         if is_session_id(stem):
-            yield from _found(entry, folder.name, stem, None, noted.get(stem, 0))
-        elif stem.startswith(AGENT):
+            if (file := seen(entry)) is not None:
+                yield Found(file, folder.name, stem, None, noted.get(stem, 0))
+        elif stem.startswith(AGENT) and (file := seen(entry)) is not None:
             # Where versions of 2025 put subagents.
-            yield from _found(entry, folder.name, None, stem.removeprefix(AGENT), 0)
+            yield Found(file, folder.name, None, stem.removeprefix(AGENT))
 
 
 def _in_session(folder: os.DirEntry[str], project: str) -> Generator[Found, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
     noted = 0
-    for entry in entries(Path(folder.path)):
+    for entry in entries(folder.path):
         if entry.name == SUBAGENTS and entry.is_dir(follow_symlinks=False):
             yield from _agents(entry, project, folder.name, _DEPTH)
         elif entry.name in _SIDECARS and entry.is_file(follow_symlinks=False):
@@ -126,30 +129,13 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def _agents(folder: os.DirEntry[str], project: str, session: str, depth: int) -> Iterator[Found]:
-    for entry in entries(Path(folder.path)):
+    for entry in entries(folder.path):
         if entry.name.startswith(AGENT) and entry.name.endswith(TRANSCRIPT):
             agent = entry.name.removeprefix(AGENT).removesuffix(TRANSCRIPT)
-            yield from _found(entry, project, session, agent, 0)
+            if (file := seen(entry)) is not None:
+                yield Found(file, project, session, agent)
         elif depth and entry.is_dir(follow_symlinks=False):
             yield from _agents(entry, project, session, depth - 1)
-
-
-def _found(
-    entry: os.DirEntry[str], project: str, session: str | None, agent: str | None, noted: int
-) -> Iterator[Found]:
-    """The file, if it is a regular one with something in it and still there."""
-    if (file := seen(entry)) is not None:
-        yield Found(
-            path=file.path,
-            project=project,
-            session=session,
-            agent=agent,
-            device=file.device,
-            inode=file.inode,
-            size=file.size,
-            mtime_ns=file.mtime_ns,
-            noted_ns=noted,
-        )
 
 
 def _moment(at: object) -> int | None:

@@ -148,15 +148,12 @@ def _document(block: DocumentBlock, _: Counts) -> Parts:
 
 
 def _other(block: OtherBlock, unknown: Counts) -> Parts:
-    kind = block.raw.get("type") if isinstance(block.raw, dict) else None
-    if (
-        isinstance(kind, str)
-        and kind.endswith("_tool_result")
-        and isinstance(block.raw.get("tool_use_id"), str)
-    ):
+    told = block.raw.get("type") if isinstance(block.raw, dict) else None
+    kind = told if isinstance(told, str) else "?"
+    if kind.endswith("_tool_result") and isinstance(block.raw.get("tool_use_id"), str):
         return (_server_result(block.raw),)
     if kind not in _KEPT_RAW:
-        count(unknown, f"block {kind if isinstance(kind, str) else '?'}"[:100])
+        count(unknown, f"block {kind}"[:100])
     return (Unknown(raw=block.raw),)
 
 

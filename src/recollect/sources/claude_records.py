@@ -290,7 +290,8 @@ def _content(value: Any) -> Content:
 
 def _block(value: Any) -> Block:
     if isinstance(value, dict):
-        if value.get("type") in _TOOL_CALLS:
+        kind = value.get("type")
+        if isinstance(kind, str) and kind in _TOOL_CALLS:
             value = {**value, "type": "tool_use"}
         if value.get("type") == "tool_result" and isinstance(value.get("content"), list):
             content = _content(value["content"])

@@ -17,11 +17,11 @@ from recollect.service.boundaries import Summarised
 from recollect.sources import claude, claude_files, files
 from recollect.sources.claude import Parsed, State
 from recollect.sources.claude_files import Found as Transcript
+from recollect.sources.files import MS
 from recollect.sources.port import Found, Known, Reading
 from recollect.titles import title_from
 
 NAME = "claude"
-MS = 1_000_000
 DETACHED = "HEAD"
 """What is written where no branch is checked out."""
 
@@ -49,9 +49,10 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         return (self.home / "projects",)
 
     def find(self) -> Iterator[Found]:
-        for file in claude_files.find(self.home):
-            stamp = (file.device, file.inode, file.size, file.mtime_ns, file.noted_ns)
-            yield Found(self, str(file.path), stamp, file.mtime_ns // MS, file)
+        for each in claude_files.find(self.home):
+            where, stamp = each.file
+            noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
+            yield Found(self, where, noted, stamp[3] // MS, each, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:
         read = _read(found.where, known)
@@ -95,8 +96,7 @@ def _state(file: Transcript, known: Known | None) -> State | None:
     """How to go on with the file, if it is the one that was read and has only grown."""
     if known is None:
         return None
-    device, inode, size, *_ = known.stamp
-    if (device, inode) != (file.device, file.inode) or file.size < size:
+    if known.stamp[:2] != file.file.stamp[:2] or file.file.size < known.stamp[2]:
         return None
     return claude.load_state(known.state)
 
@@ -104,7 +104,7 @@ def _state(file: Transcript, known: Known | None) -> State | None:
 def imported_from(found: Transcript, parsed: Parsed) -> Imported:
     """The session that a transcript tells of."""
     info = parsed.info
-    at = found.mtime_ns // MS
+    at = found.file.at
     notes = claude_files.notes(found) if found.agent is None else claude_files.Notes()
     updated = info.updated_at or at
     archived = bool(notes.archived) and (notes.archived_at is None or updated <= notes.archived_at)

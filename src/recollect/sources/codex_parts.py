@@ -33,7 +33,7 @@ def parts_of(content: Any, unknown: Unknowns) -> Iterator[Part]:
 
 def _says_nothing(piece: Json) -> bool:
     said = piece.get("text")
-    return piece.get("type") in TEXTS and (
+    return text(piece, "type") in TEXTS and (
         not isinstance(said, str) or not said or _AROUND.fullmatch(said) is not None
     )
 

@@ -42,8 +42,8 @@ def of_changes(changes: Any) -> Json | None:
 def paths_of(given: Any) -> tuple[Json, ...]:
     """The files that an edit is about."""
     edits = given.get("edits") if isinstance(given, dict) else None
-    paths = [given["path"], *(edit["path"] for edit in edits)] if isinstance(edits, list) else []
-    return tuple({"path": path} for path in dict.fromkeys(paths))
+    named = [text(each, "path") for each in (given, *edits)] if isinstance(edits, list) else []
+    return tuple({"path": path} for path in dict.fromkeys(filter(None, named)))
 
 
 def _input(paths: list[str], edits: list[Json]) -> Json | None:

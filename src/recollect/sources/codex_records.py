@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,24 +79,27 @@ def _leniently(line: bytes) -> Record:
 
 def text(value: Any, *names: str) -> str | None:
     """The first of these fields that is a text with something in it."""
-    if not isinstance(value, Mapping):
-        return None
-    return next((said for name in names if isinstance(said := value.get(name), str) and said), None)
+    if isinstance(value, dict):
+        for name in names:
+            said = value.get(name)
+            if isinstance(said, str) and said:
+                return said
+    return None
 
 
 def fields(value: Any, name: str) -> Json:
     """A field that is an object; empty if it is none."""
-    said = value.get(name) if isinstance(value, Mapping) else None
+    said = value.get(name) if isinstance(value, dict) else None
     return said if isinstance(said, dict) else {}
 
 
 def items(value: Any, name: str) -> list[Any]:
     """A field that is a list; empty if it is none."""
-    said = value.get(name) if isinstance(value, Mapping) else None
+    said = value.get(name) if isinstance(value, dict) else None
     return said if isinstance(said, list) else []
 
 
 def whole(value: Any, name: str) -> int | None:
     """A field that is a whole number."""
-    said = value.get(name) if isinstance(value, Mapping) else None
+    said = value.get(name) if isinstance(value, dict) else None
     return said if isinstance(said, int) and not isinstance(said, bool) else None

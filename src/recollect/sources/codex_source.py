@@ -23,7 +23,6 @@ from recollect.titles import title_from
 NAME = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
 PACKED = ".zst"
-MS = 1_000_000
 DEEPEST = 3
 """Folders for the year, the month and the day."""
 FORKS = 100
@@ -85,16 +84,15 @@ class CodexSource(msgspec.Struct, frozen=True):
         for each in _present(rollouts.values(), known):
             thread = known.get(each.thread, NOBODYS)
             name = zlib.crc32(thread.name.encode("utf-8", "replace")) if thread.name else 0
-            stamp = (*each.file.stamp, name)
-            yield Found(self, each.key, stamp, each.file.mtime_ns // MS, Place(each, thread, rollouts))
+            stamp = each.file.stamp
+            where = Place(each, thread, rollouts)
+            yield Found(self, each.key, (*stamp, name), stamp[3] // files.MS, where, stamp[2])
 
     def _rollouts(self) -> dict[str, Rollout]:
         """All of them by their ids; of one that is there both packed and not, the one that is not."""
         found = dict[str, Rollout]()
         for folder in self.folders():
-            for each in _under(folder, DEEPEST):
-                if each.id not in found or not each.packed:
-                    found[each.id] = each
+            _gather(str(folder), DEEPEST, found)
         return found
 
     def read(self, found: Found, known: Known | None) -> Reading:
@@ -129,17 +127,22 @@ class CodexSource(msgspec.Struct, frozen=True):
 # Finding
 
 
-def _under(folder: Path, depth: int) -> Iterator[Rollout]:
+def _gather(folder: str, depth: int, found: dict[str, Rollout]) -> None:
+    """Find the rollouts below a folder."""
+    inner = list[str]()
     for entry in files.entries(folder):
         name = _ROLLOUT.fullmatch(entry.name)
-        if name is not None and (file := files.seen(entry)) is not None:
+        if name is None:
+            if depth and entry.is_dir(follow_symlinks=False):
+                inner.append(entry.path)
+        elif (file := files.seen(entry)) is not None:
             at, thread, own, packed = name.groups()
-            yield Rollout(
-                entry.path.removesuffix(PACKED), file, thread, own or thread, at, packed is not None
-            )
-    if depth:
-        for inner in files.folders(folder):
-            yield from _under(inner, depth - 1)
+            id = own or thread
+            if id not in found or not packed:
+                key = file.where.removesuffix(PACKED) if packed else file.where
+                found[id] = Rollout(key, file, thread, id, at, packed is not None)
+    for path in sorted(inner):
+        _gather(path, depth - 1, found)
 
 
 def _present(rollouts: Iterable[Rollout], known: Mapping[str, Thread]) -> Iterator[Rollout]:
@@ -189,8 +192,7 @@ def _state(file: files.Seen, known: Known | None) -> State | None:
     """How to go on with the file, if it is the one that was read and has only grown."""
     if known is None:
         return None
-    device, inode, size, *_ = known.stamp
-    if (device, inode) != (file.device, file.inode) or file.size < size:
+    if known.stamp[:2] != file.stamp[:2] or file.size < known.stamp[2]:
         return None
     return codex.load_state(known.state)
 
@@ -250,7 +252,7 @@ def unpacked(data: bytes) -> bytes:
 
 def imported_from(home: Path, place: Place, read: _Read) -> Imported:
     """The session that a rollout tells of."""
-    memory, at = read.parsed.memory, place.rollout.file.mtime_ns // MS
+    memory, at = read.parsed.memory, place.rollout.file.at
     meta = memory.meta or Meta()
     updated = memory.updated_at or at
     name = place.thread.name or memory.name

@@ -32,6 +32,9 @@ class Thread(NamedTuple):
     rollout: str | None = None
 
 
+UNNAMED = Thread()
+
+
 def threads(home: Path) -> dict[str, Thread]:
     """What is known of threads by their ids; a database that cannot be read says nothing."""
     known = {id: Thread(name) for id, name in _indexed(home)}
@@ -41,8 +44,7 @@ def threads(home: Path) -> dict[str, Thread]:
     except (OSError, ValueError):
         rows = []
     for id, name, rollout in rows:
-        before = known.get(id, Thread())
-        known[id] = Thread(name or before.name, rollout)
+        known[id] = Thread(name or known.get(id, UNNAMED).name, rollout)
     return known
 
 

@@ -285,4 +285,4 @@ def spelled(item: Json) -> Json:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return name if name.islower() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

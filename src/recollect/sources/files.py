@@ -15,16 +15,15 @@ from recollect.claude.places import open_transcript
 LARGEST = 1 << 30
 """A larger file is not read."""
 _PIECE = 8 << 20
+MS = 1_000_000
 
 
 class Seen(NamedTuple):
-    """A regular file as it was when it was looked at; `where` is its path as text, which costs nothing to make."""
+    """A regular file as it was when it was looked at: its path as text, which costs nothing to make, and what changes when
+    the file does: its device, inode, size and time in ns."""
 
     where: str
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
+    stamp: tuple[int, int, int, int]
 
     @property
     def path(self) -> Path:
@@ -32,18 +31,28 @@ class Seen(NamedTuple):
         return Path(self.where)
 
     @property
-    def stamp(self) -> tuple[int, int, int, int]:
-        """What changes when the file does."""
-        return self.device, self.inode, self.size, self.mtime_ns
+    def inode(self) -> int:
+        """Its number on its device."""
+        return self.stamp[1]
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self.stamp[2]
+
+    @property
+    def at(self) -> int:
+        """When it was changed last, in ms."""
+        return self.stamp[3] // MS
 
 
-def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def entries(folder: Path | str) -> list[os.DirEntry[str]]:
     """What is in a folder; nothing if it cannot be read."""
     try:
         with os.scandir(folder) as found:
-            yield from found
+            return list(found)
     except OSError:
-        return
+        return []
 
 
 def folders(folder: Path) -> Iterator[Path]:
@@ -60,7 +69,7 @@ def seen(entry: os.DirEntry[str]) -> Seen | None:
         return None
     if not stat.S_ISREG(told.st_mode) or not told.st_size:
         return None
-    return Seen(entry.path, told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
+    return Seen(entry.path, (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns))
 
 
 def read_whole(path: Path) -> bytes:

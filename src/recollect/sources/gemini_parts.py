@@ -21,7 +21,7 @@ INJECTED = ("<session_context>", "<hook_context>")
 def calls_in(messages: Iterable[Json]) -> frozenset[str]:
     """The calls that are in the lists of calls of messages, with what came of them."""
     calls = (call for message in messages for call in objects(message.get("toolCalls")))
-    return frozenset(id for call in calls if call.get("status") in ENDED and (id := text(call, "id")))
+    return frozenset(id for call in calls if text(call, "status") in ENDED and (id := text(call, "id")))
 
 
 def blocks_of(talk: Talk, message: Json, listed: frozenset[str]) -> Iterator[Block]:
@@ -99,7 +99,7 @@ def _call(talk: Talk, message: str, call: Json) -> Iterator[Block]:
     yield f"{message}/{id}", call_of(id, name, given)
     if name == "write_todos" and (plan := plan_of(given)) is not None:
         yield f"{message}/{id}/plan", plan
-    status = call.get("status")
+    status = text(call, "status")
     if status in ENDED:
         yield f"{message}/{id}/result", _result(talk, id, call, failed=status != "success")
 

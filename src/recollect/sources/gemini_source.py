@@ -21,7 +21,6 @@ from recollect.sources.talk import known, spent
 NAME = "gemini"
 LOG, DOCUMENT = ".jsonl", ".json"
 PREFIX = "session-"
-MS = 1_000_000
 
 
 class Transcript(NamedTuple):
@@ -44,9 +43,10 @@ class GeminiSource(msgspec.Struct, frozen=True):
     def find(self) -> Iterator[Found]:
         for project in files.folders(self.home / "tmp"):
             for each in _transcripts(project):
-                file = each.file
+                where, stamp = each.file
                 # Without the ending: a document that was gone on with as a log is the same session.
-                yield Found(self, str(file.path.with_suffix("")), file.stamp, file.mtime_ns // MS, each)
+                key = where.rpartition(".")[0]
+                yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
         each: Transcript = found.where
@@ -103,8 +103,8 @@ def _transcripts(project: Path) -> Iterator[Transcript]:
     chats = project / "chats"
     there = {entry.name: entry for entry in files.entries(chats)}
     for name, entry in there.items():
-        of_kind = name.startswith(PREFIX) and name.endswith((LOG, DOCUMENT))
-        if of_kind and f"{name}l" not in there and (file := files.seen(entry)) is not None:
+        of_kind = name.endswith(LOG) or (name.endswith(DOCUMENT) and f"{name}l" not in there)
+        if of_kind and name.startswith(PREFIX) and (file := files.seen(entry)) is not None:
             yield Transcript(file, project)
     for folder in files.folders(chats):
         for entry in files.entries(folder):
@@ -121,7 +121,7 @@ def _text(path: Path) -> str:
 
 def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Imported:
     """The session that a transcript tells of; it does not say itself where it was."""
-    info, told, at = parsed.info, parsed.told, each.file.mtime_ns // MS
+    info, told, at = parsed.info, parsed.told, each.file.at
     updated = max((entry.at for entry in told.entries if entry.at), default=info.updated_at or at)
     return Imported(
         id=f"{NAME}:{info.session_id or each.file.path.stem}",

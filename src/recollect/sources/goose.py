@@ -119,7 +119,7 @@ def _tell(talk: Talk, row: _Row, *, is_summary: bool) -> None:
 
 
 def _parts(talk: Talk, content: Iterable[Json]) -> Iterator[Part]:
-    return (_part(talk, block) for block in content if block.get("type") not in QUIET and block != _NOTHING)
+    return (_part(talk, block) for block in content if text(block, "type") not in QUIET and block != _NOTHING)
 
 
 def _part(talk: Talk, block: Json) -> Part:

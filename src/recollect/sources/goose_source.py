@@ -15,7 +15,7 @@ from recollect.service import Imported
 from recollect.sources import files, goose
 from recollect.sources.databases import read_database
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, fingerprint, found_in, inner, marks, select, the_one
+from recollect.sources.tables import Listed, found_in, inner, listed, select, the_one
 from recollect.sources.talk import Told, dollars, fitting, known, moment, number, spent, text
 
 NAME = "goose"
@@ -101,12 +101,8 @@ class GooseSource(msgspec.Struct, frozen=True):
 
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    tables = [marks(database, table) for table in ("messages", "usage_ledger")]
-    for row in select(database, "sessions", SESSION):
-        numbers = (number for table in tables for number in table.get(str(row["id"]), ()))
-        at = moment(row["updated_at"]) or 0
-        if row["session_type"] != HIDDEN:
-            yield Listed(str(row["id"]), at, (at, *numbers, fingerprint(row)))
+    visible = f"WHERE s.session_type IS NOT '{HIDDEN}'"
+    return listed(database, "sessions", SESSION, "updated_at", ("messages", "usage_ledger"), visible)
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json]]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -28,9 +30,13 @@ CREATE TABLE IF NOT EXISTS read (
 ) WITHOUT ROWID;
 """
 SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
+STAMPS = "SELECT key, stamp FROM read WHERE source = ?"
+SESSION = "SELECT session FROM read WHERE source = ? AND key = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
+NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+"""How names of files are written as bytes."""
 
 
 class Seen(NamedTuple):
@@ -58,16 +64,29 @@ class Ledger:
 
     def seen(self, source: str) -> dict[str, Seen]:
         """Everything of a source that was read, by its key."""
-        return {os.fsdecode(key): Seen(*rest) for key, *rest in cast(Any, self._db.execute(SEEN, (source,)))}
+        rows = cast(Any, self._db.execute(SEEN, (source,)))
+        return {os.fsdecode(key): Seen(*rest) for key, *rest in rows}
+
+    def stamps(self, source: str) -> dict[str, bytes]:
+        """The stamp that everything of a source had when it was read, by its key."""
+        rows = cast(Any, self._db.execute(STAMPS, (source,)))
+        return {key.decode(*NAMES): stamp for key, stamp in rows}
+
+    def session(self, source: str, key: str) -> str:
+        """The session that something is; empty if it was not read."""
+        rows = self._db.execute(SESSION, (source, os.fsencode(key))).fetchall()
+        return cast("str", rows[0][0]) if rows else ""
 
     def state(self, source: str, key: str) -> bytes | None:
         """How to go on with something."""
         rows = self._db.execute(STATE, (source, os.fsencode(key))).fetchall()
         return cast("bytes", rows[0][0]) if rows else None
 
-    def put(self, source: str, key: str, seen: Seen, state: bytes) -> None:
-        """Something was read up to here."""
-        self._db.execute(PUT, (source, os.fsencode(key), *seen, state))
+    def put(self, read: Iterable[tuple[str, str, Seen, bytes]]) -> None:
+        """These were read up to here: source, key, what was seen, and how to go on."""
+        rows = [(source, os.fsencode(key), *seen, state) for source, key, seen, state in read]
+        with self._db:
+            self._db.executemany(PUT, rows)
 
     def forget(self, source: str, key: str) -> None:
         """Something is gone."""

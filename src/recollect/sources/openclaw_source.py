@@ -22,14 +22,13 @@ from recollect.sources.databases import read_database
 from recollect.sources.pi import Parsed
 from recollect.sources.pi_source import meta_of, raw_copies
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, Row, fingerprint, found_in, marks, select
-from recollect.sources.talk import known, moment, text
+from recollect.sources.tables import Listed, Row, found_in, rows_in, select, shape, those, view
+from recollect.sources.talk import known, text
 from recollect.titles import title_from
 
 NAME = "openclaw"
 DATABASE = "openclaw-agent.sqlite"
 SUFFIX = ".jsonl"
-MS = 1_000_000
 
 NODE = (
     "session_key",
@@ -116,9 +115,10 @@ class OpenclawSource(msgspec.Struct, frozen=True):
     def _in_files(self, folder: Path, known: set[str | None]) -> Iterator[Found]:
         index = Index(folder / "sessions.json")
         for entry in files.entries(folder):
-            named = entry.name.endswith(SUFFIX) and entry.name.removesuffix(SUFFIX) not in known
+            named = entry.name.endswith(SUFFIX) and entry.name[: -len(SUFFIX)] not in known
             if named and (file := files.seen(entry)) is not None:
-                yield Found(self, str(file.path), file.stamp, file.mtime_ns // MS, File(file, index))
+                where, stamp = file
+                yield Found(self, where, stamp, stamp[3] // files.MS, File(file, index), stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         where: Row | File = found.where
@@ -167,13 +167,15 @@ class _Rows(NamedTuple):
 
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    nodes = {row["session_key"]: row for row in select(database, "session_nodes", NODE)}
-    windows = {row["session_id"]: row for row in select(database, "session_windows", WINDOW)}
-    for id, (count, newest) in marks(database, "transcript_events").items():
-        window = windows.get(id, {})
-        node = nodes.get(window.get("session_key"), {})
-        times = (moment(window.get(name)) or 0 for name in ("updated_at", "transcript_updated_at"))
-        yield Listed(id, max(times), (count, newest, fingerprint(window), fingerprint(node)))
+    windows, nodes = view(database, "session_windows", WINDOW), view(database, "session_nodes", NODE)
+    return those(
+        database,
+        "SELECT CAST(e.session_id AS BLOB), max(ifnull(w.updated_at, 0), ifnull(w.transcript_updated_at, 0)),"  # noqa: S608
+        f" {shape(w=WINDOW, n=NODE)}, e.rows, e.newest"
+        f" FROM {rows_in(database, 'transcript_events')} AS e"
+        f" LEFT JOIN {windows} AS w ON w.session_id = e.session_id"
+        f" LEFT JOIN {nodes} AS n ON n.session_key = w.session_key",
+    )
 
 
 def _rows(database: apsw.Connection, id: str | None) -> _Rows:
@@ -227,7 +229,7 @@ def _id(session: str | None) -> str | None:
 
 
 def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta: Json) -> Imported:
-    info, at = parsed.info, file.mtime_ns // MS
+    info, at = parsed.info, file.at
     updated = info.updated_at or at
     path = os.fsencode(file.path).decode("utf-8", "replace")
     return Imported(

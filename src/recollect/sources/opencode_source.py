@@ -15,7 +15,7 @@ from recollect.service import Imported
 from recollect.sources import files, opencode
 from recollect.sources.databases import read_database
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, fingerprint, found_in, marks, select, the_one
+from recollect.sources.tables import Listed, found_in, listed, select, the_one
 from recollect.sources.talk import Told, fitting, known, moment, spent, text
 
 NAME = "opencode"
@@ -96,11 +96,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
 
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    tables = [marks(database, table) for table in ("message", "part", "session_message")]
-    for row in select(database, "session", SESSION):
-        numbers = (number for table in tables for number in table.get(str(row["id"]), ()))
-        at = moment(row["time_updated"]) or 0
-        yield Listed(str(row["id"]), at, (at, *numbers, fingerprint(row)))
+    return listed(database, "session", SESSION, "time_updated", ("message", "part", "session_message"))
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json], list[Json]]:

@@ -161,7 +161,7 @@ class _Talk:
         self._at = 0
 
     def add(self, record: Json) -> None:
-        kind = record.get("type")
+        kind = _text(record, "type")
         if kind in QUIET:
             return
         self._at = moment(record.get("timestamp")) or self._at
@@ -318,12 +318,12 @@ COUNTED = ("input", "output", "cacheRead", "cacheWrite")
 
 def usage_of(told: Any) -> Usage | None:
     """What an answer used; its input counts what was cached."""
-    if not isinstance(told, Mapping):
+    if not isinstance(told, dict):
         return None
     known = {name: number for name in COUNTED if (number := _count(told.get(name))) is not None}
     inputs = [known[name] for name in ("input", "cacheRead", "cacheWrite") if name in known]
     cost = told.get("cost")
-    total = cost.get("total") if isinstance(cost, Mapping) else None
+    total = cost.get("total") if isinstance(cost, dict) else None
     return Usage(
         input=sum(inputs) if inputs else None,
         output=known.get("output"),

@@ -19,7 +19,6 @@ from recollect.titles import title_from
 
 NAME = "pi"
 SUFFIX = ".jsonl"
-MS = 1_000_000
 
 
 class PiSource(msgspec.Struct, frozen=True):
@@ -35,7 +34,8 @@ class PiSource(msgspec.Struct, frozen=True):
         for folder in files.folders(self.home):
             for entry in files.entries(folder):
                 if entry.name.endswith(SUFFIX) and (file := files.seen(entry)) is not None:
-                    yield Found(self, file.where, file.stamp, file.mtime_ns // MS, file)
+                    where, stamp = file
+                    yield Found(self, where, stamp, stamp[3] // files.MS, file, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         data = files.read_whole(found.where.path)
@@ -63,7 +63,7 @@ class PiSource(msgspec.Struct, frozen=True):
 
 def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
     """The session that a transcript tells of."""
-    info, at = parsed.info, file.mtime_ns // MS
+    info, at = parsed.info, file.at
     updated = info.updated_at or at
     return Imported(
         id=f"{NAME}:{info.session_id or file.path.stem}",

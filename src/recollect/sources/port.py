@@ -24,7 +24,7 @@ Stamp = tuple[int, ...]
 
 class Found(NamedTuple):
     """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own.
+    changed last at `at`, in ms. `where` is the source's own. Reading all of it takes about `size` bytes.
 
     A database that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading it tells
     why it cannot be."""
@@ -34,6 +34,7 @@ class Found(NamedTuple):
     stamp: Stamp
     at: int
     where: Any
+    size: int = 0
 
 
 class Known(NamedTuple):

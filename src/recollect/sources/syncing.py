@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import aclosing
 
 from msgspec.structs import replace
 
@@ -14,8 +15,7 @@ from recollect.service import Imported, Sessions, Taken
 from recollect.service.placing import placed
 from recollect.sources.ledger import Ledger, Seen
 from recollect.sources.port import WITHIN, Found, Known, Reading, Source, Stamp
-
-AT_ONCE = 16
+from recollect.sources.readers import Failed, Packed, Wanted, processes_for, read_all
 
 Advance = Callable[[int], None]
 
@@ -38,7 +38,8 @@ class Report(Value, frozen=True):
 
 class Sync:
     """One run of a sync; `advance` is told of each session that is done. With `revive`, sessions that were deleted here
-    are taken in too. The bytes of files are kept beside what was read from them, unless `raw` is False."""
+    are taken in too. The bytes of files are kept beside what was read from them, unless `raw` is False. Much is read in
+    `processes` beside this one; as many as are worth while, if nobody says how many."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Sync:
         *,
         revive: bool = False,
         raw: bool = True,
+        processes: int | None = None,
     ) -> None:
         self._sessions = sessions
         self._who = who
@@ -56,17 +58,20 @@ class Sync:
         self._advance = advance
         self._revive = revive
         self._raw = raw
+        self._processes = processes
         self._counts = Counter[str]()
         self._projects: dict[str, str | None] = {}
         self._failed: list[str] = []
 
     async def run(self, sources: Sequence[Source], found: Iterable[Found]) -> Report:
         """Take in what changed among what was found in these sources; mark sessions that are there no more."""
-        known = {source.name: self._ledger.seen(source.name) for source in sources}
+        known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
+        there: dict[str, set[str]] = {source.name: set() for source in sources}
+        for each in found:
+            there[each.source.name].add(each.key)
         for source in sources:
-            there = {each.key for each in found if each.source.name == source.name}
-            await self._vanished(source.name, known[source.name], there)
+            await self._vanished(source.name, known[source.name], there[source.name])
         report = await self._changed(found, known)
         await self._place_others()
         return report
@@ -74,60 +79,81 @@ class Sync:
     async def take(self, found: Found, *, anew: bool = False) -> Report:
         """Take in what changed in this one, or all of it `anew`; of others nothing is said."""
         name = found.source.name
-        return await self._changed([found], {name: {} if anew else self._ledger.seen(name)})
+        return await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
 
-    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, Seen]]) -> Report:
-        room = asyncio.Semaphore(AT_ONCE)
-        async with asyncio.TaskGroup() as tasks:
-            for each in found:
-                seen = known[each.source.name].get(each.key)
-                if not is_new(each, seen):
-                    self._counts["unchanged"] += 1
-                    self._advance(1)
-                    continue
-                await room.acquire()
-                tasks.create_task(self._one(each, seen, room))
+    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, bytes]]) -> Report:
+        wanted = list[Wanted]()
+        for each in found:
+            stamp = known[each.source.name].get(each.key)
+            if stamp != _packed(each.stamp):
+                wanted.append(Wanted(each, None if stamp is None else self._known(each, stamp)))
+        self._counts["unchanged"] += len(found) - len(wanted)
+        self._advance(len(found) - len(wanted))
+        anew = {each.found.key for each in wanted if each.known is None}
+        processes = processes_for(wanted) if self._processes is None else self._processes
+        async with aclosing(read_all(wanted, processes, raw=self._raw)) as pieces:
+            async for piece in pieces:
+                await self._take_all(piece, anew)
         return Report(found=len(found), failed=tuple(self._failed), **self._counts)
 
-    async def _one(self, found: Found, seen: Seen | None, room: asyncio.Semaphore) -> None:
-        try:
-            reading = found.source.read(found, None if seen is None else self._known(found, seen))
-            self._counts["parsed_files"] += 1
-            self._counts["parsed_bytes"] += reading.size
-            await self._take(found, reading, is_new=seen is None)
-        except (OSError, RecollectError, ValueError) as error:
-            self._failed.append(f"{found.key.rpartition('/')[2]}: {error}")
-        finally:
-            room.release()
-            self._advance(1)
-
-    def _known(self, found: Found, seen: Seen) -> Known:
+    def _known(self, found: Found, stamp: bytes) -> Known:
         state = self._ledger.state(found.source.name, found.key) or b""
-        return Known(_unpacked(seen.stamp), state)
+        return Known(_unpacked(stamp), state)
 
-    async def _take(self, found: Found, reading: Reading, *, is_new: bool) -> None:
-        """Take in what was read, then note it: a crash in between only means doing it again."""
-        if reading.total:
-            taken = await self._sessions.take_in(
+    async def _take_all(self, read: Sequence[tuple[Found, Packed | Failed]], anew: Set[str]) -> None:
+        """Take in what was read, then note it: a crash in between only means doing it again. Those that are taken in at the
+        same time share a transaction."""
+        for found, each in read:
+            if isinstance(each, Packed):
+                await self._place(each.reading.imported)
+            else:
+                self._fail(found, each.reason)
+        there = [(found, each) for found, each in read if isinstance(each, Packed)]
+        done = await asyncio.gather(*(self._one(found, each, found.key in anew) for found, each in there))
+        self._ledger.put(
+            (found.source.name, found.key, _seen(found, each.reading), each.reading.state)
+            for (found, each), taken in zip(there, done, strict=True)
+            if taken
+        )
+        self._advance(len(read))
+
+    async def _one(self, found: Found, packed: Packed, is_new: bool) -> bool:
+        """Whether it was taken in; one that cannot be keeps no other from it."""
+        reading = packed.reading
+        self._counts["parsed_files"] += 1
+        self._counts["parsed_bytes"] += reading.size
+        if not reading.total:
+            return True
+        try:
+            taken = await self._sessions.take_packed(
                 self._who,
-                await self._placed(reading.imported),
-                reading.entries,
+                self._placed(reading.imported),
+                packed.payloads,
                 extends=reading.extends,
                 amended=reading.amended,
                 compactions=reading.compactions,
-                raw=reading.raw if self._raw else (),
+                raw=packed.raw,
                 revive=self._revive,
             )
-            self._tell(taken, reading, is_new=is_new)
-        strange = sum(reading.unknown.values())
-        seen = Seen(_packed(found.stamp), reading.imported.id, reading.damaged, strange)
-        self._ledger.put(found.source.name, found.key, seen, reading.state)
+        except (OSError, RecollectError, RecursionError, ValueError) as error:
+            self._fail(found, str(error))
+            return False
+        self._tell(taken, reading, is_new=is_new)
+        return True
 
-    async def _placed(self, imported: Imported) -> Imported:
-        """The session with the project that its folder belongs to; each folder is looked at once."""
+    def _fail(self, found: Found, reason: str) -> None:
+        self._failed.append(f"{found.key.rpartition('/')[2]}: {reason}")
+
+    async def _place(self, imported: Imported) -> None:
+        """Find out which project the folder of a session belongs to."""
+        if imported.cwd is not None and imported.project is None:
+            await self._project(imported.cwd)
+
+    def _placed(self, imported: Imported) -> Imported:
+        """The session with the project that its folder belongs to."""
         if imported.cwd is None or imported.project is not None:
             return imported
-        return replace(imported, project=await self._project(imported.cwd))
+        return replace(imported, project=self._projects[imported.cwd])
 
     async def _place_others(self) -> None:
         """Sessions that were made before projects were known, or elsewhere, get theirs without being read again."""
@@ -153,12 +179,18 @@ class Sync:
         self._counts["damaged_records"] += reading.damaged
         self._counts["unknown_records"] += sum(reading.unknown.values())
 
-    async def _vanished(self, source: str, seen: dict[str, Seen], there: set[str]) -> None:
-        for key, known in seen.items():
+    async def _vanished(self, source: str, known: Iterable[str], there: Set[str]) -> None:
+        for key in known:
             if key not in there and key.partition(WITHIN)[0] not in there:
-                if await self._sessions.mark_source(self._who, known.session, gone=True):
+                session = self._ledger.session(source, key)
+                if await self._sessions.mark_source(self._who, session, gone=True):
                     self._counts["kept"] += 1
                 self._ledger.forget(source, key)
+
+
+def _seen(found: Found, reading: Reading) -> Seen:
+    strange = sum(reading.unknown.values())
+    return Seen(_packed(found.stamp), reading.imported.id, reading.damaged, strange)
 
 
 def is_new(found: Found, seen: Seen | None) -> bool:

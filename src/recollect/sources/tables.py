@@ -9,15 +9,17 @@ from typing import Any, NamedTuple, cast
 import apsw
 
 from recollect.claude.lines import decode
-from recollect.model import Json, encode
+from recollect.model import Json
 from recollect.sources.databases import read_database
 from recollect.sources.files import Seen
 from recollect.sources.port import WITHIN, Found, Source
-from recollect.sources.talk import objects
+from recollect.sources.talk import moment, objects
 
 # Text comes as bytes: one that is no UTF-8 costs its bad bytes only.
-_PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END AS {0}"
+_PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
 _MISSING = "NULL AS {0}"
+# In ms; text is a date.
+_MOMENT = "CASE typeof({0}) WHEN 'text' THEN round((julianday({0}) - 2440587.5) * 86400000) ELSE {0} END"
 
 
 class Listed(NamedTuple):
@@ -47,16 +49,17 @@ def found_in(
     except (OSError, ValueError):
         yield Found(source, key, (), 0, Row(file, None))
         return
+    size = file.size // max(len(sessions), 1)
     for each in sessions:
         stamp = (file.inode, *each.stamp)
-        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id))
+        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size)
 
 
 def select(
     database: apsw.Connection, table: str, columns: Sequence[str], rest: str = "", given: Sequence[Any] = ()
 ) -> Iterator[Json]:
     """These columns of a table's rows: None for a column that this version has not, nothing if it has no such table."""
-    there = {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
+    there = columns_of(database, table)
     if not there:
         return
     picked = ", ".join((_PICKED if name in there else _MISSING).format(name) for name in columns)
@@ -72,17 +75,59 @@ def the_one(database: apsw.Connection, table: str, columns: Sequence[str], id: s
     raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
 
 
-def marks(database: apsw.Connection, table: str) -> dict[str, tuple[int, int]]:
-    """How many rows of a table belong to each session, and the number of the newest."""
-    if not database.execute(f"PRAGMA table_info({table})").fetchall():
-        return {}
-    sql = f"SELECT CAST(session_id AS BLOB), count(*), max(rowid) FROM {table} GROUP BY session_id"  # noqa: S608
-    return {str(_plain(id)): (count, newest) for id, count, newest in cast(Any, database.execute(sql))}
+def listed(
+    database: apsw.Connection,
+    table: str,
+    columns: Sequence[str],
+    at: str,
+    counted: Sequence[str],
+    rest: str = "",
+) -> Iterator[Listed]:
+    """The sessions in a table `s`, one row for each; when one was changed last is in the column `at`.
+
+    One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, or which is the
+    newest of them. All in one statement: there may be many, and as a rule none has changed.
+    """
+    joined = [(f"c{place}", rows_in(database, name)) for place, name in enumerate(counted)]
+    numbers = "".join(f", ifnull({alias}.rows, 0), ifnull({alias}.newest, 0)" for alias, _ in joined)
+    joins = " ".join(f"LEFT JOIN {rows} AS {alias} ON {alias}.session_id = s.id" for alias, rows in joined)
+    return those(
+        database,
+        f"SELECT CAST(s.id AS BLOB), {_MOMENT.format('s.' + at)}, {shape(s=columns)}{numbers}"  # noqa: S608
+        f" FROM {view(database, table, columns)} AS s {joins} {rest}",
+    )
 
 
-def fingerprint(row: Json) -> int:
-    """A number that changes when one of a row's values does."""
-    return zlib.crc32(encode(row))
+def those(database: apsw.Connection, sql: str) -> Iterator[Listed]:
+    """The sessions that a statement names: each one's id and when it was changed, bytes and numbers that tell of a change."""
+    for id, at, told, *numbers in cast(Any, database.execute(sql)):
+        when = moment(at) or 0
+        yield Listed(_plain(id), when, (when, *numbers, zlib.crc32(told)))
+
+
+def shape(**columns: Sequence[str]) -> str:
+    """SQL for bytes that change when one of these columns, of tables that are called so, does."""
+    values = (f"ifnull({alias}.{name}, '-')" for alias, names in columns.items() for name in names)
+    return f"CAST(concat_ws(',', {', '.join(values)}) AS BLOB)"
+
+
+def view(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
+    """SQL for these columns of a table's rows: NULL for a column that this version has not, no row if there is no table."""
+    there = columns_of(database, table)
+    picked = ", ".join(name if name in there else _MISSING.format(name) for name in columns)
+    return f"(SELECT {picked} FROM {table})" if there else f"(SELECT {picked} WHERE 0)"  # noqa: S608 - the names are ours
+
+
+def rows_in(database: apsw.Connection, table: str) -> str:
+    """SQL for how many rows of a table each session has, and the number of the newest; no row if there is no table."""
+    if not columns_of(database, table):
+        return "(SELECT NULL AS session_id, 0 AS rows, 0 AS newest WHERE 0)"
+    return f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest FROM {table} GROUP BY session_id)"  # noqa: S608
+
+
+def columns_of(database: apsw.Connection, table: str) -> set[str]:
+    """The columns that a table has; none if it is not there."""
+    return {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
 
 
 def inner(row: Json, column: str) -> Json | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -172,8 +172,12 @@ def known(meta: Json) -> Json:
 
 def text(record: Any, *names: str) -> str | None:
     """The first of these that is a text and not empty."""
-    values = (record.get(name) for name in names) if isinstance(record, Mapping) else ()
-    return next((value for value in values if isinstance(value, str) and value), None)
+    if isinstance(record, dict):
+        for name in names:
+            value = record.get(name)
+            if isinstance(value, str) and value:
+                return value
+    return None
 
 
 def objects(value: Any) -> Iterator[Json]:
@@ -183,7 +187,7 @@ def objects(value: Any) -> Iterator[Json]:
 
 def number(record: Any, name: str) -> int | None:
     """A count that an entry can have."""
-    value = record.get(name) if isinstance(record, Mapping) else None
+    value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value <= ENTRY_SUM else None

@@ -24,6 +24,7 @@ from recollect.acp.proxy.frames import (
 from recollect.errors import EngineError
 from recollect.rpc import wire
 from recollect.rpc.failures import INTERNAL_ERROR, Failure, Gone
+from recollect.sources.recorded import source_called
 
 VERSION = 1
 JSONRPC = Raw(b'"2.0"')
@@ -137,6 +138,20 @@ class Agent:
         self.life: Life | None = None
         self.follow: Callable[[Life], Awaitable[None]]
         self._gate = asyncio.Lock()
+
+    @property
+    def source(self) -> str:
+        """What sync calls the agent: sessions of its own have ids of ours that begin so."""
+        return source_called(self.name)
+
+    def named(self, own: str) -> str:
+        """The id that one of the agent's own sessions has with us when it was read, or is listed."""
+        return f"{self.source}:{own}"
+
+    def own(self, session_id: str) -> str | None:
+        """The agent's id of a session whose id of ours is such a one."""
+        source, _, own = session_id.partition(":")
+        return own if own and source == self.source else None
 
     @property
     def alive(self) -> Life | None:

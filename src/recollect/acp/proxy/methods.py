@@ -18,8 +18,9 @@ from recollect.acp.proxy.agent import Life, Refusal
 from recollect.acp.proxy.behind import kept_of
 from recollect.acp.proxy.blocks import parts_of
 from recollect.acp.proxy.door import ProxyDoor
-from recollect.acp.proxy.frames import Members, joined, object_of, text_of, value_of, written
-from recollect.acp.proxy.proxied import Found, Proxied, named
+from recollect.acp.proxy.frames import Members, joined, members_of, object_of, text_of, value_of, written
+from recollect.acp.proxy.proxied import Found, Proxied, named, origin_of
+from recollect.acp.proxy.theirs import adopted, noted, unknown_rows
 from recollect.acp.rows import CONTINUED
 from recollect.acp.shapes import (
     BatchGet,
@@ -32,13 +33,17 @@ from recollect.acp.shapes import (
     Unsubscribe,
 )
 from recollect.engines.readable import Reads
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput, RecollectError, SessionNotFound
+from recollect.filters import normal_cwd
 from recollect.model import Json, Session
 from recollect.rpc import wire
 from recollect.rpc.peer import Method, Then
 
 FOUND = "recollect/behind"
 """The key of an answer's `_meta` that says how the agent's session was come by."""
+THEIRS = "agent:"
+"""What a cursor begins with that goes on in the agent's own list."""
+_END_OF_OURS = b'{"sessions":[]}'
 T = TypeVar("T")
 
 
@@ -105,9 +110,10 @@ async def resume_session(door: ProxyDoor, params: Members) -> Then:
 async def _open(door: ProxyDoor, params: Members, *, replay: bool) -> Then:
     given = wire.decoded(_settings, Raw(joined(params)))
     async with door.gate(given.session_id):
+        _, told = await adopted(door, given.session_id, _setting(params))
         proxied, fresh = await _attached(door, given)
         try:
-            found = await proxied.open_behind(_setting(params)) if fresh else None
+            found = await proxied.open_behind(_setting(params), told) if fresh else None
             if replay:
                 await proxied.showing.replay(proxied.session, door.peer.alone)
             elif fresh:
@@ -144,7 +150,7 @@ async def fork_session(door: ProxyDoor, params: Members) -> Then:
         raise InvalidInput(f"{FORK_AT} is the id of a message")
     with door.room(), door.relay.opening():
         life = await door.agent.ready()
-        source = await door.sessions.get(door.who, given.session_id)
+        source, _ = await adopted(door, given.session_id, _setting(params))
         behind, known, result = await _forked_behind(door, life, source, params, at)
         wanted = OpenSession(session_id=source.id, cwd=given.cwd)
         session = await opening.forked(door, wanted, at)
@@ -161,7 +167,7 @@ async def _forked_behind(
     door: ProxyDoor, life: Life, source: Session, params: Members, at: str | None
 ) -> tuple[str, str | None, Members]:
     """The agent's session for a fork, how much of ours it knows, and what the agent answered."""
-    kept = kept_of(source, door.agent.name)
+    kept = kept_of(source, door.agent.name) or await origin_of(door, source)
     if kept is not None and at is None and life.can("sessionCapabilities", "fork"):
         with suppress(Refusal):
             result = await life.ask("session/fork", {**params, "sessionId": written(kept.id)})
@@ -208,18 +214,54 @@ async def cancel(door: ProxyDoor, params: Members) -> None:
 
 async def delete_session(door: ProxyDoor, params: Members) -> Json:
     """`session/delete`: here, and in the agent."""
+    with suppress(SessionNotFound):  # what the agent cannot delete is not listed again either
+        await noted(door, text_of(params, "sessionId") or "")
     await _also(door, params, "session/delete", "delete")
     return await keeping.delete_session(door, _read(NamedSession, params))
 
 
 async def set_title(door: ProxyDoor, params: Members) -> Json:
     """`session/set_title`: the user's, which none of the agent's replaces."""
-    answer = await keeping.set_title(door, _read(SetTitle, params))
+    given = _read(SetTitle, params)
+    await noted(door, given.session_id)
+    answer = await keeping.set_title(door, given)
     seat = door.seat(text_of(params, "sessionId"))
     if seat is not None:
         seat.titles = False
     await _also(door, params, "session/set_title", "title")
     return answer
+
+
+async def archive_session(door: ProxyDoor, params: NamedSession) -> Json:
+    """`session/archive`."""
+    await noted(door, params.session_id)
+    return await keeping.archive_session(door, params)
+
+
+async def session_status(door: ProxyDoor, params: NamedSession) -> Json:
+    """`session/status`: nobody has a session open that only the agent has."""
+    if not await door.sessions.met(door.who, [params.session_id]) and door.agent.own(params.session_id):
+        return {"status": "saved"}
+    return await keeping.session_status(door, params)
+
+
+async def list_sessions(door: ProxyDoor, params: ListSessions) -> bytes:
+    """`session/list`: ours, and behind the last of them those that only the agent has."""
+    cursor = params.cursor or ""
+    theirs = cursor.removeprefix(THEIRS) if cursor.startswith(THEIRS) else None
+    answer = _END_OF_OURS if theirs is not None else await keeping.list_sessions(door, params)
+    listed = members_of(answer) or {}
+    if "nextCursor" in listed or params.archived == "only" or _is_narrowed(params):
+        return answer
+    cwd = None if params.cwd is None else normal_cwd(params.cwd)
+    rows, more = await unknown_rows(door, cwd, theirs or None)
+    result: Json = {"sessions": [*value_of(listed["sessions"]), *rows]}
+    return wire.encode(result if more is None else {**result, "nextCursor": THEIRS + more})
+
+
+def _is_narrowed(params: ListSessions) -> bool:
+    """Whether something is asked for that the agent's list does not tell."""
+    return any(given is not None for given in (params.project, params.search, params.created_after))
 
 
 async def _also(door: ProxyDoor, params: Members, method: str, capability: str) -> None:
@@ -229,7 +271,7 @@ async def _also(door: ProxyDoor, params: Members, method: str, capability: str) 
         return
     with suppress(RecollectError, Refusal):
         session = await door.sessions.get(door.who, text_of(params, "sessionId") or "")
-        kept = kept_of(session, door.agent.name)
+        kept = kept_of(session, door.agent.name) or await origin_of(door, session)
         if kept is not None:
             await life.ask(method, {**params, "sessionId": written(kept.id)})
 
@@ -280,10 +322,10 @@ REQUESTS: dict[str, Method[ProxyDoor]] = {
     "session/prompt": Method(prompt, Members, waits=True),
     "session/delete": Method(delete_session, Members),
     "session/set_title": Method(set_title, Members),
-    "session/list": _ours(keeping.list_sessions, ListSessions),
-    "session/archive": _ours(keeping.archive_session, NamedSession),
+    "session/list": _ours(list_sessions, ListSessions),
+    "session/archive": _ours(archive_session, NamedSession),
     "session/unarchive": _ours(keeping.unarchive_session, NamedSession),
-    "session/status": _ours(keeping.session_status, NamedSession),
+    "session/status": _ours(session_status, NamedSession),
     "_recollect/session/search": _ours(extensions.search, Search),
     "_recollect/session/batch_get": _ours(extensions.batch_get, BatchGet),
     "_recollect/session/list/subscribe": _ours(extensions.subscribe, Subscribe),

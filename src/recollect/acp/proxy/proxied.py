@@ -24,6 +24,7 @@ from recollect.model import Draft, Entry, Json, Part, Principal, Session, Usage
 from recollect.permissions import Choice
 from recollect.service import Sessions
 from recollect.service.context import CUT_OFF
+from recollect.sources.recorded import can_be_read, claim
 
 if TYPE_CHECKING:
     from recollect.acp.proxy.door import ProxyDoor
@@ -94,15 +95,20 @@ class Proxied(Attached):
                 return self.seat
             return (await self._seat(life, fresh=fresh))[0]
 
-    async def open_behind(self, setting: Members) -> Found:
-        """Open the agent's session with what the editor says now; `opened_with` is what the agent answers."""
+    async def open_behind(self, setting: Members, told: Members | None = None) -> Found:
+        """Open the agent's session with what the editor says now; `opened_with` is what the agent answers, or has `told`
+        already when it opened it."""
         async with self._seating:
             self.setting = setting
+            if told is not None and (kept := await origin_of(self.door, self.session)) is not None:
+                await self.sit(await self.door.agent.ready(), kept.id, known=kept.known)
+                self.opened_with = told
+                return "loaded"
             return (await self._seat(await self.door.agent.ready(), fresh=False))[1]
 
     async def _seat(self, life: Life, *, fresh: bool) -> tuple[Seat, Found]:
         target = await self._sessions.get(self._who, self.target)
-        kept = self.kept or kept_of(target, self.door.agent.name)
+        kept = self.kept or kept_of(target, self.door.agent.name) or await origin_of(self.door, self.session)
         if kept is not None and not fresh and (seated := await self._reseated(life, kept)) is not None:
             return seated
         with self.door.relay.opening():
@@ -147,8 +153,11 @@ class Proxied(Attached):
         session = await self._sessions.get(self._who, self.target)
         if session.source is not None:
             return session
-        changes = keeping(session, self.door.agent.name, self.kept)
-        return await self._sessions.keep_own(self._who, session.id, changes)
+        agent, kept = self.door.agent, self.kept
+        session = await self._sessions.keep_own(self._who, session.id, keeping(session, agent.name, kept))
+        if kept is None or not (can_be_read(agent.source) or (agent.alive and opens(agent.alive))):
+            return session
+        return await claim(self._sessions, self._who, session, agent.source, kept.id)
 
     # Prompts
 
@@ -273,6 +282,20 @@ class Proxied(Attached):
         with suppress(RecollectError):
             await self._keep_unasked()
         self._stand_up()
+
+
+def opens(life: Life) -> bool:
+    """Whether the agent lists its sessions, and can open them again."""
+    return life.can("sessionCapabilities", "list") and any(life.can(*path) for _, path, _ in OPENERS)
+
+
+async def origin_of(door: ProxyDoor, session: Session) -> Kept | None:
+    """The agent's session that one of ours was read from: it knows all of it."""
+    own = door.agent.own(session.id) if session.source == door.agent.source else None
+    if own is None:
+        return None
+    page = await door.sessions.history(door.who, session.id, last=True, limit=1)
+    return Kept(id=own, of=session.id, known=page.entries[-1].id if page.entries else None)
 
 
 async def _prompting(asked: Members, seat: Seat, missed: tuple[Entry, ...]) -> Members:

@@ -10,7 +10,7 @@ from recollect import words
 from recollect.errors import AlreadyExists
 from recollect.filters import title_text, title_tokens
 from recollect.model import Change, Checkpoint, Fact, Lease, search_text
-from recollect.ports import CURRENT, ListKey, Memo, Now, RawCopy, Record, Row
+from recollect.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.memory.access import AccessWriter
 from recollect.stores.memory.reader import MemoryReader, apart
@@ -152,9 +152,9 @@ class MemoryWriter(MemoryReader, AccessWriter):
             if fact.session == session_id and set(fact.entries) == {entry_id}:
                 self._journal.drop(facts, fact.id)
 
-    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
         copies = self._shelf(owner).raw_copies
-        self._journal.put(copies, num, {**copies.get(num, {}), copy.name: copy})
+        self._journal.put(copies, num, {**copies.get(num, {}), copy.name: RawCopy(copy.name, copy.data)})
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._journal.drop(self._shelf(owner).raw_copies, num)

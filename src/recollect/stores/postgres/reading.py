@@ -65,7 +65,8 @@ SELECT total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
 WHERE owner = %(owner)s AND log = %(log)s AND seq = %(seq)s
 """
 LOCATE = "SELECT log, seq FROM entry WHERE owner = %s AND log = ANY(%s::bigint[]) AND id = %s"
-REACHING = "SELECT DISTINCT num FROM span WHERE owner = %s AND log = %s ORDER BY num"
+# Neither DISTINCT nor ORDER BY: rather than sort, PostgreSQL would walk all spans of the owner in their order.
+REACHING = "SELECT num FROM span WHERE owner = %s AND log = %s"
 
 CHANGES = """
 (SELECT change, id, change_kind, revision, NULL FROM session
@@ -259,7 +260,7 @@ class PostgresReader(AccessReader, CountingReader):
         return [Place(*row) for row in await self._rows(LOCATE, owner, list(logs), entry_id)]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
-        return [row[0] for row in await self._rows(REACHING, owner, log)]
+        return sorted({row[0] for row in await self._rows(REACHING, owner, log)})
 
     async def matches(
         self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int

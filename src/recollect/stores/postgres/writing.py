@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from recollect import words
 from recollect.facts import marks_of
 from recollect.model import Checkpoint, Fact, Lease, search_text
-from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
+from recollect.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from recollect.spans import Place, Span
 from recollect.stores.postgres import lexemes
 from recollect.stores.postgres.access import AccessWriter
@@ -192,8 +192,8 @@ class PostgresWriter(AccessWriter, PostgresReader):
     async def put_root(self, owner: str, root: str, project: str) -> None:
         await self._statements.queue(PUT_ROOT, (owner, root, project))
 
-    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
-        await self._statements.queue(PUT_RAW_COPY, (owner, num, *copy))
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
+        await self._statements.queue(PUT_RAW_COPY, (owner, num, copy.name, copy.data))
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         await self._statements.queue(DROP_RAW_COPIES, (owner, num))

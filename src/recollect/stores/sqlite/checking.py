@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import apsw
@@ -10,7 +11,12 @@ from recollect.errors import StoreDamaged
 from recollect.ports import Health
 from recollect.stores.sqlite.connection import fetch, transaction
 from recollect.stores.sqlite.index import SearchIndex
+from recollect.stores.sqlite.rows import CHECKED, crc_of, is_whole
 
+ALTERED_SESSIONS = f"""
+SELECT count(*) FROM session AS s WHERE crc <> crc_of((SELECT name FROM owner WHERE num = s.owner), {", ".join(CHECKED)})
+"""
+ALTERED_ENTRIES = "SELECT count(*) FROM entry WHERE NOT is_whole(payload, crc)"
 MISSING_ENTRIES = """
 SELECT count(*) FROM span AS p JOIN session AS s ON s.num = p.session
 WHERE coalesce(p.last, s.head) >= p.first AND (
@@ -34,7 +40,9 @@ COUNTED = """
  WHERE p.session = s.num AND p.name = '' AND coalesce(p.last, s.head) >= p.first)
 """
 WRONG_COUNTS = f"SELECT count(*) FROM session AS s WHERE s.message_count <> {COUNTED}"
-MEND_COUNTS = f"UPDATE session AS s SET message_count = {COUNTED} WHERE s.message_count <> {COUNTED}"
+MEND_COUNTS = (
+    f"UPDATE session AS s SET message_count = {COUNTED}, crc = NULL WHERE s.message_count <> {COUNTED}"
+)
 WRONG_HEADS = """
 SELECT count(*) FROM session AS s
 WHERE s.head < coalesce((SELECT max(pos) & 16777215 FROM entry WHERE pos BETWEEN s.num << 24 AND (s.num + 1 << 24) - 1), 0)
@@ -75,6 +83,10 @@ MEND_FACETS = (
 )
 
 
+DAMAGE = (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError)
+"""What SQLite says of a file that it cannot make sense of, as far as other questions may still be answered."""
+
+
 class _Rule(NamedTuple):
     """A query that counts what is wrong, and the statement that mends it (None: a person has to look)."""
 
@@ -84,6 +96,8 @@ class _Rule(NamedTuple):
 
 
 RULES = (
+    _Rule("altered sessions", ALTERED_SESSIONS, None),
+    _Rule("altered entries", ALTERED_ENTRIES, None),
     _Rule("entries behind spans", MISSING_ENTRIES, None),
     _Rule("heads of logs", WRONG_HEADS, None),
     _Rule("orphaned logs", ORPHANS, COLLECT_ORPHANS),
@@ -95,22 +109,43 @@ RULES = (
 
 def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
     """Check the file, the rules above and the search index."""
-    problems = [f"integrity: {row[0]}" for row in fetch(db, "PRAGMA integrity_check") if row[0] != "ok"]
+    db.create_scalar_function("crc_of", lambda *row: crc_of(*row), deterministic=True)
+    db.create_scalar_function("is_whole", lambda *row: is_whole(*row), deterministic=True)
+    problems = list(_broken(db))
     repaired: list[str] = []
+    # What cannot be read is not gone: nothing is mended, or collected, by what is left of a file that is damaged.
+    mend = repair and not problems
     for rule in RULES:
-        count = fetch(db, rule.wrong)[0][0]
-        if not count:
-            continue
-        if repair and rule.mend is not None:
-            with transaction(db):
-                db.execute(rule.mend)
-            repaired.append(f"{rule.name}: {count} mended")
-        else:
-            problems.append(f"{rule.name}: {count} wrong")
+        try:
+            _check_rule(db, rule, problems, repaired, repair=mend)
+        except DAMAGE as error:
+            problems.append(f"{rule.name}: cannot be checked: {error}")
     _check_index(index, problems, repaired, repair=repair)
     _check_days(index, problems, repaired, repair=repair)
     names = ("file integrity", *(rule.name for rule in RULES), "search index", "days")
     return Health(checked=names, problems=tuple(problems), repaired=tuple(repaired))
+
+
+def _broken(db: apsw.Connection) -> Iterator[str]:
+    """What is wrong with the file itself."""
+    try:
+        for (told,) in db.execute("PRAGMA integrity_check"):
+            if told != "ok":
+                yield f"integrity: {told}"
+    except apsw.CorruptError as error:
+        yield f"integrity: {error}"
+
+
+def _check_rule(
+    db: apsw.Connection, rule: _Rule, problems: list[str], repaired: list[str], *, repair: bool
+) -> None:
+    count = fetch(db, rule.wrong)[0][0]
+    if count and repair and rule.mend is not None:
+        with transaction(db):
+            db.execute(rule.mend)
+        repaired.append(f"{rule.name}: {count} mended")
+    elif count:
+        problems.append(f"{rule.name}: {count} wrong")
 
 
 def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:
@@ -121,10 +156,18 @@ def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *
         problems.append("search index: not whole; run doctor with repair")
         return
     try:
+        _rebuild(index)
+    except (apsw.Error, StoreDamaged) as error:
+        problems.append(f"search index: cannot be rebuilt: {error}")
+    else:
+        repaired.append("search index: rebuilt")
+
+
+def _rebuild(index: SearchIndex) -> None:
+    try:
         index.rebuild()
     except (apsw.Error, StoreDamaged):
         index.replace()
-    repaired.append("search index: rebuilt")
 
 
 def _check_days(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:

@@ -32,6 +32,8 @@ PRAGMA secure_delete = ON;
 PRAGMA trusted_schema = OFF;
 """
 
+NO_SPACE = frozenset({apsw.SQLITE_IOERR_SHMSIZE})
+"""What SQLite calls a failure of the disk and is a full one: no room for what connections share, at the first of them."""
 
 READING_KIB = 2_048
 WRITING_KIB = 65_536
@@ -81,7 +83,8 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        db.execute("COMMIT")
+        if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+            db.execute("COMMIT")
 
 
 def make_private(path: Path) -> None:
@@ -130,13 +133,17 @@ def in_our_words(path: Path) -> Iterator[None]:
     """SQLite's errors and the system's as errors of the store."""
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
         raise StoreDamaged(f"{path.name} is not a healthy store: {error}; try `recollect doctor`") from error
     except apsw.FullError as error:
         raise StoreFull(f"{path.name}: no space left on the disk") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError, OSError) as error:
         raise StoreUnavailable(f"{path.name} cannot be opened or written: {error}") from error
     except apsw.IOError as error:
+        if getattr(error, "extendedresult", None) in NO_SPACE:
+            raise StoreFull(f"{path.name}: no space left on the disk") from error
         raise StoreUnavailable(f"{path.name}: the disk failed: {error}") from error
+    except (MemoryError, apsw.NoMemError) as error:
+        raise StoreError(f"{path.name}: there is not enough memory") from error
     except apsw.Error as error:
         raise StoreError(f"{path.name}: {type(error).__name__}: {error}") from error

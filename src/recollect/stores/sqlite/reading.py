@@ -21,7 +21,7 @@ from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.counting import CountReading
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.remembering import FactReading
-from recollect.stores.sqlite.rows import READ, record_of
+from recollect.stores.sqlite.rows import READ, record_of, whole_payloads
 from recollect.stores.sqlite.writer import NEWEST_CHANGE
 from recollect.words import Term
 
@@ -105,13 +105,13 @@ WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PA
     AND (:nums IS NULL OR s.num IN (SELECT value FROM json_each(:nums)))
 """
 AHEAD = "SELECT 1 FROM session WHERE owner = ? AND active_at < max(updated_at, created_at) LIMIT 1"
-TITLED = f"SELECT {COLUMNS} FROM session WHERE title_number = ? AND owner = ?"
+TITLED = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND title_number = ?"
 
 SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
 CHECKPOINTS = """
 SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE session = ? ORDER BY ord
 """
-PAYLOADS = "SELECT payload FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos"
+PAYLOADS = "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos"
 TOTALS = "SELECT tokens, errors, cost, bytes FROM entry WHERE pos = ?"
 LOCATE = "SELECT pos FROM entry WHERE id = ? AND pos >> 24 = ?"
 REACHING = """
@@ -236,8 +236,7 @@ class Reading(AccessReading, FactReading, CountReading):
         numbers = self._index.matches(num, terms, "title", None, limit + 1)
         if len(numbers) > limit:
             return None
-        found = (fetch(self._db, TITLED, (number, num)) for number in numbers)
-        return [record_of(owner, row) for rows in found for row in rows]
+        return [record for number in numbers for record in self._listed(owner, TITLED, number)]
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
         bound = self._bound(owner, given) | {"after": after, "examine": examine}
@@ -251,7 +250,10 @@ class Reading(AccessReading, FactReading, CountReading):
         return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
-        return tuple(Span(*row) for row in fetch(self._db, SPANS, (num, name)))
+        rows = fetch(self._db, SPANS, (num, name))
+        if any(row[0] is None or row[1] is None for row in rows):
+            raise StoreDamaged("a span has no beginning; try `recollect doctor`")
+        return tuple(Span(*row) for row in rows)
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         return [
@@ -266,7 +268,7 @@ class Reading(AccessReading, FactReading, CountReading):
             rows = fetch(self._db, PAYLOADS, (position(log, stretch.first), position(log, stretch.last)))
             if len(rows) != stretch.size:
                 raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; try `recollect doctor`")
-            found += [row[0] for row in rows]
+            found += whole_payloads(rows)
         return found
 
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
@@ -369,6 +371,14 @@ class Reading(AccessReading, FactReading, CountReading):
         rows = fetch(self._db, sql, (self._owner(owner), value))
         return record_of(owner, rows[0]) if rows else None
 
+    def _listed(self, owner: str, sql: str, value: Any) -> Sequence[Record]:
+        """A session for a list, without one that is damaged: who asks for that one is told so, and others are not harmed."""
+        try:
+            record = self._record(owner, sql, value)
+        except StoreDamaged:
+            return ()
+        return () if record is None else (record,)
+
     def _bound(self, owner: str, given: Filter) -> dict[str, Any]:
         """The parameters of `PASSES`; NULL asks for nothing."""
         terms = text_terms(given)
@@ -408,8 +418,8 @@ class Reading(AccessReading, FactReading, CountReading):
             if seen.passes and len(records) == limit:
                 return Scan(records, last, ended=False)
             last = ListKey(seen.at, seen.id)
-            if seen.passes and (record := self._record(owner, BY_NUM, seen.num)) is not None:
-                records.append(record)
+            if seen.passes:
+                records += self._listed(owner, BY_NUM, seen.num)
             if examined == examine:
                 return Scan(records, last, ended=False)
         return Scan(records, last, ended=True)

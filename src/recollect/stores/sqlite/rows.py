@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
 from recollect import words
+from recollect.errors import StoreDamaged
 from recollect.filters import title_text
 from recollect.model import Identity, Lease, Session, decode_json, encode
 from recollect.ports import Record, Totals
@@ -19,9 +23,12 @@ STORED = (
     "branch", "title", "title_by",
     "earlier_titles", "tags", "status", "archived", "pinned", "key", "agent_id", "channel", "identity",
     "message_count", "token_count", "error_count", "cost", "bytes", "last_compaction", "parent", "parent_entry",
-    "source", "read_at", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes",
+    "source", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes", "crc", "read_at",
 )  # fmt: skip
-"""The columns that `columns_of` fills, in its order; `record_of` reads them behind num and before lease and change."""
+"""The columns that `columns_of` fills, in its order; `record_of` reads them behind num and before lease and change. Those
+before the last two are checked: `crc` is of them, and `read_at` is written alone."""
+CHECKED = STORED[:-2]
+CRC = len(CHECKED)
 
 READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change")
 
@@ -29,20 +36,53 @@ READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_
 def columns_of(record: Record) -> Columns:
     """What is stored of a session, in the order of `STORED`."""
     s = record.session
-    return (
+    checked = (
         s.id, s.revision, s.created_at, s.updated_at, record.order_at, _bytes(s.cwd), _json(s.earlier_cwds),
         _json(s.additional_directories), s.project, s.branch, _bytes(s.title), s.title_by, _json(s.earlier_titles),
-        _json(s.tags), s.status, s.archived, s.pinned, s.key, s.agent_id, s.channel, _json(s.identity), s.message_count,
+        _json(s.tags), s.status, int(s.archived), int(s.pinned), s.key, s.agent_id, s.channel, _json(s.identity), s.message_count,
         s.token_count, s.error_count, micros(s.cost), s.bytes, s.last_compaction, s.parent, s.parent_entry,
-        s.source, s.read_at, _json(s.meta), record.head, *record.totals,
+        s.source, _json(s.meta), record.head, *record.totals,
     )  # fmt: skip
+    return (*checked, crc_of(record.owner, *checked), s.read_at)
+
+
+def crc_of(owner: Any, *checked: Any) -> int:
+    """The checksum of a session's columns, and of whose it is."""
+    return crc32(msgspec.msgpack.encode((owner, checked)))
+
+
+def is_whole(payload: Any, crc: Any) -> bool:
+    """Whether an entry is what was written, as far as that is known."""
+    return isinstance(payload, bytes) and crc in (None, crc32(payload))
+
+
+def whole_payloads(rows: Sequence[Columns]) -> list[bytes]:
+    """The entries of rows of payload and `crc`. `StoreDamaged` if one is not what was written."""
+    payloads = [row[0] for row in rows]
+    # As a rule all are whole, and then this is several times quicker than to ask one by one.
+    with suppress(TypeError):
+        if list(map(crc32, payloads)) == [row[1] for row in rows]:
+            return payloads
+    if altered := sum(not is_whole(*row) for row in rows):
+        raise StoreDamaged(f"{altered} entries are not what was written; try `recollect doctor`")
+    return payloads
 
 
 def record_of(owner: str, row: Columns) -> Record:
-    """The record of a row selected by `READ`."""
+    """The record of a row selected by `READ`. `StoreDamaged` if it is not what was written."""
+    crc = row[1 + CRC]
+    try:
+        if crc is None or crc == crc_of(owner, *row[1 : 1 + CRC]):
+            return _record_of(owner, row)
+    except (ValueError, TypeError, msgspec.MsgspecError) as error:
+        raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; try `recollect doctor`") from error
+    raise StoreDamaged(f"the session {row[1]!r:.60} is not what was written; try `recollect doctor`")
+
+
+def _record_of(owner: str, row: Columns) -> Record:
     (num, id_, revision, created, updated, order_at, cwd, cwds, directories, project, branch, title, title_by, earlier,
      tags, status, archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size,
-     compaction, parent, parent_entry, source, read_at, meta, head, log_tokens, log_errors, log_cost, log_bytes,
+     compaction, parent, parent_entry, source, meta, head, log_tokens, log_errors, log_cost, log_bytes, _, read_at,
      holder, fence, acquired, expires, change) = row  # fmt: skip
     session = Session(
         id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),

@@ -82,7 +82,8 @@ class SqliteStore:
             try:
                 return drive(work(Reading(db, self._index, self._now, self._owners)))
             finally:
-                db.execute("COMMIT")
+                if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+                    db.execute("COMMIT")
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
         def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:

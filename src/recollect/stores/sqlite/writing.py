@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
+from zlib import crc32
 
 import apsw
-import zstandard
 from msgspec.structs import replace
 
 from recollect.errors import AlreadyExists
 from recollect.facets import Traits, moved, traits_of
 from recollect.facts import marks_of, said
 from recollect.model import Checkpoint, Fact, Lease, encode
-from recollect.ports import CURRENT, Memo, Now, RawCopy, Record, Row
+from recollect.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
 from recollect.spans import Place, Span
 from recollect.stores.sqlite.access import AccessWriting
 from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.reading import SEQ_MASK, Reading, position
-from recollect.stores.sqlite.rows import STORED, columns_of, micros, texts_of, title_words
+from recollect.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from recollect.stores.sqlite.writer import Numbers
 
 MANY_HOT = 32
@@ -39,7 +39,7 @@ ADVANCE = """
 UPDATE session SET
     change = ?, change_kind = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
     token_count = ?, error_count = ?, cost = ?, bytes = ?,
-    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?
+    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?, crc = ?
 WHERE num = ?
 """
 # Only a session that is not hot yet touches the index of hot ones.
@@ -69,10 +69,11 @@ RESTATE = "INSERT INTO restate (session, recount) VALUES (?, ?)"
 PUT_ROOT = "INSERT OR REPLACE INTO root (owner, root, project) VALUES (?, ?, ?)"
 
 ADD_ENTRY = """
-INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NUMBER = "SELECT number FROM entry WHERE pos = ?"
-ERASE = "UPDATE entry SET payload = ?, erased = 1 WHERE pos = ?"
+ERASE = "UPDATE entry SET payload = ?, crc = ?, erased = 1 WHERE pos = ?"
 UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
 REMEMBER_GONE = "UPDATE newest_gone SET number = max(number, ?)"
 
@@ -169,6 +170,7 @@ class Writing(Reading, AccessWriting):
                 row.entry.id,
                 *row.totals,
                 row.payload,
+                crc32(row.payload),
             )
             for row in rows
         ]
@@ -180,7 +182,7 @@ class Writing(Reading, AccessWriting):
             ADVANCE,
             (
                 change, s.revision, s.updated_at, record.order_at, s.message_count, s.token_count, s.error_count,
-                micros(s.cost), s.bytes, record.head, *record.totals, record.num,
+                micros(s.cost), s.bytes, record.head, *record.totals, columns_of(record)[CRC], record.num,
             ),
         )  # fmt: skip
         self._db.execute(HEAT, (record.num,))
@@ -216,7 +218,7 @@ class Writing(Reading, AccessWriting):
     async def erase(self, owner: str, place: Place, payload: bytes) -> None:
         pos = position(*place)
         self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])
-        self._db.execute(ERASE, (payload, pos))
+        self._db.execute(ERASE, (payload, crc32(payload), pos))
 
     async def bury(self, record: Record, at: int) -> None:
         self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
@@ -272,12 +274,12 @@ class Writing(Reading, AccessWriting):
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
         self._db.execute(DROP_FACTS, (self._known_owner(owner), session_id, entry_id))
 
-    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy) -> None:
-        packed = zstandard.ZstdCompressor(level=3).compress(copy.data)
-        digest = hashlib.sha256(packed).digest()
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
+        data = (copy if isinstance(copy, PackedCopy) else packed(copy)).packed
+        digest = hashlib.sha256(data).digest()
         before = fetch(self._db, RAW_DIGEST, (num, copy.name))
         self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
-        self._db.execute(PUT_RAW_BLOB, (digest, packed))
+        self._db.execute(PUT_RAW_BLOB, (digest, data))
         self._db.executemany(DROP_RAW_BLOB, before)
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
