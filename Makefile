@@ -84,7 +84,12 @@ bench: $(BENCH_VENV)/.ready $(VENV)/.ready
 mutants: $(VENV)/.ready
 	$(PY) -m tests.mutants $(ARGS)
 
-torture: $(VENV)/.ready
+# The engine of the fuzzers is not made for every machine; without it their row says so.
+$(VENV)/.torture: $(VENV)/.ready requirements-torture.txt
+	@$(PY) $(PIP) install --require-hashes --only-binary :all: -r requirements-torture.txt || echo "no fuzzing here"
+	@touch $@
+
+torture: $(VENV)/.torture
 	PYTHONPATH=src $(PY) -m torture $(ARGS)
 
 $(AUDIT_VENV)/.ready: requirements.txt requirements-audit.txt requirements-uv.txt
@@ -101,6 +106,7 @@ lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements-dev.txt requirements-dev.in
 	$(COMPILE) $(UPGRADE) -o requirements-bench.txt requirements-bench.in
 	$(COMPILE) $(UPGRADE) -o requirements-audit.txt requirements-audit.in
+	$(COMPILE) $(UPGRADE) -o requirements-torture.txt requirements-torture.in
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
 	$(NO_ADDRESS)
 

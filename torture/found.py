@@ -45,4 +45,76 @@ FOUND: tuple[Found, ...] = (
         "It finds them by an index; the time grows with the number of entries.",
         "tests/stores/test_postgres.py::test_the_doctor_finds_the_sums_of_each_session_by_an_index",
     ),
+    Found(
+        "On PostgreSQL a search walked all spans of the owner for each session that it found: among 100,000 sessions it took "
+        "nine times the CPU that it takes among 1,000. (R21)",
+        "They are found by an index; it takes as long as among 1,000.",
+        "tests/stores/test_postgres.py::test_the_sessions_over_a_log_are_found_by_an_index",
+    ),
+    Found(
+        "On PostgreSQL each overview counted all sessions of all owners: a quarter of a second at a million. (R21)",
+        "The number is kept already.",
+        "tests/stores/test_postgres.py::test_what_is_told_of_the_store_does_not_count_its_sessions_again",
+    ),
+    Found(
+        "A value of the `store.` methods that is no UTF-8, or nested too deeply, was answered with an internal error. (S6)",
+        "It is refused as `invalid_input`.",
+        "tests/gateway/test_methods_storing.py::test_a_value_that_cannot_be_read_is_refused",
+    ),
+    Found(
+        "The import of a document one of whose lines is no UTF-8 ended with an internal error. (S6)",
+        "It is refused with the line at which the document begins.",
+        "tests/contract/test_exporting.py::test_what_is_no_export_is_refused_and_nothing_is_written",
+    ),
+    Found(
+        "One more than a published limit was answered by most methods of the gateway with `invalid_input` in the place of"
+        " `invalid_limit` and `too_large`, as documented. (S8)",
+        "The code is that of the limit, with the path of the parameter.",
+        "tests/gateway/test_methods_input.py::test_one_more_than_a_published_limit_has_the_code_for_that",
+    ),
+    Found(
+        "A title or tag that a full disk took only in part left a torn line in Claude Code's transcript. (R8)",
+        "Room for the whole line is kept first; where there is none, nothing is written.",
+        "tests/claude/test_writing.py::test_a_line_that_there_is_no_room_for_is_not_begun",
+    ),
+    Found(
+        "A store that was opened on a full disk said that the disk had failed (`store_unavailable`). (R8)",
+        "It says `store_full`.",
+        "tests/stores/test_sqlite.py::test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full",
+    ),
+    Found(
+        'A read that a failing disk had ended was told as `store_error`, "no transaction is active". (R9)',
+        "It is told as `store_unavailable`, with what the disk did.",
+        "tests/stores/test_sqlite.py::test_a_read_that_the_disk_ends_says_that_the_disk_failed",
+    ),
+    Found(
+        "A server with `--delete-after 90d` deleted every session when its clock was set years ahead for a moment; chats"
+        " started anew likewise. (R15)",
+        "While it runs, nothing grows older than by the time that passes.",
+        "tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old",
+    ),
+    Found(
+        "Text that the disk gave back altered was served as if it had been said so, or answered with an internal error; an "
+        "altered title, time or count of a session went unnoticed. (R14)",
+        "Every entry and every session of a SQLite store has a checksum; what does not agree with it is answered with "
+        "`store_damaged`, lists leave it out, and `recollect doctor` counts it.",
+        "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
+    Found(
+        "One session whose row was damaged made every list fail with an internal error; spans that were lost made a session "
+        "shorter without a word. (R14)",
+        "The others are listed, and a session that holds less than is known of it is told as damaged.",
+        "R14, tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
+    Found(
+        "`recollect doctor` broke off at the first question that a damaged file could not answer, and would have removed "
+        "entries whose sessions could only not be read. (R14)",
+        "It tells of each question that cannot be answered, and mends nothing in a file that is damaged.",
+        "tests/stores/test_sqlite.py::test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file",
+    ),
+    Found(
+        "Of several folders of an agent with databases that cannot be read, one was told of. (R13)",
+        "Each is.",
+        "tests/sources/test_damage.py::test_each_database_that_cannot_be_read_is_told_of",
+    ),
 )

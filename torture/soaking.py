@@ -1,7 +1,4 @@
-"""A server under a steady load for a long time: followers that come and go, appends at a pace, and what it keeps of it.
-
-Each follower is told one session's messages, which are numbered: it notices one that is missing or comes twice.
-"""
+"""A server under a steady load for a long time: followers that come and go, appends at a pace, and what it keeps of it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ import msgspec
 from bench.loads import Server, served, wires
 from bench.messages import message
 from bench.wire import Wire, request
+from torture.following import Follower
 
 Json = dict[str, Any]
 GROUP = 100
@@ -69,54 +67,6 @@ class Held:
     def growth(self) -> float:
         """How much more memory there is at the end, as a share."""
         return self.after.memory / self.before.memory - 1
-
-
-@dataclass(slots=True)
-class Follower:
-    """One socket that is told what is said in one session. It leaves and comes back to where it was."""
-
-    server: Server
-    session_id: str
-    wire: Wire
-    cursor: str = ""
-    last: int | None = None
-    told: int = 0
-    errors: int = 0
-    task: asyncio.Task[None] | None = None
-
-    async def begin(self) -> None:
-        asked = {"session_id": self.session_id, "events": ["entries"]}
-        if self.cursor:
-            asked["cursor"] = self.cursor
-        self.cursor = (await self.wire.call("session.subscribe", asked))["cursor"]
-        self.task = asyncio.create_task(self._read(self.wire))
-
-    async def _read(self, wire: Wire) -> None:
-        with suppress(asyncio.CancelledError):
-            try:
-                while True:
-                    event = _decode(await wire.receive())["params"]
-                    self.cursor = event["cursor"]
-                    for each in event["messages"]:
-                        self._hear(int(each["content"].split(" ", 1)[0]))
-            except ConnectionResetError:
-                self.errors += 1
-
-    def _hear(self, number: int) -> None:
-        self.errors += self.last is not None and number != self.last + 1
-        self.last = number
-        self.told += 1
-
-    async def leave(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
-            await self.task
-        self.wire.close()
-
-    async def come_back(self) -> None:
-        await self.leave()
-        self.wire = await self.server.wire()
-        await self.begin()
 
 
 @dataclass(slots=True)
@@ -247,7 +197,7 @@ async def _soaked(soak: Soak, folder: Path, server: Server, say: Callable[[str],
             soak.appends,
             sum(each.told for each in load.followers),
             load.visits,
-            late + load.errors + sum(each.errors for each in load.followers),
+            late + load.errors + sum(each.errors + each.lost for each in load.followers),
             seconds,
         )
 

@@ -1,0 +1,108 @@
+"""Breakages of the agent, its tools, the sources and the command line."""
+
+from __future__ import annotations
+
+from tests.mutants.kinds import Change, Mutant, mutant
+
+MUTANTS = (
+    mutant(
+        "transcript-line-begun-without-room",
+        "claude/writing.py",
+        "    reserve(descriptor, size, len(data))\n",
+        "",
+        "tests/claude/test_writing.py::test_a_line_that_there_is_no_room_for_is_not_begun",
+    ),
+    Mutant(
+        "walk-follows-links",
+        (
+            Change(
+                "engines/tools/roots.py",
+                "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+                "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+            ),
+            Change(
+                "engines/tools/roots.py",
+                "        return os.path.join(path, os.readlink(name, dir_fd=folder))\n",
+                "        return None\n",
+            ),
+        ),
+        "tests/engines/test_roots.py::test_a_path_that_leads_out_is_refused_for_reading_and_for_writing",
+    ),
+    mutant(
+        "loopback-is-public",
+        "engines/mcp/addresses.py",
+        "    return found.is_global\n",
+        "    return found.is_global or found.is_loopback\n",
+        "tests/engines/test_mcp_addresses.py::test_whatever_is_not_public_is_not",
+    ),
+    mutant(
+        "programs-for-everybody",
+        "engines/mcp/configured.py",
+        "    if not local:\n",
+        "    if not server.name:\n",
+        "tests/engines/test_mcp.py::test_no_program_is_started_for_a_caller_from_outside",
+    ),
+    mutant(
+        "secret-kinds-not-looked-for",
+        "secrets/kinds.py",
+        "return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern, flags))",
+        'return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern + "(?!)", flags))',
+        "tests/unit/test_secrets.py::test_a_secret_is_found_wherever_it_stands",
+    ),
+    mutant(
+        "server-looks-into-folders",
+        "acp/opening.py",
+        "here = door.offer.local and door.who == LOCAL",
+        "here = True",
+        "tests/gateway/test_server_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
+    ),
+    mutant(
+        "mcp-group-left-behind",
+        "engines/mcp/stdio.py",
+        "            os.killpg(self._transport.get_pid(), number)\n            while",
+        "            os.kill(self._transport.get_pid(), number)\n            while",
+        "tests/engines/test_mcp.py::test_all_of_the_process_group_is_ended",
+    ),
+    mutant(
+        "links-followed-by-tools",
+        "engines/tools/roots.py",
+        "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+        "tests/engines/test_roots.py::test_a_swap_before_any_step_gets_nothing_from_outside_and_nothing_out",
+    ),
+    mutant(
+        "links-followed-among-transcripts",
+        "claude/places.py",
+        "flags | os.O_NOFOLLOW | os.O_NONBLOCK",
+        "flags | os.O_NONBLOCK",
+        "tests/sources/test_claude_files.py::test_a_link_in_the_place_of_a_transcript_is_not_opened",
+    ),
+    mutant(
+        "terminal-sequences-printed",
+        "cleaning.py",
+        '    text = _BREAKS.sub("\\n", _SEQUENCES.sub("", text))\n    return _SURROGATES.sub("\\N{REPLACEMENT CHARACTER}", _UNSAFE.sub("", text))',
+        "    return text",
+        "tests/surfaces/test_cli_output.py::test_hostile_content_reaches_no_terminal",
+    ),
+    mutant(
+        "unchanged-files-parsed",
+        "sources/syncing.py",
+        "    return seen is None or seen.stamp != _packed(found.stamp)",
+        "    return True",
+        "tests/sources/test_syncing.py::test_a_second_sync_parses_nothing",
+    ),
+    mutant(
+        "proxy-drops-unknown-members",
+        "acp/proxy/frames.py",
+        '    return {**members, "params": Raw(joined({**params, "sessionId": session_id}))}',
+        '    return {**members, "params": Raw(joined({"sessionId": session_id, **{k: v for k, v in params.items() if k in ("update", "prompt")}}))}',
+        "tests/acp/test_proxy.py::test_unknown_updates_fields_and_methods_pass_both_ways",
+    ),
+    mutant(
+        "torn-tail-not-sealed",
+        "claude/writing.py",
+        '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
+        "    data = line\n",
+        "tests/claude/test_writing.py::test_a_torn_tail_is_sealed_and_stays_as_it_was",
+    ),
+)

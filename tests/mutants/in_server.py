@@ -1,0 +1,130 @@
+"""Breakages of the server, its page and what it hands out."""
+
+from __future__ import annotations
+
+from tests.mutants.kinds import Change, Mutant, mutant
+
+MUTANTS = (
+    Mutant(
+        "failure-answered-as-done",
+        (
+            Change(
+                "gateway/calling.py",
+                '        log.exception("%s failed", name)\n        raise internal() from error\n',
+                '        log.exception("%s failed", name)\n        return b"{}"\n',
+            ),
+            Change(
+                "gateway/calling.py",
+                "    except RecollectError as error:\n        raise failure_of(error) from error\n",
+                "    except RecollectError as error:\n"
+                '        if error.code == "store_error":\n            return b"{}"\n'
+                "        raise failure_of(error) from error\n",
+            ),
+        ),
+        "tests/gateway/test_methods_input.py::test_a_fault_of_ours_is_told_without_its_words",
+    ),
+    mutant(
+        "policy-believes-the-clock",
+        "gateway/schedule.py",
+        "    return lambda: min(clock(), began + int((passed() - at) * 1_000))\n",
+        "    return clock\n",
+        "tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old[memory-sessions are deleted]",
+    ),
+    mutant(
+        "origin-unchecked",
+        "gateway/guard.py",
+        "    if len(origins) > 1 or any(origin != same and origin not in known.origins for origin in origins):\n",
+        "    if not same:\n",
+        "tests/gateway/test_server_places.py::test_a_page_of_another_origin_is_refused_everywhere",
+    ),
+    mutant(
+        "host-unchecked",
+        "gateway/guard.py",
+        "    if len(hosts) != 1 or not _is_ours(known, hosts[0], scope):\n",
+        "    if len(hosts) != 1:\n",
+        "tests/gateway/test_server_places.py::test_a_name_that_is_not_ours_is_refused_everywhere",
+    ),
+    mutant(
+        "scope-unchecked",
+        "gateway/calling.py",
+        "    if scope not in context.token.scopes:\n",
+        "    if not scope:\n",
+        "tests/gateway/test_methods_access.py::test_a_token_without_rights_learns_nothing[session.get]",
+    ),
+    mutant(
+        "method-without-a-rule",
+        "gateway/methods/__init__.py",
+        'Method(discover, Params, Raw, "read", NOTHING)',
+        'Method(discover, Params, Raw, "", NOTHING)',
+        "tests/gateway/test_methods_access.py::"
+        "test_every_method_has_a_scope_an_ownership_rule_and_a_sentence",
+    ),
+    Mutant(
+        "export-passes-html",
+        (
+            Change("exports/rendering.py", '{"html": False, "highlight": highlight}', '{"html": True}'),
+            Change(
+                "exports/rendering.py",
+                "    return nh3.clean(\n        html,",
+                "    return html or nh3.clean(\n        html,",
+            ),
+        ),
+        "tests/unit/test_exports_html.py::test_a_hostile_text_does_nothing_wherever_it_stands",
+    ),
+    mutant(
+        "fence-too-short",
+        "exports/markdown.py",
+        'fence = "`" * max(3, _longest_run(text) + 1)',
+        'fence = "`" * 3',
+        "tests/unit/test_exports_markdown.py::test_a_hostile_text_forges_nothing_wherever_it_stands",
+    ),
+    mutant(
+        "page-unescaped",
+        "gateway/page/templates.py",
+        "autoescape=True",
+        "autoescape=False",
+        "tests/page/test_hostile.py::test_hostile_addresses_do_nothing",
+    ),
+    mutant(
+        "page-without-its-policy",
+        "gateway/page/templates.py",
+        "b\"default-src 'none'; script-src 'self';",
+        "b\"script-src * 'unsafe-inline';",
+        "tests/gateway/test_server_access.py::test_the_first_page_runs_nothing_of_others",
+    ),
+    mutant(
+        "cookie-from-anywhere",
+        "gateway/cookies.py",
+        "held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None",
+        "held = held_pass(scope)",
+        "tests/page/test_signin.py::test_the_cookie_alone_changes_nothing",
+    ),
+    mutant(
+        "revocation-unnoticed",
+        "gateway/bearer.py",
+        "        if revoked != self._looked_at:\n",
+        "        if revoked is None:\n",
+        "tests/gateway/test_server_access.py::test_a_request_after_the_revocation_is_not_answered",
+    ),
+    mutant(
+        "history-tells-secrets",
+        "recall/looking.py",
+        '    text = redacted("\\n".join(filter(None, (plain_text(entry), *_tools(entry)))), Counter())',
+        '    text = "\\n".join(filter(None, (plain_text(entry), *_tools(entry))))',
+        "tests/recall/test_server.py::test_secrets_are_left_out_everywhere",
+    ),
+    mutant(
+        "export-tells-secrets",
+        "exports/redacting.py",
+        "        return redacted_value(value, seen)\n",
+        "        return value\n",
+        "tests/gateway/test_methods.py::test_secrets_leave_only_with_the_right_to_them",
+    ),
+    mutant(
+        "answers-piled-up",
+        "gateway/outgoing.py",
+        "        while size and self._bytes[token] and self._bytes[token] + size > self._most:\n",
+        "        while not self._bytes:\n",
+        "tests/gateway/test_server_events.py::test_long_answers_that_are_not_read_are_not_piled_up",
+    ),
+)

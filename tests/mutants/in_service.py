@@ -1,0 +1,195 @@
+"""Breakages of the rules that hold in every store and at every door."""
+
+from __future__ import annotations
+
+from tests.mutants.kinds import CONTRACT, Change, Mutant, mutant
+
+MUTANTS = (
+    mutant(
+        "fork-cut-off-by-one",
+        "spans.py",
+        "return (*level[:at], span._replace(last=place.seq))",
+        "return (*level[:at], span._replace(last=place.seq - 1))",
+        f"{CONTRACT}forking.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
+    ),
+    mutant(
+        "cursor-signature-ignored",
+        "cursors.py",
+        "if not hmac.compare_digest(mac, _mac(secret, owner, question, body)):",
+        "if len(mac) != MAC_BYTES:",
+        f"{CONTRACT}bad_input.py::test_a_cursor_with_any_character_changed_is_refused[memory]",
+    ),
+    mutant(
+        "cursor-owner-ignored",
+        "cursors.py",
+        "about = encode([owner, question])",
+        "about = encode([question])",
+        f"{CONTRACT}bad_input.py::"
+        "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
+    ),
+    mutant(
+        "cursor-filter-ignored",
+        "service/catalogue.py",
+        '["find", given]',
+        '["find"]',
+        f"{CONTRACT}bad_input.py::"
+        "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
+    ),
+    mutant(
+        "cursor-readable",
+        "cursors.py",
+        'mask = hashlib.shake_256(b"cursor" + secret + mac).digest(len(data))',
+        "mask = bytes(len(data))",
+        f"{CONTRACT}isolation.py::test_a_cursor_tells_nothing_to_whoever_holds_it[memory]",
+    ),
+    mutant(
+        "rename-keeps-revision",
+        "service/core.py",
+        "session = replace(record.session, revision=record.session.revision + 1, **fields)",
+        "session = replace(record.session, revision=record.session.revision + (kind != 'rename'), **fields)",
+        f"{CONTRACT}catalogue.py::test_a_rename_is_kept_with_the_titles_before_it[memory-same connection]",
+    ),
+    mutant(
+        "fence-ignored",
+        "service/core.py",
+        "if fence is not None and (held is None or held.fence != fence):",
+        "if fence is not None and held is None:",
+        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+    ),
+    mutant(
+        "expiry-ignored",
+        "service/core.py",
+        "if lease is None or lease.expires_at <= now or is_gone(lease.holder):",
+        "if lease is None or is_gone(lease.holder):",
+        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+    ),
+    mutant(
+        "dead-turn-left-open",
+        "service/desk.py",
+        "[*failed(unanswered(before), INTERRUPTED), prompt]",
+        "[prompt]",
+        f"{CONTRACT}turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
+    ),
+    mutant(
+        "permitted-by-metadata",
+        "service/catalogue.py",
+        "if isinstance(name, str) and name.startswith(OWN):",
+        "if not name:",
+        f"{CONTRACT}turn_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
+    ),
+    mutant(
+        "slept-past-lease-lost",
+        "service/turning.py",
+        "self._fence = await self._desk.regain(fence, LEASE_MS)",
+        "raise",
+        f"{CONTRACT}turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
+    ),
+    mutant(
+        "plan-mode-asks",
+        "permissions.py",
+        'return "refuse"\n    if mode == "acceptEdits"',
+        'return "ask"\n    if mode == "acceptEdits"',
+        f"{CONTRACT}turn_permissions.py::test_only_the_modes_that_may_ask_do[memory-plan]",
+    ),
+    mutant(
+        "idempotency-payload-ignored",
+        "service/catalogue.py",
+        "            if memo.digest != digest:\n",
+        "            if not memo.digest:\n",
+        f"{CONTRACT}history.py::test_an_idempotency_key_with_another_payload_is_a_conflict[memory]",
+    ),
+    mutant(
+        "restore-drops-the-second-compaction",
+        "service/forking.py",
+        "now = (await load_lists(tx, record)).conversation()",
+        "now = (await load_lists(tx, record)).context()",
+        f"{CONTRACT}forking.py::"
+        "test_a_restore_after_two_compactions_drops_nothing_that_was_said[memory-same connection]",
+    ),
+    mutant(
+        "walk-forgets-what-changed-meanwhile",
+        "service/catalogue.py",
+        "        if below is None or await tx.newest(owner) == walk.since:\n",
+        "        if True:\n",
+        f"{CONTRACT}listing.py::"
+        "test_a_session_that_is_touched_again_and_again_does_not_hide_the_others[memory]",
+    ),
+    mutant(
+        "foreign-validated-first",
+        "service/history.py",
+        "            record = await required(tx, who, session_id)\n            checked_limit(limit, HISTORY_PAGE)\n",
+        "            checked_limit(limit, HISTORY_PAGE)\n            record = await required(tx, who, session_id)\n",
+        f"{CONTRACT}isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
+    ),
+    mutant(
+        "user-s-title-replaced",
+        "service/history.py",
+        "        if record.session.title is not None:\n            return record\n",
+        "",
+        f"{CONTRACT}catalogue.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
+    ),
+    mutant(
+        "pinned-not-spared",
+        "service/retention.py",
+        "return session.pinned or recently",
+        "return recently",
+        f"{CONTRACT}retention.py::"
+        "test_pinned_leased_and_recently_read_sessions_are_spared[memory-same connection]",
+    ),
+    mutant(
+        "amended-message-counted-twice",
+        "days.py",
+        "            sums[_said(before)] = sums[_said(before)].minus(_tally(before))",
+        "            pass",
+        f"{CONTRACT}overview.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
+    ),
+    mutant(
+        "remote-with-its-password",
+        "projects.py",
+        "host, path = parts.hostname, parts.path",
+        "host, path = parts.netloc, parts.path",
+        "tests/unit/test_projects.py::test_a_remote_is_named_by_host_and_path_without_credentials",
+    ),
+    mutant(
+        "deep-frame-uncaught",
+        "rpc/wire.py",
+        "    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):\n"
+        '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
+        "    except (msgspec.MsgspecError, ValueError, OverflowError):\n"
+        '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
+        "tests/acp/test_hostile.py::test_a_bad_frame_is_answered_properly_and_the_next_good_one_works",
+    ),
+    mutant(
+        "search-words-as-typed",
+        "words.py",
+        "    found = tuple(lowered.split())\n",
+        "    found = tuple(body.split())\n",
+        f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[sqlite-same connection]",
+    ),
+    Mutant(
+        "store-open-to-others",
+        (
+            Change("__main__.py", "    os.umask(0o077)  # whatever", "    # whatever"),
+            Change("stores/sqlite/connection.py", "folder.mkdir(mode=0o700)", "folder.mkdir()"),
+            Change(
+                "stores/sqlite/connection.py", "os.O_RDWR | os.O_CLOEXEC, 0o600)", "os.O_RDWR | os.O_CLOEXEC)"
+            ),
+            Change("stores/sqlite/connection.py", "    os.fchmod(descriptor, 0o600)\n", ""),
+        ),
+        "tests/gateway/test_server_start.py::test_the_first_start_makes_a_token_that_only_its_user_can_read",
+    ),
+    mutant(
+        "lengths-unchecked",
+        "limits.py",
+        "    if len(text) > most:\n",
+        "    if len(text) > 10 * most:\n",
+        f"{CONTRACT}bad_input.py::test_wrong_input_is_refused_with_its_code[memory-an endless title]",
+    ),
+    mutant(
+        "page-code-good-twice",
+        "service/visits.py",
+        "            if token is None or await tx.memo(slip.owner, USED, slip.key) is not None:\n",
+        "            if token is None:\n",
+        "tests/page/test_signin.py::test_a_code_works_once_whoever_comes_first",
+    ),
+)

@@ -1,0 +1,230 @@
+"""Breakages of the stores."""
+
+from __future__ import annotations
+
+from tests.mutants.kinds import CONTRACT, Change, Mutant, mutant
+
+MUTANTS = (
+    Mutant(
+        "list-without-owner-sqlite",
+        (
+            Change(
+                "stores/sqlite/reading.py",
+                "WHERE s.owner = :owner AND %s s.archived = :archived",
+                "WHERE s.owner IN (SELECT num FROM owner) AND %s s.archived = :archived",
+            ),
+            Change(
+                "stores/sqlite/reading.py",
+                'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"',
+                'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND num = ?"',
+            ),
+        ),
+        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
+    ),
+    mutant(
+        "list-without-owner-postgres",
+        "stores/postgres/listing.py",
+        "WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}",
+        "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
+        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
+    ),
+    Mutant(
+        "search-without-owner-sqlite",
+        (
+            Change(
+                "stores/sqlite/index.py",
+                """query = _query((f"o{owner}", kind and f"k{kind}"), terms)""",
+                """query = _query((f"o{owner}", kind and f"k{kind}"), terms).replace(f'"o{owner}"', '"o" *')""",
+            ),
+            Change(
+                "stores/sqlite/reading.py",
+                "AND e.owner = :owner\nUNION ALL",
+                "AND e.owner <> -:owner\nUNION ALL",
+            ),
+        ),
+        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[sqlite]",
+    ),
+    Mutant(
+        "search-without-owner-postgres",
+        (
+            Change(
+                "stores/postgres/searching.py",
+                "WHERE owner = %(owner)s AND number",
+                "WHERE owner <> '' AND number",
+            ),
+            Change(
+                "stores/postgres/lexemes.py",
+                'digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()',
+                'digest = hashlib.sha256(b"everyone").digest()',
+            ),
+        ),
+        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[postgres]",
+    ),
+    mutant(
+        "fork-without-owner-postgres",
+        "stores/postgres/writing.py",
+        'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
+        "LOCKED_BY_ID = BY_ID.replace('owner = %s', \"%s <> ''\") + ' FOR UPDATE'",
+        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
+    ),
+    mutant(
+        "fork-without-owner-sqlite",
+        "stores/sqlite/reading.py",
+        'SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"',
+        'SESSION = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND id = ?"',
+        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[sqlite-same connection]",
+    ),
+    mutant(
+        "foreign-unlike-missing",
+        "stores/sqlite/reading.py",
+        "        return record_of(owner, rows[0]) if rows else None\n",
+        "        if not rows and fetch(self._db, 'SELECT 1 FROM session WHERE id = ?', (value,)):\n"
+        "            raise StoreDamaged('not yours')\n"
+        "        return record_of(owner, rows[0]) if rows else None\n",
+        f"{CONTRACT}isolation.py::test_foreign_is_answered_exactly_like_missing[sqlite-same connection-valid]",
+    ),
+    mutant(
+        "altered-entry-served",
+        "stores/sqlite/rows.py",
+        " and crc in (None, crc32(payload))",
+        "",
+        "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
+    mutant(
+        "altered-session-served",
+        "stores/sqlite/rows.py",
+        "if crc is None or crc == crc_of",
+        "if True or crc_of",
+        "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
+    mutant(
+        "mended-by-what-is-left",
+        "stores/sqlite/checking.py",
+        "mend = repair and not problems",
+        "mend = repair",
+        "tests/stores/test_sqlite.py::test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file",
+    ),
+    mutant(
+        "deferred-begin",
+        "stores/sqlite/writer.py",
+        'self._db.execute("BEGIN IMMEDIATE")',
+        'self._db.execute("BEGIN DEFERRED")',
+        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[sqlite]",
+    ),
+    mutant(
+        "no-row-lock",
+        "stores/postgres/writing.py",
+        'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
+        "LOCKED_BY_ID = BY_ID",
+        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[postgres]",
+    ),
+    mutant(
+        "delete-takes-shared-entries-sqlite",
+        "stores/sqlite/writing.py",
+        "FROM span WHERE log = ? GROUP BY",
+        "FROM span WHERE log = ? AND session = log GROUP BY",
+        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
+    ),
+    mutant(
+        "delete-takes-shared-entries-postgres",
+        "stores/postgres/removing.py",
+        "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
+        "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
+        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
+    ),
+    mutant(
+        "index-row-left-after-delete-sqlite",
+        "stores/sqlite/writing.py",
+        "            self._unindex([number for _, number in rows])\n",
+        "",
+        "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[delete]",
+    ),
+    mutant(
+        "index-row-left-after-delete-postgres",
+        "stores/postgres/removing.py",
+        '    "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",\n',
+        "",
+        f"{CONTRACT}work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
+    ),
+    mutant(
+        "index-row-left-after-erase-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])\n",
+        "",
+        "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[erase]",
+    ),
+    mutant(
+        "index-row-left-after-erase-postgres",
+        "stores/postgres/writing.py",
+        "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE",
+        "UPDATE entry SET payload = %b WHERE",
+        f"{CONTRACT}searching.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
+    ),
+    Mutant(
+        "acknowledged-before-commit",
+        (
+            Change("stores/sqlite/writer.py", "QUICK_SECONDS = 0.001", "QUICK_SECONDS = -1.0"),
+            Change(
+                "stores/sqlite/writer.py",
+                "            began = time.perf_counter()\n",
+                "            self._answer(done)\n            time.sleep(0.05)\n            began = time.perf_counter()\n",
+            ),
+        ),
+        f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
+    ),
+    Mutant(
+        "synchronous-normal",
+        (
+            Change(
+                "stores/sqlite/connection.py", "PRAGMA synchronous = FULL;", "PRAGMA synchronous = NORMAL;"
+            ),
+            Change("stores/sqlite/connection.py", "sync != 2", "sync != 1"),
+        ),
+        "tests/stores/test_sqlite.py::test_every_connection_keeps_the_promised_settings",
+    ),
+    mutant(
+        "failed-commit-acknowledged",
+        "stores/sqlite/writer.py",
+        '            self._db.execute("COMMIT")\n',
+        '            try:\n                self._db.execute("COMMIT")\n'
+        "            except apsw.Error as error:\n                self._recover(error)\n",
+        "tests/stores/test_sqlite.py::test_an_append_whose_commit_fails_is_not_acknowledged",
+    ),
+    mutant(
+        "migration-recorded-outside-its-transaction-sqlite",
+        "stores/sqlite/migrate.py",
+        "            db.execute(step.sql)\n            db.execute(RECORD",
+        '            db.execute(step.sql)\n            db.execute("COMMIT")\n'
+        '            db.execute("BEGIN IMMEDIATE")\n            db.execute(RECORD',
+        "tests/stores/test_sqlite.py::test_a_migration_and_its_record_are_one_transaction",
+    ),
+    mutant(
+        "migration-recorded-outside-its-transaction-postgres",
+        "stores/postgres/migrate.py",
+        "            await connection.execute(missing[0].statements)\n",
+        "            await connection.execute(missing[0].statements)\n"
+        '            await connection.execute("COMMIT")\n            await connection.execute("BEGIN")\n',
+        "tests/stores/test_postgres.py::test_a_migration_that_fails_leaves_nothing_of_itself",
+    ),
+    mutant(
+        "numbers-of-sessions-stay-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._count(owner, old, new)\n        if",
+        "        if",
+        f"{CONTRACT}overview.py::test_the_numbers_of_sessions_follow_every_change[sqlite-same connection]",
+    ),
+    mutant(
+        "days-outlive-their-session-sqlite",
+        "stores/sqlite/writing.py",
+        "        self._db.execute(RESTATE, (record.num, False))\n        bound",
+        "        bound",
+        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[sqlite-same connection]",
+    ),
+    mutant(
+        "days-outlive-their-session-postgres",
+        "stores/postgres/removing.py",
+        '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
+        "",
+        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",
+    ),
+)

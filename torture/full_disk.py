@@ -1,0 +1,197 @@
+"""The disk is full, and there is space again: through the server, through the command, and in other agents' files."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+from bench.loads import served
+from bench.messages import prose
+from recollect.cli.exits import STORE
+from torture import disks
+from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_of, judged
+from torture.row import Outcome, Setting
+from torture.trying import Environment, apart, store_in
+
+DISK = "size=64m"
+CLIENTS = 2
+ROOM = 2_000_000
+"""At most so many bytes are left when the disk is filled."""
+STEPS = 200
+REFUSALS = 5
+"""So often a client is refused before there is space again."""
+FULL = "store_full"
+PATIENCE = 60
+SESSION = str(UUID(int=7))
+PROMPT = {
+    "type": "user", "uuid": str(UUID(int=8)), "parentUuid": None, "sessionId": SESSION, "cwd": "/work",
+    "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "Hello"},
+}  # fmt: skip
+
+
+def tried(setting: Setting, environment: Environment) -> Outcome:
+    """Fill the disk again and again, while clients append and sessions are renamed."""
+    fills = setting.of(short=5, full=100)
+    with disks.memory(setting.folder / "disk", DISK) as disk:
+        told, verdict = asyncio.run(_filled(setting, disk, environment, fills))
+    with disks.memory(setting.folder / "disk", DISK) as disk:
+        titles = apart(renamed, environment, place=str(disk), fills=fills, seed=setting.seed)
+    figure = (
+        f"{fills:,} fills, {verdict.acknowledged:,} acknowledged: {verdict.lost:,} lost, {told[FULL]:,} refused as {FULL},"
+        f" {told['other']:,} in other words, {told['stuck']:,} fills not overcome; {verdict.faults()};"
+        f" {titles['kept']:,} changes of transcripts: {titles['lost']:,} lost, {titles['torn']:,} torn lines,"
+        f" {titles['refused']:,} refused, {titles['other']:,} of them in other words"
+    )
+    wrong = (told["other"], told["stuck"], titles["lost"], titles["torn"], titles["other"], not told[FULL])
+    return Outcome(
+        met=verdict.whole and not any(wrong),
+        figure=figure,
+        counts={
+            "faults": 2 * fills,
+            "acknowledged": verdict.acknowledged + titles["kept"],
+            "lost": verdict.lost + titles["lost"],
+        },
+    )
+
+
+@contextmanager
+def filled(place: Path, dice: random.Random, most: int = ROOM) -> Iterator[None]:
+    """A disk with at most so much space, until the block ends."""
+    ballast = place / "ballast"
+    state = os.statvfs(place)
+    size = state.f_bavail * state.f_bsize - dice.randint(0, most)
+    descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if size > 0:
+            os.posix_fallocate(descriptor, 0, size)
+        yield
+    finally:
+        os.close(descriptor)
+        ballast.unlink()
+
+
+# The server and the command
+
+
+async def _filled(
+    setting: Setting, disk: Path, environment: Environment, fills: int
+) -> tuple[Counter[str], Judged]:
+    dice, told = setting.dice("fills"), Counter[str]()
+    with (setting.folder / "log").open("wb") as log, served(disk, environment, log) as server:
+        async with clients(server, CLIENTS + 1, dice) as (typist, *them):
+            for number in range(fills):
+                with filled(disk, dice):
+                    told += sum(await asyncio.gather(*map(_until_full, them)), Counter())
+                    told["other"] += await _unread(them[0])
+                    told[_typed(disk, environment, typist.pages, f"typed{number}full")] += 1
+                # No waiting, no second try: there is space, so it is stored.
+                told["stuck"] += any([await client.say() is not None for client in them])
+                if number % 10 == 0:
+                    told["stuck"] += bool(_typed(disk, environment, typist.pages, f"typed{number}free"))
+            pages = [client.pages for client in (typist, *them)]
+    return told, await judged(store_in(disk), pages)
+
+
+async def _until_full(client: Client) -> Counter[str]:
+    """Append until there is no more space, and some more: now and then a short message still finds a place."""
+    told = Counter[str]()
+    for _ in range(STEPS):
+        code = await client.say()
+        if code is not None:
+            told[FULL if code == FULL else "other"] += 1
+        if told.total() == REFUSALS:
+            break
+    return told
+
+
+async def _unread(client: Client) -> int:
+    """How many of some questions are not answered, though they need no space."""
+    named = {"session_id": client.pages.session_id}
+    asked: dict[str, Json] = {"session.history": named, "session.list": {}, "session.get": named}
+    return sum([code_of(await client.ask(method, params)) is not None for method, params in asked.items()])
+
+
+def _typed(disk: Path, environment: Environment, pages: Pages, mark: str) -> str:
+    """`recollect append` beside the server; how it was refused, if it was."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "recollect", "append", pages.session_id, f"{mark} on the command line"],
+        env={**os.environ, **environment, "RECOLLECT_DATA_DIR": str(disk)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    if ran.returncode == 0:
+        pages.acknowledged.append(mark)
+        return ""
+    known = ran.returncode == STORE and ran.stderr.rstrip().endswith(f"[{FULL}]")
+    pages.refused.append(Refusal(mark, FULL if known else ran.stderr))
+    return FULL if known else "other"
+
+
+# Transcripts of Claude Code
+
+
+def renamed(place: str, fills: int, seed: int) -> Mapping[str, int]:
+    """Give a session titles and tags, and fork it, on a disk that is full again and again; what became of that."""
+    from recollect.claude import fork_session, rename_session, tag_session
+
+    dice, told = random.Random(seed), Counter[str](kept=0, lost=0, torn=0, refused=0, other=0)
+    os.environ["CLAUDE_CONFIG_DIR"] = place
+    transcript = Path(place, "projects", "-work", f"{SESSION}.jsonl")
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(f"{json.dumps(PROMPT)}\n", encoding="ascii")
+    kept: list[str] = []
+
+    def change(number: int) -> bool:
+        title = f"title {number} {prose(dice, dice.randint(5, 2_000)).strip()}"
+        work: Callable[[str, str], object] = dice.choice((rename_session, rename_session, tag_session))
+        try:
+            work(SESSION, title)
+        except OSError as error:
+            told["refused"] += 1
+            told["other"] += error.errno != errno.ENOSPC
+            return False
+        kept.append(title)
+        return True
+
+    numbers = itertools.count()
+    for _ in range(fills):
+        with filled(Path(place), dice, 20_000):
+            while change(next(numbers)):
+                pass
+            change(next(numbers))
+            try:
+                fork_session(SESSION)
+            except OSError as error:
+                told["refused"] += 1
+                told["other"] += error.errno != errno.ENOSPC
+        told["other"] += not change(next(numbers))
+    files = list(transcript.parent.iterdir())
+    lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
+    torn = [line for line in lines if not _is_record(line)]
+    unended = [file for file in files if not file.read_bytes().endswith(b"\n") or file.suffix != ".jsonl"]
+    stored = {
+        record.get("customTitle") or record.get("tag") for record in map(json.loads, set(lines) - set(torn))
+    }
+    told.update(kept=len(kept), lost=len(set(kept) - stored), torn=len(torn) + len(unended))
+    return told
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False

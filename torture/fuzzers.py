@@ -1,0 +1,79 @@
+"""The row of hostile frames: those that are fixed, then the fuzzers, each in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutants import ROOT
+from torture import frames
+from torture.frames import MEGABYTES
+from torture.needs import Need
+from torture.row import Outcome, Setting
+from torture.trying import Environment
+
+ATHERIS = Need("the package `atheris`", lambda: importlib.util.find_spec("atheris") is not None)
+TARGETS = (
+    "parser", "framing", "methods", "cursor", "importer", "source claude", "source codex-legacy", "source codex-paginated",
+    "source gemini", "source goose", "source openclaw", "source opencode", "source pi", "search", "secrets",
+)  # fmt: skip
+"""What is fuzzed; see `torture.fuzzing`."""
+SECONDS = 600
+GROWTH = 50
+"""The most megabytes that a process may grow by."""
+OPTIONS = ("-rss_limit_mb=4096", "-timeout=20", "-max_len=8192", "-verbosity=0")
+PATIENCE = 300
+
+
+class Fuzzed(NamedTuple):
+    """What came of one target."""
+
+    inputs: int
+    grown: int
+    fault: str
+
+
+def tried(setting: Setting, environment: Environment) -> Outcome:
+    """The frames, and unless the form is short the fuzzers."""
+    found = frames.sent(setting.folder, environment, setting.of(short=120, full=2_000))
+    seconds = setting.of(short=0, full=SECONDS) // len(TARGETS)
+    fuzzed = {name: _fuzzed(setting, environment, name, seconds) for name in TARGETS} if seconds else {}
+    faults = [f"{name}: {each.fault}" for name, each in fuzzed.items() if each.fault]
+    grown = max([found.grown, *(each.grown for each in fuzzed.values())])
+    inputs = found.sent + sum(each.inputs for each in fuzzed.values())
+    for trouble in (*found.crashes, *found.internal, *faults):
+        setting.say(trouble)
+    figure = (
+        f"{len(found.crashes)} crashes and {len(found.internal)} internal errors from {found.sent:,} fixed frames over HTTP,"
+        f" sockets and pipes; {len(faults)} faults in {inputs - found.sent:,} inputs of {seconds * len(fuzzed)} s of fuzzing"
+        f" ({len(fuzzed)} targets); memory +{grown} MB at most"
+    )
+    met = not (found.crashes or found.internal or faults) and grown < GROWTH
+    return Outcome(met=met, figure=figure, counts={"inputs": inputs})
+
+
+def _fuzzed(setting: Setting, environment: Environment, name: str, seconds: int) -> Fuzzed:
+    folder = setting.folder / name.replace(" ", "-")
+    folder.mkdir()
+    options = (*OPTIONS, f"-max_total_time={seconds}", f"-seed={setting.seed}", f"-artifact_prefix={folder}/")
+    ran = subprocess.run(
+        [sys.executable, "-m", "torture.fuzzing", name, str(folder), *options],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+        timeout=seconds + PATIENCE,
+    )
+    notes = _notes(folder / "notes")
+    fault = "" if ran.returncode == 0 else ran.stderr.decode(errors="replace")[-3_000:]
+    return Fuzzed(notes.get("inputs", 0), notes.get("grown", 0) // MEGABYTES, fault)
+
+
+def _notes(file: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+    return found

@@ -1,0 +1,135 @@
+"""Nobody but SQLite opens a file of SQLite that is in use: not in the test suite, and not while a store is torn at."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import recollect
+from recollect.errors import RecollectError
+from recollect.limits import HISTORY_PAGE
+from recollect.model import LOCAL
+from tests.mutants import ROOT
+from tests.surfaces.shell import Shell
+from torture import crowd
+from torture.row import Outcome, Setting
+from torture.trying import Environment
+
+FOLDER = Path(__file__).parent / "hooks"
+PASSED = re.compile(r"(\d+) passed")
+PATIENCE = 3_600
+SECONDS = 60
+WHOLE_SUITE = ("tests", "--ignore=tests/torture", "-n", "2")
+FEW = (
+    "tests/stores/test_sqlite.py::test_a_backup_under_load_is_a_whole_store",
+    "tests/stores/test_sqlite.py::test_doctor_replaces_a_damaged_index",
+)
+OPENERS = (("list",), ("doctor", "--no-repair"), ("search", "xx"), ("stats",), ("show", crowd.COMMON))
+
+
+class Torn(NamedTuple):
+    """What became of a store that others kept opening and closing."""
+
+    openers: int
+    acknowledged: int
+    lost: int
+    wrong: str
+
+
+def tried(setting: Setting, environment: Environment) -> Outcome:
+    """The tests with every process watched, then a store under load that commands open and close all the time."""
+    notes = setting.folder / "opens"
+    watched = _watched(environment, notes)
+    # What is broken shows in a few tests already; the short form is one of the tests itself and runs no others.
+    passed = 0 if setting.short else _tested(setting, watched, FEW if environment else WHOLE_SUITE)
+    torn = _torn(setting, watched, _watched({}, notes))
+    seen = Counter(line.split(" ")[0] for line in notes.read_text().splitlines())
+    for line, count in Counter(notes.read_text().splitlines()).items():
+        if line.startswith("stray"):
+            setting.say(f"{count} × {line}")
+    if torn.wrong:
+        setting.say(torn.wrong)
+    figure = (
+        f"{seen['stray']} stray opens by the program in {passed:,} tests, {seen['watching']:,} processes watched; "
+        f"{torn.openers} commands on a store under load, {torn.acknowledged:,} messages acknowledged: {torn.lost} lost, "
+        f"{'damaged' if torn.wrong else 'integrity ok'}"
+    )
+    met = bool(passed or setting.short) and not seen["stray"] and not torn.lost and not torn.wrong
+    return Outcome(met=met, figure=figure, counts={"acknowledged": torn.acknowledged, "lost": torn.lost})
+
+
+def _watched(environment: Environment, notes: Path) -> Environment:
+    """The same for processes that are watched."""
+    sources = environment.get("PYTHONPATH", f"{ROOT / 'src'}:{ROOT}")
+    return {**environment, "TORTURE_OPENS": str(notes), "PYTHONPATH": f"{FOLDER}:{sources}"}
+
+
+def _tested(setting: Setting, environment: Environment, tests: tuple[str, ...]) -> int:
+    """How many tests passed."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    if ran.returncode != 0:
+        setting.say(ran.stdout[-2000:])
+    passed = PASSED.search(ran.stdout)
+    return int(passed[1]) if passed else 0
+
+
+def _torn(setting: Setting, environment: Environment, commands: Environment) -> Torn:
+    """Processes of the program under trial append, while commands of the whole one open and close the store."""
+    folder = setting.folder / "torn"
+    folder.mkdir()
+    shell = Shell(folder)
+    asyncio.run(crowd.prepare(shell.url, 2))
+    with crowd.writing(folder, shell.url, 2, environment) as at_work, ThreadPoolExecutor(2) as pool:
+        openers = sum(pool.map(lambda first: _open_often(setting, shell, first, commands), range(2)))
+        notes = at_work.notes()
+    wrong, there = asyncio.run(_found(shell.url))
+    lost = len({each.entry for each in notes.acknowledged} - there)
+    errors = f"{len(notes.errors)} appends failed" if notes.errors else ""
+    return Torn(openers, len(notes.acknowledged), lost, wrong or errors)
+
+
+def _open_often(setting: Setting, shell: Shell, first: int, environment: Environment) -> int:
+    """Run commands, each of which opens and closes the store; returns how many."""
+    until = time.monotonic() + SECONDS
+    count = 0
+    for command in islice(cycle(OPENERS), first, None):
+        shell.run(*command, env=environment)
+        count += 1
+        if setting.short or time.monotonic() > until:
+            break
+    return count
+
+
+async def _found(url: str) -> tuple[str, set[str]]:
+    """What is wrong with a store, and the ids of its entries."""
+    there: set[str] = set()
+    try:
+        async with recollect.open(url) as sessions:
+            for name in (crowd.COMMON, crowd.own(0), crowd.own(1)):
+                after: str | None = None
+                while True:
+                    page = await sessions.history(LOCAL, name, after=after, limit=HISTORY_PAGE)
+                    there |= {entry.id for entry in page.entries}
+                    if (after := page.next) is None:
+                        break
+            problems = (await sessions.doctor(repair=False)).problems
+    except RecollectError as error:
+        return f"{error.code}: {error.message}", there
+    return "; ".join(problems), there

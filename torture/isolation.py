@@ -1,0 +1,277 @@
+"""Three owners of one server do whatever they like, and tamper with cursors: nobody ever sees anything of another."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import json
+import random
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from recollect.gateway.calling import NAMED
+from recollect.gateway.methods import METHODS
+from recollect.scopes import SCOPES
+from tests.gateway import test_methods_access as access
+from tests.gateway.servers import LIMIT_SECONDS, Json, Server, serving
+from torture.row import Outcome, Setting
+from torture.trying import Environment, apart, store_in
+
+OWNERS = ("ann", "bob", "an")
+WORDS = {"ann": "zebrafish", "bob": "yellowhammer", "an": "xylophone"}
+"""A word of which nobody else has ever heard."""
+STEPS_AT_ONCE = 100
+RECENT = 40
+ID = re.compile(r"(?!0{8})[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""An id that was drawn. One that begins with zeros is made of what was imported: two who import the same have the same."""
+MISSING = "00000000-0000-7000-8000-000000000000"
+TEXTS = ("content", "query", "text", "title", "label", "topic", "name")
+PAGED: dict[str, Json] = {
+    "session.list": {"limit": 1},
+    "session.search": {"query": "mine", "limit": 1},
+    "sessions.list": {"limit": 1},
+    "store.find": {"limit": 1},
+    "store.search": {"text": "mine", "limit": 1},
+}
+"""Methods that give cursors, and how they are asked for one."""
+
+
+@dataclass
+class Owner:
+    """One of them: a connection, and what is known to be theirs."""
+
+    name: str
+    connection: http.client.HTTPConnection
+    headers: dict[str, str]
+    ids: set[str] = field(default_factory=set)
+    recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def ask(self, method: str, params: Json) -> str:
+        """The answer, as it came."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        self.connection.request("POST", "/rpc", body, self.headers)
+        return self.connection.getresponse().read().decode()
+
+
+@dataclass
+class Watch:
+    """What was done, and what should not have been told."""
+
+    owners: list[Owner]
+    steps: int = 0
+    compared: int = 0
+    leaks: list[str] = field(default_factory=list)
+
+    def step(self, actor: int, name: str, whose: int, pick: int) -> None:
+        """One owner asks one method, about something of their own, of another's, or of nobody's."""
+        owner, other = self.owners[actor], self.owners[whose % len(self.owners)]
+        params = _spoken(access.request(name), WORDS[owner.name])
+        about = _picked(other.recent, pick)
+        if METHODS[name].owns in NAMED and about is not None:
+            params = {**params, "session_key": about}
+        for field_name in ("message_id", "checkpoint_id", "entry_id", "checkpoint", "to", "prefix"):
+            if field_name in params:
+                params[field_name] = _picked(other.recent, pick // 7) or MISSING
+        if name in ("session.append", "session.create") and pick % 3:
+            params = {**params, "session_key": f"agent:main:x:dm:{owner.name}{pick % 9}"} | (
+                {"create": True} if name == "session.append" else {}
+            )
+        asked, told = json.dumps(params), owner.ask(name, params)
+        self.steps += 1
+        self._look(owner, name, asked, told)
+        if other is not owner and about is not None and about in asked:
+            self._compare(owner, name, params, about, told)
+
+    def _look(self, owner: Owner, name: str, asked: str, told: str) -> None:
+        found = {each for each in ID.findall(told) if each not in asked}
+        for other in self.owners:
+            if other is owner:
+                continue
+            foreign = found & other.ids
+            if foreign or WORDS[other.name] in told:
+                self.leaks.append(f"{name} told {owner.name} of {other.name}: {told[:300]}")
+        fresh = found - owner.ids
+        owner.ids |= fresh
+        owner.recent.extend(sorted(fresh))
+
+    def _compare(self, owner: Owner, name: str, params: Json, about: str, told: str) -> None:
+        """What is somebody else's is answered in the same bytes as what is nobody's."""
+        missing = owner.ask(name, json.loads(json.dumps(params).replace(about, MISSING)))
+        self.compared += 1
+        if "error" in json.loads(missing) and told.replace(about, MISSING) != missing:
+            self.leaks.append(f"{name} of {about}: foreign is {told[:300]}, missing is {missing[:300]}")
+
+
+def _spoken(params: Any, word: str) -> Any:
+    """The same parameters, in the words of this owner."""
+    if isinstance(params, dict):
+        return {
+            name: f"mine {word}" if name in TEXTS and isinstance(value, str) else _spoken(value, word)
+            for name, value in params.items()
+        }
+    return [_spoken(item, word) for item in params] if isinstance(params, list) else params
+
+
+def _picked(known: Sequence[str], pick: int) -> str | None:
+    return known[pick % len(known)] if known else None
+
+
+def machine(watch: Watch) -> type[RuleBasedStateMachine]:
+    """Steps of all owners, in any order, through every method."""
+
+    class Machine(RuleBasedStateMachine):
+        @rule(
+            actor=st.integers(0, len(OWNERS) - 1),
+            name=st.sampled_from(sorted(METHODS)),
+            whose=st.integers(0, len(OWNERS) - 1),
+            pick=st.integers(0, 10_000),
+        )
+        def ask(self, actor: int, name: str, whose: int, pick: int) -> None:
+            watch.step(actor, name, whose, pick)
+
+    return Machine
+
+
+def walk(watch: Watch, steps: int, number: int) -> None:
+    """Let Hypothesis choose so many steps."""
+    while watch.steps < steps:
+        at_once = min(STEPS_AT_ONCE, steps)
+        chosen = settings(
+            max_examples=max(1, (steps - watch.steps) // at_once),
+            stateful_step_count=at_once,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        number += 1
+        run_state_machine_as_test(seed(number)(machine(watch)), settings=chosen)
+
+
+# Cursors
+
+
+def _flipped(cursor: str, dice: random.Random, _: Sequence[str]) -> str:
+    head, _, mac = cursor.partition(".")
+    part = dice.choice([head, mac])
+    data = bytearray(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    changed = base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    return f"{changed}.{mac}" if part is head else f"{head}.{changed}"
+
+
+def _spelled(cursor: str, dice: random.Random, _: Sequence[str]) -> str:
+    at = dice.randrange(len(cursor))
+    return cursor[:at] + dice.choice("AZaz09-_.=+/ \0é") + cursor[at + 1 :]
+
+
+TAMPERED: dict[str, Callable[[str, random.Random, Sequence[str]], str]] = {
+    "a bit flipped": _flipped,
+    "a character changed": _spelled,
+    "cut short": lambda cursor, dice, _: cursor[: dice.randrange(1, len(cursor))],
+    "longer": lambda cursor, dice, _: cursor + dice.choice(["A", "==", ".", ".AAAA", " ", "\n"]),
+    "halves swapped": lambda cursor, _, __: ".".join(reversed(cursor.split("."))),
+    "half of another": lambda cursor, dice, others: (
+        f"{cursor.partition('.')[0]}.{dice.choice(others).partition('.')[2]}"
+    ),
+    "of another": lambda _, dice, others: dice.choice(others),
+    "made up": lambda _, dice, __: f"{dice.randbytes(20).hex()}.{dice.randbytes(16).hex()}",
+}
+
+
+def tamper(owners: Sequence[Owner], count: int, dice: random.Random) -> list[str]:
+    """So many cursors that nobody was given are tried; those that were taken."""
+    given = {
+        (owner.name, method): json.loads(owner.ask(method, params))["result"]
+        for owner in owners
+        for method, params in PAGED.items()
+    }
+    cursors = {place: _cursor(told) for place, told in given.items()}
+    taken: list[str] = []
+    for number in range(count):
+        owner, (method, params) = owners[number % len(owners)], dice.choice(sorted(PAGED.items()))
+        own, kind = cursors[owner.name, method], dice.choice(sorted(TAMPERED))
+        others = [each for place, each in cursors.items() if place != (owner.name, method)]
+        changed = TAMPERED[kind](own, dice, others)
+        told = json.loads(owner.ask(method, {**params, "cursor": changed}))
+        refused = told.get("error", {}).get("data", {}).get("code") in ("invalid_cursor", "invalid_input")
+        if changed != own and not refused:
+            taken.append(f"{method}, {kind}: {str(told)[:300]}")
+    return taken
+
+
+def _cursor(told: Json) -> str:
+    found: str = (told.get("value") or told)["cursor"]
+    return found
+
+
+# All of it
+
+
+def tried(setting: Setting, environment: Environment) -> Outcome:
+    """The steps, the cursors, and whether an owner is told the same when nobody else is there."""
+    tokens = {name: (name, SCOPES) for name in OWNERS}
+    limits = {"rate": 1e6, "burst": 1_000_000}
+    with serving(
+        store_in(setting.folder),
+        tokens=tokens,
+        limits=limits,
+        environment=environment,
+        noisy=bool(environment),
+    ) as server:
+        watch = Watch([_owner(server, name) for name in OWNERS])
+        for owner in watch.owners:
+            _settle(owner)
+        walk(watch, setting.of(short=300, full=50_000), setting.seed)
+        count = setting.of(short=100, full=10_000)
+        for owner in watch.owners:
+            _settle(owner)
+        taken = tamper(watch.owners, count, setting.dice("cursors"))
+    alone = setting.of(short=0, full=3_000)
+    apart_too = apart(unlike, environment, seed=setting.seed, steps=alone) if alone else []
+    leaks = [*watch.leaks, *taken, *apart_too]
+    if leaks:
+        setting.say("\n".join(leaks[:10]))
+    figure = (
+        f"{len(watch.leaks)} leaks in {watch.steps:,} steps of {len(OWNERS)} owners over all {len(METHODS)} methods"
+        f" ({watch.compared:,} foreign answers equal to missing byte for byte), {len(taken)} of {count:,} tampered cursors"
+        f" taken, {len(apart_too)} of {alone * len(OWNERS):,} answers moved by others"
+    )
+    sums = {"inputs": watch.steps + count, "leaked": len(leaks)}
+    return Outcome(met=not leaks, figure=figure, counts=sums)
+
+
+def _owner(server: Server, name: str) -> Owner:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_SECONDS)
+    return Owner(name, connection, {"Content-Type": "application/json", **server.bearer(name)})
+
+
+def _settle(owner: Owner) -> None:
+    """Two sessions with a word of their owner's, so that every list has a second page."""
+    for number in range(2):
+        said = [{"role": "user", "content": f"mine {WORDS[owner.name]}"}]
+        key = f"agent:main:x:group:{owner.name}{number}"
+        told = owner.ask("session.append", {"session_key": key, "messages": said, "create": True})
+        fresh = set(ID.findall(told)) - owner.ids
+        owner.ids |= fresh
+        owner.recent.extend(sorted(fresh))
+
+
+def unlike(seed: int, steps: int) -> list[str]:
+    """Answers that an owner is given only because others are there."""
+    plan = random.Random(seed).choices(access.OWNERS, k=steps)
+    together = asyncio.run(access.played(access.OWNERS, plan, seed))
+    found: list[str] = []
+    for owner in access.OWNERS:
+        alone = asyncio.run(access.played((owner,), plan, seed))
+        pairs = zip(access.comparable(alone[owner]), access.comparable(together[owner]), strict=True)
+        found += [str(both)[:300] for both in pairs if both[0] != both[1]]
+    return found

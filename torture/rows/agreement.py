@@ -1,0 +1,85 @@
+"""Every store answers alike: the machine of the test suite drives all of them side by side, for longer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests import mutants
+from tests.mutants import Change, Mutant
+from torture.row import Outcome, Row, Setting
+from torture.suites import PATIENCE, passing
+
+TEST = "tests/contract/test_agreement.py::test_all_stores_agree_whatever_is_done"
+STEPS = 50_000
+FAULTS = (
+    Mutant(
+        "fork-cut-off-by-one-postgres",
+        (
+            Change(
+                "stores/postgres/writing.py",
+                "(owner, num, name, ordinal, *span) for",
+                "(owner, num, name, ordinal, *span._replace(last=span.last and span.last - 1)) for",
+            ),
+        ),
+        TEST,
+    ),
+    *(
+        mutant._replace(test=TEST)
+        for mutant in mutants.MUTANTS
+        if mutant.name
+        in (
+            "list-without-owner-postgres",
+            "delete-takes-shared-entries-sqlite",
+            "index-row-left-after-erase-postgres",
+        )
+    ),
+)
+"""Each is in one store alone: then that store answers unlike the others."""
+
+
+def planted(setting: Setting) -> Outcome:
+    """The machine, in the test suite's size, on sources with one of the faults; it must find each."""
+    found = sum(_noticed(setting, fault) for fault in FAULTS)
+    return Outcome(met=found < len(FAULTS), figure=f"{found} of {len(FAULTS)} planted faults found")
+
+
+def _noticed(setting: Setting, fault: Mutant) -> bool:
+    copy = setting.folder / fault.name
+    mutants.copy_sources(copy)
+    if not mutants.broken(copy, fault.changes):
+        raise LookupError(f"not in the sources any more: {fault.name}")
+    environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST],
+        cwd=copy,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    setting.say(f"{fault.name}: {ran.stdout.splitlines()[-1]}")
+    return ran.returncode == 1
+
+
+R19 = Row(
+    key="R19",
+    promise="SQLite, PostgreSQL and the model in memory answer alike, whatever is done",
+    target="50,000 Hypothesis steps on each, every answer equal",
+    how=(
+        "A stateful Hypothesis machine does the same to the service over the store in memory, SQLite and PostgreSQL: two"
+        " owners make, append, fork, rewind, compact, restore, erase, delete, import, search, list and prune. Every answer,"
+        " and at the end of each example everything there is, must be equal. `make test` takes 5,000 steps."
+    ),
+    run=passing(
+        TEST,
+        figure=f"{STEPS:,} steps on each of three stores, every answer equal",
+        sums={"inputs": STEPS},
+        given={"RECOLLECT_TEST_STEPS": str(STEPS)},
+    ),
+    control=planted,
+    broken="one store has a fault: a fork ends an entry early, a list shows another owner's, an erased message is found, …",
+    in_tests=False,
+)

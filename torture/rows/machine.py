@@ -1,0 +1,94 @@
+"""Faults of the machine: the power fails, the disk is full or fails, memory runs out, the clock jumps."""
+
+from __future__ import annotations
+
+from torture import clock_jumps, full_disk, io_errors, little_memory, power_cuts
+from torture.needs import FALSE_CLOCK, FAULTY_CALLS, LOOP_DISKS, ROOT
+from torture.row import Row
+from torture.trying import broken, whole
+
+POWER_CUTS = Row(
+    key="R2",
+    promise="Nothing acknowledged is lost when the operating system crashes or the power fails",
+    target="0 lost in 500 cuts",
+    how=(
+        "Four clients append to `recollect serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
+        " in memory. After a random number of acknowledgements the server is stopped and that file copied at once; the copy"
+        " is mounted, which replays its journal, and opened: every message acknowledged before the cut must be there, in"
+        " order, found by search, the store without fault, and one can go on. This models a crash of the system, not a disk"
+        " that tells lies about what it has written."
+    ),
+    run=whole(power_cuts.tried),
+    control=broken(power_cuts.tried, "synchronous-normal"),
+    broken="`synchronous=NORMAL`",
+    needs=(ROOT, LOOP_DISKS),
+    in_tests=False,
+)
+FULL_DISK = Row(
+    key="R8",
+    promise="A full disk loses nothing, says so, and is overcome without a restart",
+    target="100 fills: 0 acknowledged lost, a typed error, resumes without restart, 0 torn lines of ours",
+    how=(
+        "The store of `recollect serve` is on a small disk in memory. Again and again a file takes up its space but for a"
+        " random rest; clients append through WebSockets until each is refused, `recollect append` runs beside, what is"
+        " there is read; then the file goes, and the very next append of each must succeed. A refusal that is not"
+        " `store_full` counts against us. Then the same with titles, tags and forks of a Claude Code transcript."
+    ),
+    run=whole(full_disk.tried),
+    control=broken(full_disk.tried, "failed-commit-acknowledged", "transcript-line-begun-without-room"),
+    broken="a COMMIT that fails is acknowledged, and no room is kept for lines",
+    needs=(ROOT,),
+    in_tests=False,
+)
+IO_ERRORS = Row(
+    key="R9",
+    promise="A disk that fails now and then loses and damages nothing",
+    target="at least 5,000 injected: 0 acknowledged lost, 0 corrupt",
+    how=(
+        "`recollect serve` runs under `fiu-run`, which makes the calls fail by which SQLite writes (also by half), syncs,"
+        " reads and cuts its files, at random, 1 to 5 in a hundred. Two clients append through WebSockets; each refusal of the"
+        " first counts as one fault, though several may be behind it. What was refused must not be there, what was"
+        " acknowledged must, a refusal must be one of the store, and when the disk is well again the next append succeeds."
+    ),
+    run=whole(io_errors.tried),
+    control=broken(io_errors.tried, "failed-commit-acknowledged"),
+    broken="a COMMIT that fails is acknowledged",
+    needs=(FAULTY_CALLS,),
+    in_tests=False,
+)
+LITTLE_MEMORY = Row(
+    key="R9b",
+    promise="When memory runs out nothing acknowledged is lost, and the next start serves",
+    target="50 servers: 0 acknowledged lost, an error with a code or an end of the process, the next start serves",
+    how=(
+        "A running `recollect serve` is forbidden to take more than 1 to 64 MB of address space beyond what it has. Three"
+        " clients append messages of up to 4 MB, search, read and import through WebSockets until they are done or cut"
+        " off. Then the limit goes: a server that still runs must serve again, and so must another one after it. A process"
+        " may end by a signal: msgspec does not examine every allocation. An error that is not of the store leaves open"
+        " whether the message was stored, as a lost connection does."
+    ),
+    run=whole(little_memory.tried),
+    control=broken(little_memory.tried, "failure-answered-as-done"),
+    broken="a failure is answered as if it were done",
+    in_tests=False,
+)
+CLOCK_JUMPS = Row(
+    key="R15",
+    promise="A clock that jumps changes no order, ends no turn and makes nothing old",
+    target="jumps of 5 days ahead and back, and beyond 2038: order unchanged, no storm of expiries",
+    how=(
+        "`faketime` gives the server (with an engine that does as it is told) a clock that is set while it runs; the time"
+        " that passes is left alone. Before and after"
+        " each jump messages are appended through a WebSocket with idempotency keys, and an early request is repeated; a"
+        " turn runs across each jump; all with the same token. The history must be in the order of the acknowledgements."
+        " Then the job that keeps to a policy (deleting what is older than 90 days, without the pauses that it makes in the"
+        " server) runs across the same jumps over sessions of today."
+    ),
+    run=whole(clock_jumps.tried),
+    control=broken(clock_jumps.tried, "policy-believes-the-clock"),
+    broken="the policy believes the clock",
+    needs=(FALSE_CLOCK,),
+    in_tests=False,
+)
+
+SURVIVED = (FULL_DISK, IO_ERRORS, LITTLE_MEMORY)

@@ -1,0 +1,126 @@
+"""Rows about stores and files: migrations, backups, many writers, locks, other programs' files, damage."""
+
+from __future__ import annotations
+
+from tests.mutants import Change
+from torture import appenders, backups, damaged, hygiene, migrations, rot, writers
+from torture.row import Row
+from torture.trying import broken, changed, whole
+
+R6 = Row(
+    key="R6",
+    promise="A store of any earlier version becomes one of today, whatever happens meanwhile",
+    target="Each old schema to the newest, killed at every statement: row counts and content hash equal",
+    how="Stores of every earlier schema, the empty one included, on SQLite and PostgreSQL, hold sessions, forks, "
+    "compactions, facts and raw copies. The program that opens one is stopped before each statement in turn and killed; "
+    "on PostgreSQL its server is killed too at every fourth, with the transaction open. The store is opened again and "
+    "examined: every table must have the rows that it had, and be what it becomes without a kill.",
+    run=whole(migrations.tried),
+    control=broken(
+        migrations.tried,
+        "migration-recorded-outside-its-transaction-sqlite",
+        "migration-recorded-outside-its-transaction-postgres",
+    ),
+    broken="a step and the note that it was done commit one after the other",
+)
+R7 = Row(
+    key="R7",
+    promise="A backup of a store in use is a whole store",
+    target="100 backups under load: 0 bad, content equal on restore",
+    how="While processes append, `recollect backup` copies the store again and again. Each copy is put in the place of a "
+    "store, examined by the program's own check, and compared byte for byte with what the store held in the end; all that "
+    "was acknowledged before the command must be there.",
+    run=whole(backups.tried),
+    control=changed(
+        backups.tried,
+        Change(
+            "stores/sqlite/store.py",
+            'db.execute("VACUUM INTO ?", (str(part),))',
+            "part.write_bytes(self._path.read_bytes())",
+        ),
+    ),
+    broken="a plain copy of the file in use",
+)
+R10 = Row(
+    key="R10",
+    promise="Many processes write to one SQLite store and none is turned away",
+    target="8 and 32 writers: 0 busy errors, 0 gaps, 0 places given twice; p99 below 100 ms with 8",
+    how="So many processes append to one common session and to one of their own, as fast as they can; then every "
+    "acknowledged entry is looked for, and the places of each log are counted.",
+    run=whole(writers.tried),
+    control=broken(writers.tried, "deferred-begin"),
+    broken="transactions that begin without the lock for writing",
+)
+R11 = Row(
+    key="R11",
+    promise="Only SQLite opens SQLite's files",
+    target="0 stray opens in the whole test suite; 60 s of commands opening a store under load: integrity ok",
+    how="Every Python process of the test suite, and those that it starts, has an audit hook that notes who opens a "
+    "database in use, its log or the log's index. Then two processes append while commands open and close the same store.",
+    run=whole(hygiene.tried),
+    control=changed(
+        hygiene.tried,
+        Change(
+            "stores/sqlite/writer.py",
+            '            self._db.execute("COMMIT")\n',
+            '            self._db.execute("COMMIT")\n'
+            '            for end in ("", "-wal", "-shm"):\n'
+            '                open(self._db.filename + end, "rb").close()\n',
+        ),
+    ),
+    broken="a look at the files after each commit",
+)
+R12 = Row(
+    key="R12",
+    promise="Transcripts that Claude Code is writing can be written by us too",
+    target="8 foreign appenders, ours, and kills: 0 acknowledged lines lost, 0 foreign bytes changed",
+    how="Eight processes append to a transcript as Claude Code does, now and then breaking off in the middle of a line; "
+    "two rename the session. All are killed, and others go on. Then every line that a process said it had written, and "
+    "every piece that was left torn, is looked for.",
+    run=whole(appenders.tried),
+    control=changed(
+        appenders.tried,
+        Change(
+            "claude/writing.py",
+            '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
+            "    data = line\n"
+            "    if not _ends_line(descriptor, size):\n"
+            "        tail = os.pread(descriptor, 65536, max(0, size - 65536))\n"
+            '        os.ftruncate(descriptor, size - len(tail) + tail.rfind(b"\\n") + 1)\n',
+        ),
+    ),
+    broken="a torn line is cut off before ours is written",
+)
+R13 = Row(
+    key="R13",
+    promise="Damage to a transcript costs the damaged records only",
+    target="At least 1,000 files with 14 kinds of damage: every intact record read, damage told, files unchanged, other "
+    "sessions unaffected",
+    how="Transcripts and databases of all seven agents that are read are damaged, each at a random message, and lie beside "
+    "whole ones. One `recollect sync` takes them in; what each session says is compared with what was written, and every "
+    "file with what it was.",
+    run=whole(damaged.tried),
+    control=changed(
+        damaged.tried,
+        Change(
+            "claude/lines.py",
+            "        records += found\n",
+            "        if harm:\n            break\n        records += found\n",
+        ),
+    ),
+    broken="reading ends at the first damaged line",
+)
+R14 = Row(
+    key="R14",
+    promise="What a disk gives back altered is never taken for what was written",
+    target="1,000 random bytes changed in a store: detected or harmless, never a crash loop, the rest still served",
+    how="Bytes of a SQLite store are changed at random places; the server is started on it and asked for every session and "
+    "for the list. A session must be served as it was or answered with a typed error; what is lacking without an error must "
+    "be told by `recollect doctor`. A server may refuse to start, saying that the store is damaged.",
+    run=whole(rot.tried),
+    control=broken(rot.tried, "altered-entry-served", "altered-session-served"),
+    broken="what was read is not compared with its checksum",
+)
+
+KEPT = (R6, R7)
+SURVIVED = (R10, R11, R12, R13, R14)

@@ -1,0 +1,107 @@
+"""The supply chain, and the tests of the tests."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests import mutants
+from torture.row import Outcome, Row, Setting
+from torture.suites import PATIENCE
+
+LEAST = 25
+HARMLESS = mutants.Mutant(
+    "nothing-broken",
+    (mutants.Change("errors.py", '"""', '"""'),),
+    "tests/unit/test_keys.py::test_a_key_is_read_back_from_its_spelling",
+)
+"""A change that changes nothing: whoever notices it would notice anything."""
+TESTS = "tests/test_supply.py"
+AUDIT = ".venv-audit/bin/pip-audit"
+
+
+def _held(folder: Path) -> bool:
+    """Whether the tests of the supply chain pass on the project in this folder."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
+    return ran.returncode == 0
+
+
+def _supply(setting: Setting) -> Outcome:
+    """Pins, reasons and the bill of materials by the tests; known faults by `make audit`."""
+    held = _held(mutants.ROOT)
+    ran = subprocess.run(["make", "audit"], cwd=mutants.ROOT, capture_output=True, text=True, check=False)
+    audited = ran.returncode == 0
+    if not audited:
+        setting.say(ran.stderr[-1000:])
+    rest = "no known fault in what is pinned" if audited else "known faults could not be looked up here"
+    return Outcome(
+        met=held and audited,
+        figure=f"{'all pinned, hashed and listed' if held else 'NOT all listed'}; {rest}",
+    )
+
+
+def _unpinned(setting: Setting) -> Outcome:
+    """The same tests where one package has lost its digests."""
+    copy = setting.folder / "copy"
+    names = ("src", "tests", "supply", "docs")
+    mutants.copy_sources(copy, names)
+    for file in mutants.ROOT.glob("*.*"):
+        if file.is_file():
+            shutil.copy(file, copy)
+    pinned = copy / "requirements.txt"
+    lines = pinned.read_text(encoding="utf-8").splitlines()
+    last = next(number for number, line in enumerate(lines) if number and "--hash" not in line)
+    pinned.write_text("\n".join([lines[0].rstrip(" \\"), *lines[last:]]), encoding="utf-8")
+    held = _held(copy)
+    return Outcome(met=held, figure="the tests passed" if held else "the tests failed")
+
+
+def _planted(setting: Setting) -> Outcome:
+    chosen = mutants.MUTANTS[:: len(mutants.MUTANTS) if setting.short else 1]
+    return _noticed(chosen, setting)
+
+
+def _nothing_planted(setting: Setting) -> Outcome:
+    return _noticed((HARMLESS,), setting)
+
+
+def _noticed(chosen: tuple[mutants.Mutant, ...], setting: Setting) -> Outcome:
+    with tempfile.TemporaryDirectory(dir=setting.folder) as folder:
+        verdicts = mutants.verdicts(Path(folder), chosen)
+    noticed = sum(verdict == mutants.NOTICED for verdict in verdicts.values())
+    enough = setting.short or len(chosen) >= LEAST
+    return Outcome(
+        met=noticed == len(chosen) and enough, figure=f"{noticed} of {len(chosen)} breakages noticed"
+    )
+
+
+ROWS = (
+    Row(
+        key="S12",
+        promise="nothing unpinned, unlisted or known to be faulty is installed",
+        target="every package hashed, listed and with a reason; no known fault; SQLite 3.51.3 or newer",
+        how="`tests/test_supply.py`, then `make audit`, which counts a package that it cannot look up as a failure.",
+        run=_supply,
+        control=_unpinned,
+        broken="a pin without its digest",
+        missed=(
+            "The audit asks a public list of known faults over the network, which the machine of this trial does not"
+            " reach. Everything else of the row holds."
+        ),
+        in_tests=False,
+    ),
+    Row(
+        key="S13",
+        promise="the tests notice when the program is broken",
+        target=f"at least {LEAST} planted faults through all doors, each noticed by a named test",
+        how="`make mutants`: each fault is put into a copy of the sources, and its test must fail there.",
+        run=_planted,
+        control=_nothing_planted,
+        broken="a fault that breaks nothing",
+        in_tests=False,
+    ),
+)
