@@ -96,7 +96,7 @@ async def _serve(
     try:
         from recollect.gateway import logs, ownership, schedule, serving
         from recollect.gateway.desk import Desk
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise click.UsageError("serving needs more packages: install recollect[server]") from error
     logs.start_logging()
     settings, where = read_settings(model=model), serving.checked(serving.Where(**place))

@@ -171,6 +171,6 @@ def _connected(name: str) -> Model:
 
         from recollect.engines import choosing, loop  # noqa: F401
         from recollect.engines.connecting import connect
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ModelMissing("running a model needs more packages: install recollect[models]") from error
     return connect(name)
