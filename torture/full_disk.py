@@ -24,7 +24,8 @@ from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_o
 from torture.row import Outcome, Setting
 from torture.trying import Environment, apart, store_in
 
-DISK = "size=64m"
+DISK_MB, GROWTH_MB = 64, 4
+"""The size of the disk, and how much more it is for each time that it is filled: what was stored stays there."""
 CLIENTS = 2
 ROOM = 2_000_000
 """At most so many bytes are left when the disk is filled."""
@@ -43,9 +44,10 @@ PROMPT = {
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """Fill the disk again and again, while clients append and sessions are renamed."""
     fills = setting.of(short=5, full=100)
-    with disks.memory(setting.folder / "disk", DISK) as disk:
+    size = f"size={DISK_MB + GROWTH_MB * fills}m"
+    with disks.memory(setting.folder / "disk", size) as disk:
         told, verdict = asyncio.run(_filled(setting, disk, environment, fills))
-    with disks.memory(setting.folder / "disk", DISK) as disk:
+    with disks.memory(setting.folder / "disk", size) as disk:
         titles = apart(renamed, environment, place=str(disk), fills=fills, seed=setting.seed)
     figure = (
         f"{fills:,} fills, {verdict.acknowledged:,} acknowledged: {verdict.lost:,} lost, {told[FULL]:,} refused as {FULL},"
@@ -68,17 +70,29 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
 @contextmanager
 def filled(place: Path, dice: random.Random, most: int = ROOM) -> Iterator[None]:
     """A disk with at most so much space, until the block ends."""
-    ballast = place / "ballast"
-    state = os.statvfs(place)
-    size = state.f_bavail * state.f_bsize - dice.randint(0, most)
+    ballast, left = place / "ballast", dice.randint(0, most)
     descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        if size > 0:
-            os.posix_fallocate(descriptor, 0, size)
+        while not _is_taken(descriptor, left):
+            pass
         yield
     finally:
         os.close(descriptor)
         ballast.unlink()
+
+
+def _is_taken(descriptor: int, left: int) -> bool:
+    """Take all space but so much; False if somebody else took some meanwhile."""
+    state = os.fstatvfs(descriptor)
+    size = state.f_bavail * state.f_bsize - left
+    try:
+        if size > 0:
+            os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size + size)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    return True
 
 
 # The server and the command
