@@ -8,8 +8,10 @@ import site
 import tomllib
 from pathlib import Path
 
+import apsw
 import pytest
 
+from recollect.stores.sqlite.connection import OLDEST_SAFE
 from supply.pins import ROOT, asked_for, normal, pins
 
 PAGE = ROOT / "docs/supply-chain.md"
@@ -55,3 +57,7 @@ def test_the_bill_of_materials_is_that_of_the_pins() -> None:
 def test_no_package_runs_code_at_every_start_of_python() -> None:
     hooks = {file.name for folder in site.getsitepackages() for file in Path(folder).glob("*.pth")}
     assert hooks - OURS <= KNOWN_HOOKS
+
+
+def test_the_sqlite_that_comes_along_damages_no_file() -> None:
+    assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= OLDEST_SAFE >= (3, 51, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -25,7 +26,7 @@ def main(words: list[str]) -> int:
     console = Console(highlight=False, markup=False)
     good = True
     for key in chosen.only or ROWS:
-        trial = _tried(ROWS[key], chosen, console)
+        trial = tried(ROWS[key], chosen, console)
         good = good and trial is not None and trial.met and trial.counts
         if trial is not None and not chosen.short:
             recorded = results.record(key, trial)
@@ -44,7 +45,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _tried(row: Row, chosen: argparse.Namespace, console: Console) -> results.Recorded | None:
+def tried(row: Row, chosen: argparse.Namespace, console: Console) -> results.Recorded | None:
     """The trial and its control; None if this machine does not allow the row."""
     lacking = [need.name for need in row.needs if not need.met()]
     if lacking:
@@ -58,17 +59,18 @@ def _tried(row: Row, chosen: argparse.Namespace, console: Console) -> results.Re
                 return trial(Setting(chosen.seed, chosen.short, Path(name), console.print))
             except Exception as error:  # noqa: BLE001  the rows that follow must still be tried
                 console.print(traceback.format_exc())
-                return Outcome(met=False, figure=f"ended with {type(error).__name__}")
+                return Outcome(met=False, figure=f"broke off with {type(error).__name__}", broke_off=True)
 
     outcome, control = once(row.run), once(row.control)
     seconds = time.monotonic() - began
     console.print(f"{row.key}  {'met' if outcome.met else 'MISSED'}: {outcome.figure}  [{seconds:.0f} s]")
-    console.print(f"    control, {row.broken}: {control.figure}{' PASSED' if control.met else ''}")
+    remark = "" if control.is_failure else " (DOES NOT COUNT)"
+    console.print(f"    control, {row.broken}: {control.figure}{remark}")
     return results.Recorded(
         figure=outcome.figure,
         met=outcome.met,
         control=control.figure,
-        counts=not control.met,
+        counts=control.is_failure,
         sums=dict(outcome.counts),
         seed=chosen.seed,
         commit=results.commit(),
@@ -77,4 +79,6 @@ def _tried(row: Row, chosen: argparse.Namespace, console: Console) -> results.Re
 
 
 if __name__ == "__main__":
+    # Whoever ends it ends it as a user at the keyboard does: mounts, networks and servers of a trial go with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -63,7 +63,8 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         f"{refused + len(wrong)} of {refused + len(copies)} backups bad, {lost} acknowledged messages lacking in them "
         f"({writers} writers at work, {most:,} messages before the last backup)"
     )
-    return Outcome(met=not refused and not wrong, figure=figure, counts={"acknowledged": most, "lost": lost})
+    met = not refused and not wrong and most > 0
+    return Outcome(met=met, figure=figure, counts={"acknowledged": most, "lost": lost})
 
 
 async def _judged(folder: Path, url: str, copies: Sequence[Copy], names: Sequence[str]) -> list[Verdict]:

@@ -82,7 +82,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         f"{tally.rounds} × one of three servers killed and one cut off; {found.told()}; clients with cursors missed"
         f" {tally.missed} and were told {tally.repeated} twice; {tally.taken} of {tally.turns} turns taken over when their"
         f" lease was over ({max(tally.waits, default=0):.1f} s at most); writers went on elsewhere within"
-        f" {max(tally.moved, default=0):.1f} s"
+        f" {max(tally.moved, default=0):.1f} s; {len(tally.wrong)} times a late turn was heard or a lease was not kept to"
     )
     counts = {"faults": 2 * tally.rounds, "acknowledged": found.acknowledged, "lost": found.lost}
     return Outcome(met=found.whole and tally.whole, figure=figure, counts=counts)

@@ -20,7 +20,7 @@ from bench.loads import served
 from bench.messages import prose
 from recollect.cli.exits import STORE
 from torture import disks
-from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_of, judged
+from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_of, judged, mark_for
 from torture.row import Outcome, Setting
 from torture.trying import Environment, apart, store_in
 
@@ -33,6 +33,7 @@ STEPS = 200
 REFUSALS = 5
 """So often a client is refused before there is space again."""
 FULL = "store_full"
+TYPED = "on the command line"
 PATIENCE = 60
 SESSION = str(UUID(int=7))
 PROMPT = {
@@ -136,10 +137,11 @@ async def _unread(client: Client) -> int:
     return sum([code_of(await client.ask(method, params)) is not None for method, params in asked.items()])
 
 
-def _typed(disk: Path, environment: Environment, pages: Pages, mark: str) -> str:
+def _typed(disk: Path, environment: Environment, pages: Pages, name: str) -> str:
     """`recollect append` beside the server; how it was refused, if it was."""
+    mark = mark_for(name, TYPED)
     ran = subprocess.run(
-        [sys.executable, "-m", "recollect", "append", pages.session_id, f"{mark} on the command line"],
+        [sys.executable, "-m", "recollect", "append", pages.session_id, f"{mark} {TYPED}"],
         env={**os.environ, **environment, "RECOLLECT_DATA_DIR": str(disk)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

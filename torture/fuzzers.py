@@ -71,7 +71,12 @@ def _fuzzed(setting: Setting, environment: Environment, name: str, seconds: int)
     )
     notes = _notes(folder / "notes")
     fault = "" if ran.returncode == 0 else ran.stderr.decode(errors="replace")[-3_000:]
-    return Fuzzed(notes.get("inputs", 0), notes.get("grown", 0) // MEGABYTES, fault)
+    # What takes no input has no fault either.
+    return Fuzzed(
+        notes.get("inputs", 0),
+        notes.get("grown", 0) // MEGABYTES,
+        fault or ("" if notes else "hardly an input"),
+    )
 
 
 def _notes(file: Path) -> dict[str, int]:

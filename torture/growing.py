@@ -141,10 +141,6 @@ async def _overview(sessions: Sessions, _dice: random.Random, size: int) -> None
     assert found.days
 
 
-async def _nothing(_sessions: Sessions, _dice: random.Random, _size: int) -> None:
-    """What opening the store costs, which is taken off."""
-
-
 class Kind(NamedTuple):
     """Something that is done, and how often it is done to be measured."""
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import subprocess
-import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -16,17 +12,14 @@ from typing import NamedTuple
 
 import recollect
 from recollect.errors import RecollectError
-from recollect.limits import HISTORY_PAGE
-from recollect.model import LOCAL
 from tests.mutants import ROOT
 from tests.surfaces.shell import Shell
-from torture import crowd
+from torture import crowd, suites
+from torture.reckoning import entries_of
 from torture.row import Outcome, Setting
 from torture.trying import Environment
 
 FOLDER = Path(__file__).parent / "hooks"
-PASSED = re.compile(r"(\d+) passed")
-PATIENCE = 3_600
 SECONDS = 60
 WHOLE_SUITE = ("tests", "--ignore=tests/torture", "-n", "2")
 FEW = (
@@ -40,6 +33,7 @@ class Torn(NamedTuple):
     """What became of a store that others kept opening and closing."""
 
     openers: int
+    """Commands that opened it and did what they are for."""
     acknowledged: int
     lost: int
     wrong: str
@@ -61,7 +55,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     figure = (
         f"{seen['stray']} stray opens by the program in {passed:,} tests, {seen['watching']:,} processes watched; "
         f"{torn.openers} commands on a store under load, {torn.acknowledged:,} messages acknowledged: {torn.lost} lost, "
-        f"{'damaged' if torn.wrong else 'integrity ok'}"
+        f"{torn.wrong or 'integrity ok'}"
     )
     met = bool(passed or setting.short) and not seen["stray"] and not torn.lost and not torn.wrong
     return Outcome(met=met, figure=figure, counts={"acknowledged": torn.acknowledged, "lost": torn.lost})
@@ -75,19 +69,10 @@ def _watched(environment: Environment, notes: Path) -> Environment:
 
 def _tested(setting: Setting, environment: Environment, tests: tuple[str, ...]) -> int:
     """How many tests passed."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    ran = suites.run_tests(tests, environment)
     if ran.returncode != 0:
         setting.say(ran.stdout[-2000:])
-    passed = PASSED.search(ran.stdout)
-    return int(passed[1]) if passed else 0
+    return suites.passed(ran)
 
 
 def _torn(setting: Setting, environment: Environment, commands: Environment) -> Torn:
@@ -97,24 +82,26 @@ def _torn(setting: Setting, environment: Environment, commands: Environment) -> 
     shell = Shell(folder)
     asyncio.run(crowd.prepare(shell.url, 2))
     with crowd.writing(folder, shell.url, 2, environment) as at_work, ThreadPoolExecutor(2) as pool:
-        openers = sum(pool.map(lambda first: _open_often(setting, shell, first, commands), range(2)))
+        codes = Counter[int]()
+        for each in pool.map(lambda first: _open_often(setting, shell, first, commands), range(2)):
+            codes += each
         notes = at_work.notes()
     wrong, there = asyncio.run(_found(shell.url))
     lost = len({each.entry for each in notes.acknowledged} - there)
-    errors = f"{len(notes.errors)} appends failed" if notes.errors else ""
-    return Torn(openers, len(notes.acknowledged), lost, wrong or errors)
+    failed = codes.total() - codes[0]
+    errors = f"{len(notes.errors)} appends and {failed} commands failed" if notes.errors or failed else ""
+    return Torn(codes[0], len(notes.acknowledged), lost, wrong or errors)
 
 
-def _open_often(setting: Setting, shell: Shell, first: int, environment: Environment) -> int:
-    """Run commands, each of which opens and closes the store; returns how many."""
+def _open_often(setting: Setting, shell: Shell, first: int, environment: Environment) -> Counter[int]:
+    """Run commands, each of which opens and closes the store; returns how many ended with which code."""
     until = time.monotonic() + SECONDS
-    count = 0
+    codes = Counter[int]()
     for command in islice(cycle(OPENERS), first, None):
-        shell.run(*command, env=environment)
-        count += 1
+        codes[shell.run(*command, env=environment).code] += 1
         if setting.short or time.monotonic() > until:
             break
-    return count
+    return codes
 
 
 async def _found(url: str) -> tuple[str, set[str]]:
@@ -123,12 +110,7 @@ async def _found(url: str) -> tuple[str, set[str]]:
     try:
         async with recollect.open(url) as sessions:
             for name in (crowd.COMMON, crowd.own(0), crowd.own(1)):
-                after: str | None = None
-                while True:
-                    page = await sessions.history(LOCAL, name, after=after, limit=HISTORY_PAGE)
-                    there |= {entry.id for entry in page.entries}
-                    if (after := page.next) is None:
-                        break
+                there |= {entry.id async for entry in entries_of(sessions, name)}
             problems = (await sessions.doctor(repair=False)).problems
     except RecollectError as error:
         return f"{error.code}: {error.message}", there

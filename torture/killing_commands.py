@@ -55,8 +55,10 @@ async def _killed(folder: Path, environment: Environment, kills: int, dice: rand
         ran = await _appended(folder, environment, message, usual * dice.uniform(*WHEN))
         if ran.acknowledged:
             book.acknowledged[message.mark] = "append"
-        else:
+        elif ran.killed:
             book.unknown[message.mark] = now()
+        else:
+            book.refused.append(f"{message.mark}: `recollect append` failed")
         if ran.killed:
             killed += 1
             usual *= LATER

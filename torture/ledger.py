@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -16,9 +17,9 @@ from bench.loads import Server
 from bench.messages import prose
 from bench.wire import Wire, request
 from recollect.errors import SessionNotFound
-from recollect.limits import HISTORY_PAGE
 from recollect.model import LOCAL, plain_text
 from recollect.service import Sessions
+from torture.reckoning import entries_of
 
 LONGEST = 4_000
 """What is longer goes on with the same words."""
@@ -34,7 +35,7 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Pages:
-    """What one client said in one session. A message is known by its first word, which no other has."""
+    """What one client said in one session. A message is known by its first word, its mark, which no other has."""
 
     session_id: str
     acknowledged: list[str] = field(default_factory=list)
@@ -43,6 +44,17 @@ class Pages:
     def copy(self) -> Pages:
         """What stands there now."""
         return Pages(self.session_id, self.acknowledged[:], self.refused[:])
+
+
+def mark_for(name: str, words: str) -> str:
+    """The first word of a message that goes on with these: it tells whether they are still the same."""
+    return f"{name}k{crc32(words.encode()):08x}"
+
+
+def mark_of(text: str) -> str:
+    """The mark of a message that was found; of one whose words are not those that were said, none that anybody has."""
+    mark, _, words = text.partition(" ")
+    return mark if mark == mark_for(mark.rpartition("k")[0], words) else f"{mark} with other words"
 
 
 class Client:
@@ -56,12 +68,12 @@ class Client:
     async def say(self, most: int = LONGEST) -> str | None:
         """Append a message; the code of the error, or None if it was acknowledged."""
         self._said += 1
-        mark = f"{self.name}n{self._said}"
         size = self._dice.randint(5, most)
-        text = f"{mark} {prose(self._dice, min(size, LONGEST))}" + " and on" * (max(0, size - LONGEST) // 7)
+        words = prose(self._dice, min(size, LONGEST)) + " and on" * (max(0, size - LONGEST) // 7)
+        mark = mark_for(f"{self.name}n{self._said}", words)
         given = {
             "session_id": self.pages.session_id,
-            "messages": [{"role": "user", "content": text}],
+            "messages": [{"role": "user", "content": f"{mark} {words}"}],
         }
         answer = await self.ask("session.append", given)
         code = code_of(answer)
@@ -76,6 +88,10 @@ class Client:
         self._wire.send(request(method, params))
         answer: Json = msgspec.json.decode(await self._wire.receive())
         return answer
+
+
+UNFORESEEN = ("error", "")
+"""The codes of an error that nobody has foreseen: a fault of the program's own."""
 
 
 def code_of(answer: Json) -> str | None:
@@ -107,6 +123,7 @@ class Judged(NamedTuple):
 
     acknowledged: int = 0
     lost: int = 0
+    """Acknowledged, and not there word for word."""
     twice: int = 0
     denied: int = 0
     """Refused, and there all the same."""
@@ -164,14 +181,8 @@ async def _held(sessions: Sessions, pages: Pages) -> Judged:
 
 
 async def marks_in(sessions: Sessions, session_id: str) -> Sequence[str]:
-    """The first word of every message of a session, in order; none if the session itself is gone."""
-    found: list[str] = []
-    after: str | None = None
-    while True:
-        try:
-            page = await sessions.history(LOCAL, session_id, after=after, limit=HISTORY_PAGE)
-        except SessionNotFound:
-            return []
-        found += [plain_text(entry).partition(" ")[0] for entry in page.entries]
-        if (after := page.next) is None:
-            return found
+    """The mark of every message of a session, in order; none if the session itself is gone."""
+    try:
+        return [mark_of(plain_text(entry)) async for entry in entries_of(sessions, session_id)]
+    except SessionNotFound:
+        return []

@@ -105,7 +105,9 @@ async def _walk(sessions: Sessions, count: int) -> None:
         raise _Unseen(f"{shown} of {count}")
 
 
-class _Unseen(RecollectError):
+class _Unseen(Exception):
+    """Not all were shown. No error of the program's own, whose every code is documented."""
+
     code = "not shown"
 
 
@@ -182,7 +184,7 @@ async def _by_sdk(store: str, names: list[str]) -> list[list[str | None]]:
 async def _code(call: Awaitable[Any]) -> str | None:
     try:
         await call
-    except RecollectError as error:
+    except (RecollectError, _Unseen) as error:
         return error.code
     return None
 

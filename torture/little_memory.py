@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.loads import Server, served
-from torture.ledger import Client, Judged, Pages, clients, code_of, judged
+from torture.ledger import Client, Judged, Pages, clients, code_of, judged, mark_for
 from torture.row import Outcome, Setting
 from torture.trying import Environment, store_in
 
@@ -24,7 +24,7 @@ LARGE = 4_000_000
 ROUNDS = 8
 MOST_ROOM, LEAST_ROOM = 64 * 1024 * 1024, 1024 * 1024
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-LINES = 40
+LINES, IMPORTED = 40, "and on " * 3_000
 PATIENCE = 120
 
 
@@ -106,8 +106,8 @@ class _Hand:
             self.told["cut off"] += 1
 
     async def _import(self, number: int) -> str | None:
-        marks = [f"{self._client.name}i{number}l{line}" for line in range(LINES)]
-        messages = [{"role": "user", "content": f"{mark} {'and on ' * 3_000}"} for mark in marks]
+        marks = [mark_for(f"{self._client.name}i{number}l{line}", IMPORTED) for line in range(LINES)]
+        messages = [{"role": "user", "content": f"{mark} {IMPORTED}"} for mark in marks]
         answer = await self._client.ask("session.import", {"data": {"messages": messages}})
         if "result" in answer:
             self.imported.append(Pages(answer["result"].get("session_id", ""), marks))

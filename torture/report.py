@@ -14,9 +14,11 @@ HEAD = """\
 What Recollect promises under faults, load and attack, and what came of trying to break it. This page is written by
 `make torture`; do not edit it.
 
-Every row is tried on the real program through its real doors. Every row has a **control**: the same trial of a
-program that is broken on purpose. The control must fail; a trial whose control passes does not count. A count of zero
-in *n* trials bounds the true rate only to about 3/*n*.
+Rows are tried on the real program: a row about a door through that door, with processes that are really killed, cut off
+or starved; a row about a part of it (migrations, growth, agreement of the stores) on that part. Every row has a
+**control**: the same trial, often a smaller one, of something that is broken on purpose. The control must come to its end
+and fail; a trial whose control passes or breaks off does not count. A count of zero in *n* trials bounds the true rate
+only to about 3/*n*, with a confidence of 95 %.
 """
 REPEAT = """\
 ## How to repeat
@@ -32,6 +34,7 @@ The seed and the commit stand in each row: the same two repeat the same choices,
 `make test` runs the short form of every row that needs neither root nor long.
 """
 NOT_TRIED = "not tried yet"
+NO_REASON = "The reason is not known yet."
 
 
 def page(rows: Mapping[str, Sequence[Row]], recorded: Mapping[str, Recorded]) -> str:
@@ -49,13 +52,13 @@ def verdict(row: Row, recorded: Mapping[str, Recorded]) -> str:
     if trial is None:
         return f"**{NOT_TRIED}**"
     if not trial.counts:
-        return "**does not count**: the control passed"
+        return "**does not count**: the control did not fail as it must"
     return "met" if trial.met else "**missed**"
 
 
 def _head_line(recorded: Mapping[str, Recorded]) -> str:
     sums: dict[str, int] = {}
-    for trial in recorded.values():
+    for trial in (each for each in recorded.values() if each.counts):
         for name, count in trial.sums.items():
             sums[name] = sums.get(name, 0) + count
     parts = (
@@ -88,7 +91,9 @@ def _cell(text: str) -> str:
 
 def _missed(rows: Sequence[Row], recorded: Mapping[str, Recorded]) -> str:
     lines = [
-        f"- **{row.key}, {row.promise}** ({recorded[row.key].figure if row.key in recorded else NOT_TRIED}). {row.missed}"
+        f"- **{row.key}, {row.promise}** ({recorded[row.key].figure}). {row.missed or NO_REASON}"
+        if row.key in recorded
+        else f"- **{row.key}, {row.promise}** ({NOT_TRIED})."
         for row in rows
         if verdict(row, recorded) != "met"
     ]

@@ -19,7 +19,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     control: str
     """What the control came to."""
     counts: bool
-    """Whether the control failed as it must; else the trial does not count."""
+    """Whether the control came to its end and failed, as it must; else the trial does not count."""
     sums: dict[str, int]
     seed: int
     commit: str

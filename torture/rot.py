@@ -12,6 +12,7 @@ from typing import Any
 import recollect
 from recollect.model import LOCAL, Draft, Text
 from tests.gateway.servers import Server
+from torture.ledger import UNFORESEEN, code_of
 from torture.programs import command, served
 from torture.row import Outcome, Setting
 from torture.trying import Environment, store_in
@@ -122,14 +123,14 @@ def _asked(server: Server, said: Said) -> tuple[Seen, list[str]]:
 def _judged(reply: Any, texts: list[str]) -> str:
     if "result" in reply:
         return "whole" if _texts(reply["result"]) == texts else "unlike"
-    if reply["error"]["data"]["code"] in DAMAGED:
-        return "told"
-    return "odd" if _is_odd(reply) else "unlike"
+    if _is_odd(reply):
+        return "odd"
+    return "told" if code_of(reply) in DAMAGED else "unlike"
 
 
 def _is_odd(reply: Any) -> bool:
     """Whether it is an error that nobody has foreseen."""
-    return "error" in reply and "code" not in (reply["error"].get("data") or {})
+    return code_of(reply) in UNFORESEEN
 
 
 def _texts(result: Any) -> list[str]:

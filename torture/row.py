@@ -38,6 +38,13 @@ class Outcome:
     """One sentence with the numbers, as the scorecard prints it."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Any of `faults`, `acknowledged`, `lost`, `inputs`, `leaked`: summed up at the head of the scorecard."""
+    broke_off: bool = False
+    """Whether the trial itself ended with an exception: then nothing is known of the program."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the trial came to its end and found the program wanting, as a control must."""
+        return not self.met and not self.broke_off
 
 
 Trial = Callable[[Setting], Outcome]

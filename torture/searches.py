@@ -39,7 +39,7 @@ def queries(dice: random.Random, count: int) -> Iterator[str]:
 
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
-    """Half of the searches are asked of SQLite, half of PostgreSQL; in the short form, all of SQLite."""
+    """So many searches are asked of SQLite, and as many of PostgreSQL; in the short form of SQLite alone."""
     count = setting.of(short=200, full=10_000)
     with ExitStack() as stack:
         stores: dict[str, tuple[str, int | None]] = {"SQLite": (store_in(setting.folder), None)}

@@ -47,6 +47,7 @@ ALPHABETS = {
 DRAWN = re.compile(r"\{(\d+)([ahdwU])\}")
 PLACES = ("{}", "use {} now", "the value\\n{}\\tand more", "```sh\nrun --with {}\n```", "({}),")
 FORMS = ("markdown", "html")
+HARMLESS = "nothing to hide here"
 
 
 def sample(kind: str, dice: random.Random) -> tuple[str, list[str]]:
@@ -74,13 +75,15 @@ def recall(setting: Setting, environment: Environment) -> tuple[int, int, list[s
     texts += [f"config: {base64.b64encode(f'token: {text}'.encode()).decode()}" for _, text, _ in packed]
     samples += [(kind, text, [_inside(text)]) for kind, text, _ in packed]
     with serving(store_in(setting.folder), environment=environment) as server:
-        said = [{"role": "user", "content": text} for text in texts]
+        said = [{"role": "user", "content": text} for text in (HARMLESS, *texts)]
         key = "agent:main:main"
         server.call("session.append", {"session_key": key, "messages": said, "create": True})
         shown = ""
         for form in FORMS:
-            reply = server.post(_export(key, form))
-            shown += reply.body.decode()
+            reply = server.post(_export(key, form)).body.decode()
+            if HARMLESS not in reply:  # what is not exported shows no secret either
+                raise RuntimeError(f"not exported as {form}: {reply[:500]}")
+            shown += reply
     seen = [kind for kind, _, hidden in samples if any(part in shown for part in hidden)]
     return len(samples) - len(seen), len(samples), seen
 

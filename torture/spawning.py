@@ -25,6 +25,8 @@ from torture.trying import Environment, apart
 from torture.watching import PROGRAMS, noted, watched
 
 ROUNDS = 600
+FIRST = "127.0.0.1"
+"""Stands in for a public address; see `only_first_loopback`."""
 SPELLINGS = (
     "127.0.0.1", "127.1", "127.0.1", "0x7f.1", "0x7f.0.0.1", "0x7f000001", "2130706433", "017700000001", "0177.0.0.1",
     "127.0.0.1.", "127.255.255.254", "localhost", "LOCALHOST", "localhost.", "LocalHost.", "0", "0.0.0.0", "0x0",  # noqa: S104 - not a place to listen at
@@ -71,7 +73,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         f" {len(led)} by redirect and by a name that changes"
     )
     return Outcome(
-        met=not bad, figure=figure, counts={"inputs": asked + len(PROJECT_FILES) + 2 * len(SPELLINGS) + 4}
+        met=not bad, figure=figure, counts={"inputs": asked + len(PROJECT_FILES) + 2 * len(SPELLINGS) + 9}
     )
 
 
@@ -184,16 +186,16 @@ def _reached(setting: Setting, environment: Environment) -> tuple[list[str], lis
     connected = [note.told[1] for note in noted(notes) if note.event == "socket.connect"]
     places = [ast.literal_eval(address) for address in connected if address.startswith("(")]
     inner = [str(place) for place in places if not is_public(place[0]) and place[1] not in told["ports"]]
-    return [*told["heard"], *inner], told["led"]
+    led = [str(place) for place in places if place[1] in told["ports"] and place[0] != FIRST]
+    return [*told["heard"], *inner], led
 
 
 def knock(spellings: list[str]) -> dict[str, Any]:
-    """Name each as a server, as somebody from outside does: what a listener on this machine heard of it. Then where a
-    redirect led, and a name that means another address the second time; `ports` are those of the listeners in that."""
+    """Name each as a server, as somebody from outside does: what a listener on this machine heard of it. Then follow
+    redirects, and a name that means another address the second time; `ports` are those that are connected to in that."""
 
     async def all_of_it() -> dict[str, Any]:
-        ports: list[int] = []
-        return {"heard": await _knocked(spellings), "led": await _led(ports), "ports": ports}
+        return {"heard": await _knocked(spellings), "ports": await _led()}
 
     return asyncio.run(all_of_it())
 
@@ -214,20 +216,19 @@ async def _knocked(spellings: Sequence[str]) -> list[str]:
         return [f"heard: {request[:80]!r}" for request in heard]
 
 
-async def _led(ports: list[int]) -> list[str]:
-    found: list[str] = []
+async def _led() -> list[int]:
+    """Ask a server at an address that is allowed, and be led to others of the same port; the ports."""
+    ports: list[int] = []
     for status in (301, 302, 303, 307, 308):
-        async with answering(lambda request, code=status: _elsewhere(request, code)) as (port, heard):  # type: ignore[misc]
+        async with answering(lambda request, code=status: _elsewhere(request, code)) as (port, _):  # type: ignore[misc]
             ports.append(port)
             await _ask(PublicTransport(_first_then_real, only_first_loopback), port, 1)
-            found += [f"{status}: {each[:60]!r}" for each in heard[1:]]
     for later in ("127.0.0.2", "10.0.0.1", "::1", "169.254.169.254"):
-        async with answering(fine) as (port, heard):
+        async with answering(fine) as (port, _):
             ports.append(port)
-            transport = PublicTransport(resolving(["127.0.0.1"], [later], [later]), only_first_loopback)
+            transport = PublicTransport(resolving([FIRST], [later], [later]), only_first_loopback)
             await _ask(transport, port, 2)
-            found += [f"{later}: {each[:60]!r}" for each in heard[1:]]
-    return found
+    return ports
 
 
 def _elsewhere(request: str, status: int) -> bytes:
@@ -237,7 +238,7 @@ def _elsewhere(request: str, status: int) -> bytes:
 
 
 async def _first_then_real(host: str, port: int) -> Sequence[str]:
-    return ["127.0.0.1"] if host == "mcp.invalid" else await resolved(host, port)
+    return [FIRST] if host == "mcp.invalid" else await resolved(host, port)
 
 
 async def _ask(transport: PublicTransport, port: int, times: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.wire import Wire, request
-from torture.ledger import Pages, code_of
+from torture.ledger import UNFORESEEN, Pages, code_of, mark_for
 
 Json = dict[str, Any]
 PATIENCE = 4.0
@@ -19,8 +19,9 @@ PATIENCE = 4.0
 LONGEST = 300.0
 """So long a trial waits for what must come, in seconds; then it has failed."""
 PAUSE = 0.05
-DENIED = ("invalid_input", "session_not_found", "idempotency_conflict", "")
-"""Answers that no repetition makes better."""
+WORDS = "said under load"
+DENIED = ("invalid_input", "session_not_found", "idempotency_conflict", *UNFORESEEN)
+"""Answers that no repetition makes better, or that must not be given whatever has failed."""
 
 
 class Door(NamedTuple):
@@ -104,10 +105,10 @@ class Writer:
     async def work(self) -> None:
         """Say messages until it is told to rest; the last one is acknowledged too."""
         while not self._over:
-            mark = f"{self._name}n{len(self.pages.acknowledged)}"
+            mark = mark_for(f"{self._name}n{len(self.pages.acknowledged)}", WORDS)
             given = {
                 "session_id": self.pages.session_id,
-                "messages": [{"role": "user", "content": f"{mark} said under load"}],
+                "messages": [{"role": "user", "content": f"{mark} {WORDS}"}],
                 "idempotency_key": mark,
             }
             await self.client.ask("session.append", given)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import mutants
@@ -29,19 +29,35 @@ def passing(
     """
 
     def run(setting: Setting) -> Outcome:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names]
-        environment = {**os.environ, "TORTURE_SEED": str(setting.seed), **(given or {})}
-        ran = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
-        )
-        passed = PASSED.search(ran.stdout)
-        count = int(passed[1]) if passed else 0
+        ran = run_tests(names, {"TORTURE_SEED": str(setting.seed), **(given or {})})
+        count = passed(ran)
         if ran.returncode != 0:
             setting.say(ran.stdout[-4000:])
             return Outcome(met=False, figure=f"{count} tests passed, others failed")
         return Outcome(met=True, figure=figure.format(passed=f"{count:,}"), counts=sums or {})
 
     return run
+
+
+def run_tests(
+    names: Sequence[str], environment: Mapping[str, str], folder: Path = mutants.ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run tests of the project in this folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+def passed(ran: subprocess.CompletedProcess[str]) -> int:
+    """How many tests passed."""
+    found = PASSED.search(ran.stdout)
+    return int(found[1]) if found else 0
 
 
 def breakages(*names: str) -> Trial:

@@ -36,6 +36,13 @@ MUTANTS = (
         "tests/engines/test_mcp_addresses.py::test_whatever_is_not_public_is_not",
     ),
     mutant(
+        "led-to-loopback",
+        "engines/mcp/web.py",
+        "not all(map(self._allowed, addresses))",
+        'not all(self._allowed(each) or each.startswith("127.") for each in addresses)',
+        "tests/engines/test_mcp_addresses.py::test_a_redirect_does_not_lead_out",
+    ),
+    mutant(
         "programs-for-everybody",
         "engines/mcp/configured.py",
         "    if not local:\n",

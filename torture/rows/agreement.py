@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 from tests import mutants
 from tests.mutants import Change, Mutant
 from torture.row import Outcome, Row, Setting
-from torture.suites import PATIENCE, passing
+from torture.suites import passing, run_tests
 
 TEST = "tests/contract/test_agreement.py::test_all_stores_agree_whatever_is_done"
 STEPS = 50_000
@@ -51,15 +47,7 @@ def _noticed(setting: Setting, fault: Mutant) -> bool:
     if not mutants.broken(copy, fault.changes):
         raise LookupError(f"not in the sources any more: {fault.name}")
     environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed)}
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST],
-        cwd=copy,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    ran = run_tests([TEST], environment, copy)
     setting.say(f"{fault.name}: {ran.stdout.splitlines()[-1]}")
     return ran.returncode == 1
 
@@ -76,7 +64,6 @@ R19 = Row(
     run=passing(
         TEST,
         figure=f"{STEPS:,} steps on each of three stores, every answer equal",
-        sums={"inputs": STEPS},
         given={"RECOLLECT_TEST_STEPS": str(STEPS)},
     ),
     control=planted,

@@ -52,8 +52,14 @@ ROWS = (
         " the others, and each about something foreign is asked again about something missing. Then cursors that are"
         " flipped, cut, spliced, made up, or another's.",
         run=whole(isolation.tried),
-        control=broken(isolation.tried, "fork-without-owner-sqlite", "cursor-signature-ignored"),
-        broken="a store that finds a session by its id alone, and cursors without a signature",
+        # With their checksums, the sessions of others would be taken for damaged ones of one's own, and not be told.
+        control=broken(
+            isolation.tried,
+            "fork-without-owner-sqlite",
+            "altered-session-served",
+            "cursor-signature-ignored",
+        ),
+        broken="a store that finds a session by its id alone, whatever its checksum, and cursors without a signature",
     ),
     Row(
         key="S4",
@@ -142,8 +148,8 @@ ROWS = (
         " project full of files that ask for programs; then servers at every spelling of private addresses, over both"
         " transports, with a listener that would hear them; redirects of every kind, and names whose address changes.",
         run=whole(spawning.tried),
-        control=broken(spawning.tried, "programs-for-everybody", "loopback-is-public"),
-        broken="a server that starts programs for everybody and takes loopback for a public address",
+        control=broken(spawning.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
+        broken="a server that starts programs for everybody, takes loopback for a public address and is led there",
         in_tests=False,
     ),
     Row(

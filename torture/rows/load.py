@@ -71,7 +71,7 @@ R16 = Row(
     how=(
         "`recollect serve` on SQLite; eight WebSocket clients in another process, each with a session of its own, send"
         " messages of 1 KB: 80,000 one by one, then 400,000 in requests of 20, each request when the one before is answered. The"
-        " time counts until the search index has them too. Afterwards every message is there. The short form compares the"
+        " time counts until the search index has them too. Afterwards the sessions must count every message. The short form compares the"
         " server's CPU time for a message with what two cores have at the target's rate."
     ),
     run=append,
