@@ -42,7 +42,7 @@ DELAY_SECONDS = 0.004
 LIFE_SECONDS = 120
 KILLS_OF_A_STORE = 20
 START_SECONDS = 0.6
-START = (sys.executable, "-m", "recollect", "serve", "--port", "0")
+START = (sys.executable, "-m", "recollect", "serve", "--port", "0", "--json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ async def _hammered(
             with served(folder, environment, log) as server:
                 problems += await examined(url)
                 life = Life(book, server, dice.randint(*plan.acknowledged), dice.uniform(0, DELAY_SECONDS))
-                await life.lived()
+                problems += await life.lived()
         with served(folder, environment, log) as server:
-            await Life(book, server).lived()
+            problems += await Life(book, server).lived()
         log.seek(0)
         problems += log.read().decode().splitlines()
     problems += await examined(url)
@@ -152,11 +152,15 @@ class Life:
     _acknowledged: int = field(default=0, init=False)
     _over: bool = field(default=False, init=False)
 
-    async def lived(self) -> None:
-        """All clients have left, or been left."""
-        async with asyncio.timeout(LIFE_SECONDS), wires(self.server, SOCKETS) as lines:
-            callers = [self._by_calls() for _ in range(CALLERS)]
-            await asyncio.gather(*(self._by_socket(line) for line in lines), *callers)
+    async def lived(self) -> list[str]:
+        """All clients have left, or been left; what was wrong if they could not even come."""
+        try:
+            async with asyncio.timeout(LIFE_SECONDS), wires(self.server, SOCKETS) as lines:
+                callers = [self._by_calls() for _ in range(CALLERS)]
+                await asyncio.gather(*(self._by_socket(line) for line in lines), *callers)
+        except ConnectionRefusedError as refused:
+            return [f"a server refuses the token that it has told ({refused})"]
+        return []
 
     async def _by_socket(self, line: Wire) -> None:
         flying: dict[int, Message] = {}

@@ -116,4 +116,5 @@ R5 = Row(
     run=whole(_interrupted(short=4, full=500)),
     control=broken(_interrupted(short=2, full=50), "dead-turn-left-open"),
     broken="what a dead turn left open stays so",
+    in_tests=False,  # tests/engines/test_killed_turns.py is its short form
 )
