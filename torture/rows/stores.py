@@ -107,10 +107,10 @@ R13 = Row(
             "        records += found\n",
             "        if harm:\n            break\n        records += found\n",
         ),
-        missed="A transcript of Claude Code whose very last record names a parent that is no text: the record is taken for the newest "
-        "branch, and what was said before it is not on it. The records are kept raw; the conversation shown is too short.",
     ),
     broken="reading ends at the first damaged line",
+    missed="A transcript of Claude Code whose very last record names a parent that is no text: that record is taken for the "
+    "newest branch, and what was said before it is not on it. All is kept raw; the conversation that is shown is too short.",
 )
 R14 = Row(
     key="R14",
