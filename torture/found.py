@@ -117,4 +117,9 @@ FOUND: tuple[Found, ...] = (
         "Each is.",
         "tests/sources/test_damage.py::test_each_database_that_cannot_be_read_is_told_of",
     ),
+    Found(
+        "A record of Claude Code at the very end of its transcript whose parent is no text hid the whole conversation. (R13)",
+        "It follows what was said last.",
+        "tests/sources/test_claude_damage.py::test_every_intact_record_is_read_and_the_damage_counted",
+    ),
 )

@@ -176,7 +176,11 @@ def no_first_line(lines: list[bytes], _: bytes) -> bytes:
 
 
 def wrong_types(lines: list[bytes], _: bytes) -> bytes:
-    """Behind each of the first lines others that say something else, in which one value is not of its type."""
+    """Behind each of the first lines others that say something else, in which one value is not of its type.
+
+    Not behind the last one: what stands there could be what was said last.
+    """
+    few = min(4, len(lines) - 1)
 
     def wrong(line: bytes, place: int) -> bytes:
         record = json.loads(line.replace(b"message ", b"nonsense "))
@@ -184,7 +188,7 @@ def wrong_types(lines: list[bytes], _: bytes) -> bytes:
         others = ({**record, **names, name: [[]]} for name in record if name not in names)
         return b"".join(json.dumps(other).encode() + b"\n" for other in others)
 
-    return b"".join(line + (wrong(line, place) if place < 4 else b"") for place, line in enumerate(lines))
+    return b"".join(line + (wrong(line, place) if place < few else b"") for place, line in enumerate(lines))
 
 
 def huge_line(lines: list[bytes], hit: bytes) -> bytes:

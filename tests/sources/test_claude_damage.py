@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 
@@ -74,6 +75,12 @@ def _nuls_within(lines: list[bytes]) -> bytes:
     return b"".join(lines)
 
 
+def _parent_of_another_type(lines: list[bytes]) -> bytes:
+    record = json.loads(lines[-1])
+    lines[-1] = compact({**record, "parentUuid": [[]]})
+    return b"".join(lines)
+
+
 def _byte_order_mark(lines: list[bytes]) -> bytes:
     return b"\xef\xbb\xbf" + b"".join(lines)
 
@@ -111,6 +118,7 @@ DAMAGE: list[tuple[Callable[[list[bytes]], bytes], set[int], Damage]] = [
     (_nuls_between, set(), Damage(nul_runs=1)),
     (_nuls_at_the_end, set(), Damage()),
     (_nuls_within, {2}, Damage(nul_runs=1, unreadable=2)),
+    (_parent_of_another_type, set(), Damage()),
     (_byte_order_mark, set(), Damage(byte_order_marks=1)),
     (_bad_utf8, set(), Damage(bad_utf8=1)),
     (_not_json, {2}, Damage(unreadable=1)),

@@ -109,8 +109,6 @@ R13 = Row(
         ),
     ),
     broken="reading ends at the first damaged line",
-    missed="A transcript of Claude Code whose very last record names a parent that is no text: that record is taken for the "
-    "newest branch, and what was said before it is not on it. All is kept raw; the conversation that is shown is too short.",
 )
 R14 = Row(
     key="R14",

@@ -240,7 +240,11 @@ def milliseconds(at: datetime) -> int:
 
 
 def _leniently(value: dict[str, Any]) -> Record:
-    return Record(**_fields(value, Record))
+    fields = _fields(value, Record)
+    if value.get("parentUuid") is not None:
+        # It has a parent, whichever: without one it would begin a conversation of its own, and hide the one before it.
+        fields.setdefault("parent_uuid", "")
+    return Record(**fields)
 
 
 def _fields(value: dict[str, Any], kind: type[_Value]) -> dict[str, Any]:
