@@ -37,7 +37,7 @@ TYPED = "on the command line"
 PATIENCE = 60
 SESSION = str(UUID(int=7))
 PROMPT = {
-    "type": "user", "uuid": str(UUID(int=8)), "parentUuid": None, "sessionId": SESSION, "cwd": "/work",
+    "type": "user", "uuid": str(UUID(int=8)), "parentUuid": None, "sessionId": SESSION, "cwd": "/project",
     "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "Hello"},
 }  # fmt: skip
 
@@ -166,7 +166,7 @@ def renamed(place: str, fills: int, seed: int) -> Mapping[str, int]:
 
     dice, told = random.Random(seed), Counter[str](kept=0, lost=0, torn=0, refused=0, other=0)
     os.environ["CLAUDE_CONFIG_DIR"] = place
-    transcript = Path(place, "projects", "-work", f"{SESSION}.jsonl")
+    transcript = Path(place, "projects", "-project", f"{SESSION}.jsonl")
     transcript.parent.mkdir(parents=True)
     transcript.write_text(f"{json.dumps(PROMPT)}\n", encoding="ascii")
     kept: list[str] = []
