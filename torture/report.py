@@ -90,14 +90,15 @@ def _cell(text: str) -> str:
 
 
 def _missed(rows: Sequence[Row], recorded: Mapping[str, Recorded]) -> str:
+    """Why targets are missed; a row that was never tried whole has neither met nor missed its own."""
     lines = [
         f"- **{row.key}, {row.promise}** ({recorded[row.key].figure}). {row.missed or NO_REASON}"
-        if row.key in recorded
-        else f"- **{row.key}, {row.promise}** ({NOT_TRIED})."
         for row in rows
-        if verdict(row, recorded) != "met"
+        if row.key in recorded and verdict(row, recorded) != "met"
     ]
-    return "## Missed, and why\n\n" + "\n".join(lines) + "\n" if lines else ""
+    untried = [row.key for row in rows if row.key not in recorded]
+    missed = "## Missed, and why\n\n" + "\n".join(lines) + "\n" if lines else ""
+    return missed + (f"\nNot tried at full size yet: {', '.join(untried)}.\n" if untried else "")
 
 
 def _ways(rows: Sequence[Row]) -> str:

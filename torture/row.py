@@ -67,4 +67,4 @@ class Row:
     missed: str = ""
     """Why the target is missed, where that is known."""
     in_tests: bool = True
-    """Whether `make test` runs the short form of the row (a row that needs root leaves it to `make torture`)."""
+    """Whether `make test` runs the short form of the row. Not if it needs root, or if other tests are that form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -65,6 +66,19 @@ async def test_the_model_that_a_turn_chooses_comes_first(provider: Provider) -> 
         await events_of(conversation, Choices(model="gpt-5"))
         await events_of(conversation)
     assert [body["model"] for body in provider.requests] == ["claude-opus-5", "gpt-5", "claude-sonnet-5"]
+
+
+@pytest.mark.parametrize("on", [True, False])
+async def test_garbage_is_collected_afterwards_just_as_it_was_before(provider: Provider, *, on: bool) -> None:
+    was_on = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        async with opened(ModelEngine(ANTHROPIC)) as conversation:
+            await events_of(conversation)
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if was_on else gc.disable)()
+    assert provider.requests
 
 
 async def test_without_a_model_a_prompt_says_at_once_what_to_set() -> None:

@@ -57,6 +57,13 @@ def test_a_trial_that_breaks_off_is_not_met(tmp_path: Path) -> None:
     assert (found.met, found.figure) == (False, "broke off with RuntimeError")
 
 
+def test_a_row_that_was_not_tried_is_neither_met_nor_missed() -> None:
+    page = report.page({"Group": (row(ending(True), ending(False)),)}, {})
+    assert "Not tried at full size yet: X1." in page
+    assert "Missed" not in page
+    assert "| met |" not in page
+
+
 async def test_a_message_with_other_words_than_were_acknowledged_is_lost(tmp_path: Path) -> None:
     async with recollect.open(store_in(tmp_path)) as sessions:
         session_id = (await sessions.create(LOCAL)).id
