@@ -95,8 +95,8 @@ def served(
 
     `under` is a command that becomes the server, having changed what is around it.
     """
-    environ = {**os.environ, "RECOLLECT_DATA_DIR": str(folder), **(changed or {})}
-    environ.pop("RECOLLECT_STORE", None)
+    own = {name: value for name, value in os.environ.items() if name != "RECOLLECT_STORE"}
+    environ = {**own, "RECOLLECT_DATA_DIR": str(folder), **(changed or {})}
     command = (sys.executable, "-m", "recollect", "serve", "--port", "0", "--grace", "1", "--json")
     with subprocess.Popen((*under, *command), stdout=subprocess.PIPE, stderr=log, env=environ) as process:
         assert process.stdout is not None

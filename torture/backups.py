@@ -43,7 +43,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     copies: list[Copy] = []
     refused = 0
     # In the short form nothing is folded from the log into the file meanwhile: a copy of the file alone lacks all of it.
-    rest = setting.of(short=50, full=0) / 1000
+    rest = setting.of(short=50, full=10) / 1000
     with crowd.writing(setting.folder, shell.url, writers, environment, rest=rest) as at_work:
         for number in range(setting.of(short=2, full=100)):
             before = frozenset(each.entry for each in at_work.notes().acknowledged)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from torture.trying import Environment
 COMMON = "common"
 LONGEST = 600
 PATIENCE = 1_800
+READY_SECONDS = 120
 
 
 class Acknowledged(NamedTuple):
@@ -151,8 +153,10 @@ def main(files: list[str], **task: Any) -> int:
         children.append(child)
     os.close(ready)
     for _ in files:
-        if not os.read(is_ready, 1):
+        # One that has died says nothing, and the others would wait for it for ever.
+        if not select.select([is_ready], [], [], READY_SECONDS)[0]:
             return 1
+        os.read(is_ready, 1)
     os.write(may_begin, b"." * len(files))
     sys.stdout.write("all begin\n")
     sys.stdout.flush()

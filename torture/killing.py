@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -26,9 +26,10 @@ from bench.loads import Server, served, wires
 from bench.messages import prose
 from bench.wire import Wire, request
 from recollect.model import LOCAL
+from torture.grounds import FILES, Ground, examined, of
 from torture.reckoning import Book, Message, Reckoning, reckoned
 from torture.row import Setting
-from torture.trying import Environment, store_in
+from torture.trying import Environment
 
 Json = dict[str, Any]
 SOCKETS, WINDOW, CALLERS = 4, 4, 4
@@ -57,23 +58,30 @@ class Plan:
     """Before every so manieth life, one is killed while it starts; none if 0."""
 
 
-def hammered(setting: Setting, environment: Environment, plan: Plan) -> Reckoning:
+class Place(NamedTuple):
+    """Where a server lives, its store, and what it is started with."""
+
+    folder: Path
+    url: str
+    environment: Environment
+
+
+def hammered(setting: Setting, environment: Environment, plan: Plan, ground: Ground = FILES) -> Reckoning:
     """Kill servers of one store after the other, and hold each store to what its clients were told."""
     found, dice = Reckoning(), setting.dice("kills of servers")
     for number, first in enumerate(range(0, plan.kills, KILLS_OF_A_STORE)):
         folder = setting.folder / f"served{number}"
         folder.mkdir()
         kills = min(KILLS_OF_A_STORE, plan.kills - first)
-        found += asyncio.run(_hammered(folder, environment, plan, kills, dice))
+        store = Place(folder, ground.store(folder), of(ground, folder, environment))
+        found += asyncio.run(_hammered(store, plan, kills, dice))
         shutil.rmtree(folder)
         setting.say(f"{first + kills:,} kills of servers: {found.told()}")
     return found
 
 
-async def _hammered(
-    folder: Path, environment: Environment, plan: Plan, kills: int, dice: random.Random
-) -> Reckoning:
-    url, problems, stillborn = store_in(folder), list[str](), 0
+async def _hammered(place: Place, plan: Plan, kills: int, dice: random.Random) -> Reckoning:
+    (folder, url, environment), problems, stillborn = place, list[str](), 0
     async with recollect.open(url) as sessions:
         talks = [(await sessions.create(LOCAL)).id for _ in range(SESSIONS)]
     book = Book(_messages(talks, dice), keyed=plan.keyed)
@@ -103,29 +111,6 @@ def _messages(session_ids: Sequence[str], dice: random.Random) -> Iterator[Messa
         size = dice.randint(*dice.choice(SIZES))
         text = long if number % LONG_ONE == LONG_ONE - 1 else prose(dice, size)
         yield Message(f"m{number}", dice.choice(session_ids), f"m{number} {text}")
-
-
-async def examined(url: str) -> tuple[str, ...]:
-    """What the program's own examination finds wrong with a store."""
-    async with recollect.open(url) as sessions:
-        return (await sessions.doctor(repair=False)).problems
-
-
-async def examined_copy(folder: Path) -> tuple[str, ...]:
-    """Examine a copy: to open the store itself would mend what the next process must find as the kill has left it."""
-    copy = _copied(folder)
-    try:
-        return await examined(store_in(copy))
-    finally:
-        shutil.rmtree(copy)
-
-
-def _copied(folder: Path) -> Path:
-    copy = folder / "copy"
-    copy.mkdir()
-    for file in folder.glob("recollect.db*"):
-        shutil.copy(file, copy)
-    return copy
 
 
 def _killed_at_start(folder: Path, environment: Environment, log: IO[bytes], seconds: float) -> None:

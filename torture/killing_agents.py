@@ -23,10 +23,11 @@ from tests.engines import provider
 from tests.engines.provider import Provider, Step
 from tests.mutants import ROOT
 from torture import nursery
-from torture.killing import examined, examined_copy, now
+from torture.grounds import FILES, Ground, examined
+from torture.killing import now
 from torture.reckoning import Book, Message, Reckoning, reckoned
 from torture.row import Setting
-from torture.trying import Environment, store_in
+from torture.trying import Environment
 
 Json = dict[str, Any]
 MODEL = "anthropic:claude-sonnet-5"
@@ -81,10 +82,12 @@ async def born(port: int) -> AsyncIterator[Agent]:
 
 
 @contextmanager
-def nursed(kind: str, folder: Path, program: Environment, asked: Provider, log: IO[bytes]) -> Iterator[int]:
-    """The port of a nursery for the store in a folder. Its agents ask this provider; what they log goes to `log`."""
+def nursed(
+    kind: str, folder: Path, store: str, program: Environment, asked: Provider, log: IO[bytes]
+) -> Iterator[int]:
+    """The port of a nursery for a store. Its agents ask this provider; what they log goes to `log`."""
     with subprocess.Popen(
-        [sys.executable, "-m", nursery.__name__, kind, store_in(folder), MODEL],
+        [sys.executable, "-m", nursery.__name__, kind, store, MODEL],
         cwd=ROOT,
         env=environment(folder, {**asked.environ(), **program}),
         stdout=subprocess.PIPE,
@@ -97,42 +100,43 @@ def nursed(kind: str, folder: Path, program: Environment, asked: Provider, log: 
             process.kill()
 
 
-def agents_killed(setting: Setting, program: Environment, kills: int) -> Reckoning:
+def agents_killed(setting: Setting, program: Environment, kills: int, ground: Ground = FILES) -> Reckoning:
     """Kill so many agents while they answer prompts in several sessions at once."""
     found = Reckoning()
     for kind, share in KINDS.items():
         folder = setting.folder / f"{kind} agents"
         folder.mkdir()
         dice = setting.dice(f"kills of {kind} agents")
-        found += asyncio.run(_killed(kind, folder, program, -(-kills * share // sum(KINDS.values())), dice))
+        many = -(-kills * share // sum(KINDS.values()))
+        found += asyncio.run(_killed(kind, folder, program, many, dice, ground))
     return found
 
 
 async def _killed(
-    kind: str, folder: Path, program: Environment, kills: int, dice: random.Random
+    kind: str, folder: Path, program: Environment, kills: int, dice: random.Random, ground: Ground
 ) -> Reckoning:
-    talks, problems, book = list[str](), list[str](), Book(iter(()))
+    store, talks, problems, book = ground.store(folder), list[str](), list[str](), Book(iter(()))
     with provider.serving() as asked, (folder / "log").open("w+b") as log:
         asked.otherwise = _reply
-        with nursed(kind, folder, program, asked, log) as port:
+        with nursed(kind, folder, store, program, asked, log) as port:
             for number in range(kills):
                 if number % KILLS_OF_A_SESSION == 0:
-                    talks += await _made(folder)
+                    talks += await _made(store, folder)
                     prompting = Prompting(folder, talks[-TALKS:], book)
                 async with born(port) as agent:
                     await prompting.killed(agent, dice.randint(1, MOST_HEARD))
-                problems += await examined_copy(folder)
+                problems += await ground.left(folder)
             async with born(port) as agent:
                 await prompting.finished(agent)
         log.seek(0)
         problems += log.read().decode().splitlines()
-    problems += await examined(store_in(folder))
-    found, killed = await reckoned(store_in(folder), talks, book), Counter({f"acp ({kind})": kills})
+    problems += await examined(store)
+    found, killed = await reckoned(store, talks, book), Counter({f"acp ({kind})": kills})
     return found + Reckoning(killed, examinations=kills + 1, problems=tuple(problems))
 
 
-async def _made(folder: Path) -> list[str]:
-    async with recollect.open(store_in(folder)) as sessions:
+async def _made(store: str, folder: Path) -> list[str]:
+    async with recollect.open(store) as sessions:
         return [(await sessions.create(LOCAL, cwd=str(folder))).id for _ in range(TALKS)]
 
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import recollect
 from bench.messages import prose
 from recollect.model import LOCAL
-from torture.killing import examined, examined_copy, now
+from torture.grounds import FILES, Ground, examined, of
+from torture.killing import now
 from torture.reckoning import Book, Message, Reckoning, reckoned
 from torture.row import Setting
-from torture.trying import Environment, store_in
+from torture.trying import Environment
 
 LONGEST = 4_000
 WHEN = (0.75, 1.15)
@@ -37,22 +38,27 @@ class Ran(NamedTuple):
     seconds: float
 
 
-def commands_killed(setting: Setting, environment: Environment, kills: int) -> Reckoning:
+def commands_killed(
+    setting: Setting, environment: Environment, kills: int, ground: Ground = FILES
+) -> Reckoning:
     """Append from the command line, one command after the other, until so many of them were killed."""
     folder = setting.folder / "commands"
     folder.mkdir()
-    return asyncio.run(_killed(folder, environment, kills, setting.dice("kills of commands")))
+    given = {"RECOLLECT_DATA_DIR": str(folder), **of(ground, folder, environment)}
+    return asyncio.run(_killed(ground, folder, given, kills, setting.dice("kills of commands")))
 
 
-async def _killed(folder: Path, environment: Environment, kills: int, dice: random.Random) -> Reckoning:
-    url, problems, killed, usual = store_in(folder), list[str](), 0, PATIENCE_SECONDS
+async def _killed(
+    ground: Ground, folder: Path, given: Environment, kills: int, dice: random.Random
+) -> Reckoning:
+    url, problems, killed, usual = ground.store(folder), list[str](), 0, PATIENCE_SECONDS
     async with recollect.open(url) as sessions:
         talk = (await sessions.create(LOCAL)).id
     book = Book(_messages(talk, dice))
     while killed < kills:
         message = book.next()
         assert message is not None
-        ran = await _appended(folder, environment, message, usual * dice.uniform(*WHEN))
+        ran = await _appended(given, message, usual * dice.uniform(*WHEN))
         if ran.acknowledged:
             book.acknowledged[message.mark] = "append"
         elif ran.killed:
@@ -62,7 +68,7 @@ async def _killed(folder: Path, environment: Environment, kills: int, dice: rand
         if ran.killed:
             killed += 1
             usual *= LATER
-            problems += await examined_copy(folder)
+            problems += await ground.left(folder)
         else:
             usual = min(usual * SOONER, ran.seconds)
     found = await reckoned(url, [talk], book)
@@ -76,17 +82,12 @@ def _messages(session_id: str, dice: random.Random) -> Iterator[Message]:
         yield Message(f"m{number}", session_id, text)
 
 
-async def _appended(folder: Path, environment: Environment, message: Message, seconds: float) -> Ran:
+async def _appended(given: Environment, message: Message, seconds: float) -> Ran:
     """Run the command, and kill it if it takes longer than this."""
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "recollect", "append", message.session_id, message.text),
-        env={
-            **os.environ,
-            "RECOLLECT_DATA_DIR": str(folder),
-            "RECOLLECT_STORE": store_in(folder),
-            **environment,
-        },
+        env={**os.environ, **given},
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -17,7 +17,7 @@ from tests.engines import provider
 from tests.engines.test_killed_turns import check_request, reply
 from tests.homes import SqliteHome
 from torture import nursery
-from torture.killing import examined, examined_copy
+from torture.grounds import FILES, examined
 from torture.killing_agents import KILLS_OF_A_SESSION, Agent, born, nursed
 from torture.reckoning import entries_of
 from torture.row import Setting
@@ -67,7 +67,7 @@ async def _killed(folder: Path, program: Environment, kills: int, dice: random.R
     talks, problems = list[str](), list[str]()
     with provider.serving() as asked, (folder / "log").open("w+b") as log:
         asked.otherwise = reply
-        with nursed(nursery.WARM, folder, program, asked, log) as port:
+        with nursed(nursery.WARM, folder, store_in(folder), program, asked, log) as port:
             for first in range(0, kills, KILLS_OF_A_SESSION):
                 talks.append(await _made(folder))
                 problems += await _talked(
@@ -99,7 +99,7 @@ async def _talked(port: int, folder: Path, talk: str, kills: int, dice: random.R
     while killed < kills:
         async with born(port) as agent:
             killed += await _killed_in_turn(agent, talk, folder, dice)
-        problems += await examined_copy(folder)
+        problems += await FILES.left(folder)
     async with born(port) as agent:
         await agent.load(talk, folder)
         answer = await agent.prompt(talk, "And for the last time.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ LARGE, FILLING = 20_000, 100
 """So many messages of that size are far more than may be kept for anybody."""
 MOST_ROUNDS = 1_000
 LATE_ROUNDS = 2_000
+CLOSED_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,9 @@ async def _closed(silent: list[Follower]) -> int:
     """How many the server has closed; each reads what was on its way."""
     for each in silent:
         each.wire.resume()
-        await each.ended()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSED_SECONDS):
+                await each.ended()
     return sum(each.lost for each in silent)
 
 

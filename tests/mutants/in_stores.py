@@ -173,6 +173,30 @@ MUTANTS = (
         f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
     ),
     Mutant(
+        "acknowledged-before-commit-postgres",
+        (
+            Change(
+                "stores/postgres/store.py", "from collections.abc", "import asyncio\nfrom collections.abc"
+            ),
+            Change(
+                "stores/postgres/store.py",
+                "        result, changed = await self._transactions.run(WRITE, whole)\n        self._bell.ring(changed)\n        return result\n",
+                "        told = asyncio.get_running_loop().create_future()\n"
+                "        async def late(tx):\n"
+                "            done = await whole(tx)\n"
+                "            told.done() or told.set_result(done[0])\n"
+                "            await asyncio.sleep(0.05)\n"
+                "            return done\n"
+                "        def end(task):\n"
+                "            told.done() or told.set_exception(task.exception())\n"
+                "        running = asyncio.ensure_future(self._transactions.run(WRITE, late))\n"
+                "        running.add_done_callback(end)\n"
+                "        return await told\n",
+            ),
+        ),
+        f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[postgres]",
+    ),
+    Mutant(
         "synchronous-normal",
         (
             Change(

@@ -238,5 +238,5 @@ def test_processes_are_begun_only_for_much_that_was_never_read(tmp_path: Path) -
     large = [Found(MadeUp(tmp_path), str(number), (), 0, number, WORTH) for number in range(100)]
     cores = len(os.sched_getaffinity(0))
     assert processes_for(Wanted(each, None) for each in large) == cores - 1
-    assert processes_for([Wanted(large[0]._replace(size=WORTH - 1), None)]) == 0
+    assert processes_for([Wanted(msgspec.structs.replace(large[0], size=WORTH - 1), None)]) == 0
     assert processes_for(Wanted(each, Known((), b"")) for each in large) == 0

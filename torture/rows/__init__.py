@@ -6,7 +6,15 @@ from torture.row import Row
 from torture.rows import agreement, growth, inputs, killing, load, machine, postgres, stores, supply
 
 GROUPS: dict[str, tuple[Row, ...]] = {
-    "Nothing lost": (killing.R1, machine.POWER_CUTS, killing.R3, postgres.R4, killing.R5, *stores.KEPT),
+    "Nothing lost": (
+        killing.R1,
+        killing.R1B,
+        machine.POWER_CUTS,
+        killing.R3,
+        postgres.R4,
+        killing.R5,
+        *stores.KEPT,
+    ),
     "Faults survived": (*machine.SURVIVED, *stores.SURVIVED, machine.CLOCK_JUMPS),
     "Beyond one machine": (postgres.R20,),
     "Load held": (*load.ROWS, agreement.R19, growth.R21),

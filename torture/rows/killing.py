@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torture.grounds import FILES, Ground, databases
 from torture.killing import Plan, hammered
 from torture.killing_agents import agents_killed
 from torture.killing_commands import commands_killed
@@ -10,7 +11,7 @@ from torture.reckoning import Reckoning
 from torture.row import Outcome, Row, Setting
 from torture.trying import Environment, Tried, broken, whole
 
-ACKNOWLEDGED = 200_000
+ACKNOWLEDGED, ACKNOWLEDGED_THERE = 200_000, 20_000
 MANY, FEW = (100, 350), (5, 60)
 """After how many acknowledgements a server is killed, at least and at most."""
 
@@ -39,11 +40,31 @@ def _lost(setting: Setting, environment: Environment) -> Outcome:
     return _counted(found, _by_door(found), met=found.whole and enough)
 
 
-def _lost_by_server(setting: Setting, environment: Environment) -> Outcome:
+def _lost_by_server(setting: Setting, environment: Environment, ground: Ground = FILES) -> Outcome:
     """R1 in small: the server alone."""
     plan = Plan(kills=setting.of(short=2, full=40), acknowledged=FEW)
-    found = hammered(setting, environment, plan)
+    found = hammered(setting, environment, plan, ground)
     return _counted(found, _by_door(found), met=found.whole)
+
+
+def _lost_on_postgres(setting: Setting, environment: Environment) -> Outcome:
+    """R1b: every door."""
+    plan = Plan(
+        kills=setting.of(short=3, full=200),
+        acknowledged=FEW if setting.short else MANY,
+        stillborn=setting.of(short=3, full=10),
+    )
+    with databases() as ground:
+        found = hammered(setting, environment, plan, ground)
+        found += commands_killed(setting, environment, setting.of(short=1, full=50), ground)
+        found += agents_killed(setting, environment, setting.of(short=2, full=50), ground)
+    enough = setting.short or found.acknowledged.total() >= ACKNOWLEDGED_THERE
+    return _counted(found, _by_door(found), met=found.whole and enough)
+
+
+def _lost_by_server_on_postgres(setting: Setting, environment: Environment) -> Outcome:
+    with databases() as ground:
+        return _lost_by_server(setting, environment, ground)
 
 
 def _by_door(found: Reckoning) -> str:
@@ -94,6 +115,18 @@ R1 = Row(
     run=whole(_lost),
     control=broken(_lost_by_server, "acknowledged-before-commit"),
     broken="an acknowledgement before the commit",
+)
+R1B = Row(
+    key="R1b",
+    promise="The same with PostgreSQL as the store",
+    target="0 lost in 200 kills of the server and at least 20,000 acknowledgements",
+    how="As R1, with a database of PostgreSQL for each store; `recollect serve`, `recollect append` and `recollect acp` are "
+    "killed. What a killed process had on its way may still be committed after it has died: it counts as unknown, and is said "
+    "again with its key. That PostgreSQL itself is killed is R4.",
+    run=whole(_lost_on_postgres),
+    control=broken(_lost_by_server_on_postgres, "acknowledged-before-commit-postgres"),
+    broken="an acknowledgement before the commit",
+    in_tests=False,  # tests/contract/test_processes.py kills those that write to PostgreSQL
 )
 R3 = Row(
     key="R3",

@@ -9,7 +9,6 @@ import os
 from collections.abc import Generator, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +24,7 @@ _SIDECARS = (ARCHIVED, TITLE)
 _DEPTH = 8
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """A transcript file and what its folder says of it.
 
     `session` is the uuid of the session; of a subagent (`agent` is its id) that of its parent, None if only the

@@ -50,9 +50,10 @@ class ClaudeSource(msgspec.Struct, frozen=True):
 
     def find(self) -> Iterator[Found]:
         for each in claude_files.find(self.home):
-            where, stamp = each.file
+            file = each.file
+            stamp = file.stamp
             noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
-            yield Found(self, where, noted, stamp[3] // MS, each, stamp[2])
+            yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:
         read = _read(found.where, known)

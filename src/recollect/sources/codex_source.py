@@ -15,7 +15,7 @@ from recollect.service import Imported
 from recollect.sources import codex, files
 from recollect.sources.codex import Before, Parsed, State
 from recollect.sources.codex_memory import Meta
-from recollect.sources.codex_state import Thread, threads
+from recollect.sources.codex_state import names_of_threads, rollouts_of_threads
 from recollect.sources.pi_source import raw_copies
 from recollect.sources.port import Found, Known, Reading
 from recollect.titles import title_from
@@ -27,29 +27,33 @@ DEEPEST = 3
 """Folders for the year, the month and the day."""
 FORKS = 100
 """A fork of a fork of …: so many files are followed."""
-NOBODYS = Thread()
-"""A thread of which Codex's own files know nothing."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_ROLLOUT = re.compile(rf"rollout-(.*?)-?({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?")
+# A time as it is today is tried first: to look for the end of any other takes three times as long.
+_ROLLOUT = re.compile(
+    rf"rollout-(\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d|.*?)-?({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?"
+)
 
 
-class Rollout(NamedTuple):
-    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one. By its `key` it is
-    known again, packed or not."""
+class Rollout(msgspec.Struct, frozen=True, gc=False):
+    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one."""
 
-    key: str
     file: files.Seen
     thread: str
     id: str
     began: str
     packed: bool
 
+    @property
+    def key(self) -> str:
+        """By this it is known again, packed or not."""
+        return self.file.where.removesuffix(PACKED) if self.packed else self.file.where
 
-class Place(NamedTuple):
-    """Where a session is, what Codex knows of it, and where the rollouts are that it may begin with."""
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a session is, the name that it was given, and where the rollouts are that it may begin with."""
 
     rollout: Rollout
-    thread: Thread
+    name: str | None
     rollouts: Mapping[str, Rollout]
 
 
@@ -79,14 +83,25 @@ class CodexSource(msgspec.Struct, frozen=True):
         return self.home / SESSIONS, self.home / ARCHIVED
 
     def find(self) -> Iterator[Found]:
-        known = threads(self.home)
+        names = names_of_threads(self.home)
         rollouts = self._rollouts()
-        for each in _present(rollouts.values(), known):
-            thread = known.get(each.thread, NOBODYS)
-            name = zlib.crc32(thread.name.encode("utf-8", "replace")) if thread.name else 0
+        for each in self._present(rollouts.values()):
+            name = names.get(each.thread)
+            mark = zlib.crc32(name.encode("utf-8", "replace")) if name else 0
             stamp = each.file.stamp
-            where = Place(each, thread, rollouts)
-            yield Found(self, each.key, (*stamp, name), stamp[3] // files.MS, where, stamp[2])
+            where = Place(each, name, rollouts)
+            yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2])
+
+    def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
+        """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
+        present, others = dict[str, Rollout](), list[Rollout]()
+        for each in rollouts:
+            if present.setdefault(each.thread, each) is not each:
+                others.append(each)
+        said = rollouts_of_threads(self.home, {each.thread for each in others}) if others else {}
+        for each in others:
+            present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, said))
+        return present.values()
 
     def _rollouts(self) -> dict[str, Rollout]:
         """All of them by their ids; of one that is there both packed and not, the one that is not."""
@@ -139,24 +154,13 @@ def _gather(folder: str, depth: int, found: dict[str, Rollout]) -> None:
             at, thread, own, packed = name.groups()
             id = own or thread
             if id not in found or not packed:
-                key = file.where.removesuffix(PACKED) if packed else file.where
-                found[id] = Rollout(key, file, thread, id, at, packed is not None)
+                found[id] = Rollout(file, thread, id, at, packed is not None)
     for path in sorted(inner):
         _gather(path, depth - 1, found)
 
 
-def _present(rollouts: Iterable[Rollout], known: Mapping[str, Thread]) -> Iterator[Rollout]:
-    """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
-    present = dict[str, Rollout]()
-    for each in rollouts:
-        other = present.get(each.thread)
-        if other is None or _rank(each, known) > _rank(other, known):
-            present[each.thread] = each
-    yield from present.values()
-
-
-def _rank(rollout: Rollout, known: Mapping[str, Thread]) -> tuple[bool, str, str]:
-    told = known.get(rollout.thread, NOBODYS).rollout or ""
+def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
+    told = said.get(rollout.thread, "")
     chosen = Path(told).name.removesuffix(PACKED) == rollout.file.path.name.removesuffix(PACKED)
     return chosen, rollout.began, rollout.id
 
@@ -255,7 +259,7 @@ def imported_from(home: Path, place: Place, read: _Read) -> Imported:
     memory, at = read.parsed.memory, place.rollout.file.at
     meta = memory.meta or Meta()
     updated = memory.updated_at or at
-    name = place.thread.name or memory.name
+    name = place.name or memory.name
     return Imported(
         id=f"{NAME}:{place.rollout.thread}",
         source=NAME,

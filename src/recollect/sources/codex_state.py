@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import cast
 
 import apsw
 
 from recollect.claude.lines import decode_object, read_records
+from recollect.model import encode
 from recollect.sources import files
 from recollect.sources.codex_records import text
 from recollect.sources.databases import read_database
@@ -17,35 +18,35 @@ from recollect.sources.databases import read_database
 _DATABASE = re.compile(r"state_(\d{1,6})\.sqlite")
 INDEX = "session_index.jsonl"
 COLUMNS = "SELECT name FROM pragma_table_info('threads')"
-NAMED = "SELECT id, name, rollout_path FROM threads"
+NAMED = "SELECT id, name FROM threads WHERE typeof(id) = 'text' AND typeof(name) = 'text' AND name <> ''"
 # Before names had a column of their own, a title that is not what the user said first was one.
-TITLED = (
-    "SELECT id, CASE WHEN trim(title) <> trim(first_user_message) THEN title END, rollout_path FROM threads"
-)
-PLACED = "SELECT id, NULL, rollout_path FROM threads"
+TITLED = """
+SELECT id, title FROM threads
+WHERE typeof(id) = 'text' AND typeof(title) = 'text' AND title <> '' AND trim(title) <> trim(first_user_message)
+"""
+PLACED = """
+SELECT id, rollout_path FROM threads
+WHERE typeof(id) = 'text' AND typeof(rollout_path) = 'text' AND id IN (SELECT value FROM json_each(?))
+"""
 
 
-class Thread(NamedTuple):
-    """A thread as Codex's own database knows it."""
-
-    name: str | None = None
-    rollout: str | None = None
+def names_of_threads(home: Path) -> dict[str, str]:
+    """The names that threads were given, by their ids; a database that cannot be read says nothing."""
+    return dict(_indexed(home)) | _told(home, _names)
 
 
-UNNAMED = Thread()
+def rollouts_of_threads(home: Path, threads: Collection[str]) -> dict[str, str]:
+    """The paths of the rollouts that these threads go on with, as far as Codex says so."""
+    asked = encode(list(threads)).decode()
+    return _told(home, lambda database: _pairs(database.execute(PLACED, (asked,))))
 
 
-def threads(home: Path) -> dict[str, Thread]:
-    """What is known of threads by their ids; a database that cannot be read says nothing."""
-    known = {id: Thread(name) for id, name in _indexed(home)}
+def _told(home: Path, ask: Callable[[apsw.Connection], dict[str, str]]) -> dict[str, str]:
     database = _newest(home)
     try:
-        rows = read_database(database, _rows) if database is not None else []
+        return read_database(database, ask) if database is not None else {}
     except (OSError, ValueError):
-        rows = []
-    for id, name, rollout in rows:
-        known[id] = Thread(name or known.get(id, UNNAMED).name, rollout)
-    return known
+        return {}
 
 
 def _newest(home: Path) -> Path | None:
@@ -58,14 +59,14 @@ def _newest(home: Path) -> Path | None:
     return None if newest is None else home / newest[1]
 
 
-def _rows(database: apsw.Connection) -> list[tuple[str, str | None, str | None]]:
+def _names(database: apsw.Connection) -> dict[str, str]:
     columns = {name for (name,) in database.execute(COLUMNS)}
-    asked = NAMED if "name" in columns else TITLED if "first_user_message" in columns else PLACED
-    rows = database.execute(asked) if columns else ()
-    return [
-        (str(id), name if isinstance(name, str) else None, path if isinstance(path, str) else None)
-        for id, name, path in rows
-    ]
+    asked = NAMED if "name" in columns else TITLED if "first_user_message" in columns else None
+    return _pairs(database.execute(asked)) if asked else {}
+
+
+def _pairs(rows: apsw.Cursor) -> dict[str, str]:
+    return dict(cast("Iterable[tuple[str, str]]", rows))
 
 
 def _indexed(home: Path) -> Iterator[tuple[str, str]]:

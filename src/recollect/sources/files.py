@@ -8,7 +8,8 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from recollect.claude.places import open_transcript
 
@@ -18,7 +19,7 @@ _PIECE = 8 << 20
 MS = 1_000_000
 
 
-class Seen(NamedTuple):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A regular file as it was when it was looked at: its path as text, which costs nothing to make, and what changes when
     the file does: its device, inode, size and time in ns."""
 

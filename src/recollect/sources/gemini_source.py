@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,7 +22,7 @@ LOG, DOCUMENT = ".jsonl", ".json"
 PREFIX = "session-"
 
 
-class Transcript(NamedTuple):
+class Transcript(msgspec.Struct, frozen=True, gc=False):
     """A file, the folder of its project, and the session that it is a part of."""
 
     file: files.Seen
@@ -43,9 +42,9 @@ class GeminiSource(msgspec.Struct, frozen=True):
     def find(self) -> Iterator[Found]:
         for project in files.folders(self.home / "tmp"):
             for each in _transcripts(project):
-                where, stamp = each.file
+                stamp = each.file.stamp
                 # Without the ending: a document that was gone on with as a log is the same session.
-                key = where.rpartition(".")[0]
+                key = each.file.where.rpartition(".")[0]
                 yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew

@@ -15,7 +15,7 @@ from recollect.service import Imported
 from recollect.sources import files, goose
 from recollect.sources.databases import read_database
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, found_in, inner, listed, select, the_one
+from recollect.sources.tables import Listed, Row, found_in, inner, listed, select, the_one
 from recollect.sources.talk import Told, dollars, fitting, known, moment, number, spent, text
 
 NAME = "goose"
@@ -79,7 +79,8 @@ class GooseSource(msgspec.Struct, frozen=True):
                     yield from found_in(self, file, _listed)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        file, id = found.where
+        where: Row = found.where
+        file, id = where.file, where.id
         session, messages, ledger = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["content_json"]) for row in messages]
         told = fitting(goose.parse(messages, ledger, text(session, "provider_name")), records)

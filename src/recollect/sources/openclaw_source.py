@@ -57,7 +57,7 @@ EVENT = ("event_json",)
 BY_SEQ = "WHERE session_id = ? ORDER BY seq"
 
 
-class File(NamedTuple):
+class File(msgspec.Struct, frozen=True, gc=False):
     """A transcript in a file, and what the index beside it says of sessions."""
 
     file: files.Seen
@@ -117,8 +117,8 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         for entry in files.entries(folder):
             named = entry.name.endswith(SUFFIX) and entry.name[: -len(SUFFIX)] not in known
             if named and (file := files.seen(entry)) is not None:
-                where, stamp = file
-                yield Found(self, where, stamp, stamp[3] // files.MS, File(file, index), stamp[2])
+                stamp = file.stamp
+                yield Found(self, file.where, stamp, stamp[3] // files.MS, File(file, index), stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         where: Row | File = found.where

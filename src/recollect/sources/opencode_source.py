@@ -15,7 +15,7 @@ from recollect.service import Imported
 from recollect.sources import files, opencode
 from recollect.sources.databases import read_database
 from recollect.sources.port import Found, Known, Reading
-from recollect.sources.tables import Listed, found_in, listed, select, the_one
+from recollect.sources.tables import Listed, Row, found_in, listed, select, the_one
 from recollect.sources.talk import Told, fitting, known, moment, spent, text
 
 NAME = "opencode"
@@ -74,7 +74,8 @@ class OpencodeSource(msgspec.Struct, frozen=True):
         return name.startswith(NAME) and name.endswith(SUFFIX)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        file, id = found.where
+        where: Row = found.where
+        file, id = where.file, where.id
         session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["data"]) for row in (*messages, *parts, *rows)]
         told = fitting(opencode.parse(session, messages, parts, rows), records)

@@ -34,8 +34,8 @@ class PiSource(msgspec.Struct, frozen=True):
         for folder in files.folders(self.home):
             for entry in files.entries(folder):
                 if entry.name.endswith(SUFFIX) and (file := files.seen(entry)) is not None:
-                    where, stamp = file
-                    yield Found(self, where, stamp, stamp[3] // files.MS, file, stamp[2])
+                    stamp = file.stamp
+                    yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         data = files.read_whole(found.where.path)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from recollect.model import Entry, Session
 from recollect.ports import RawCopy
 from recollect.service import Imported
@@ -22,8 +24,8 @@ Stamp = tuple[int, ...]
 """Numbers that change when a session does: of a file its device, inode, size and time; of a row when it was changed."""
 
 
-class Found(NamedTuple):
-    """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """A session that was found, of which there may be very many: by `key` it is known again, and while `stamp` is the same it has not changed. It was
     changed last at `at`, in ms. `where` is the source's own. Reading all of it takes about `size` bytes.
 
     A database that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading it tells

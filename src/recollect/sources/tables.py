@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import apsw
+import msgspec
 
 from recollect.claude.lines import decode
 from recollect.model import Json
@@ -22,7 +23,7 @@ _MISSING = "NULL AS {0}"
 _MOMENT = "CASE typeof({0}) WHEN 'text' THEN round((julianday({0}) - 2440587.5) * 86400000) ELSE {0} END"
 
 
-class Listed(NamedTuple):
+class Listed(msgspec.Struct, frozen=True, gc=False):
     """A session in a database: its id, when it was changed (in ms), and numbers that change when it does."""
 
     id: str
@@ -30,7 +31,7 @@ class Listed(NamedTuple):
     stamp: tuple[int, ...]
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """Where a session is: which of the database's. No id: the database could not be read."""
 
     file: Seen
