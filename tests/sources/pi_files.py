@@ -63,9 +63,9 @@ class PiWriter:
     def data(self) -> bytes:
         return b"".join(json.dumps(record).encode() + b"\n" for record in self.records)
 
-    def save(self, home: Path) -> Path:
+    def save(self, home: Path, name: str = "2026-11-01T10-00-00-000Z") -> Path:
         folder = home / f"--{CWD.strip('/').replace('/', '-')}--"
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"2026-11-01T10-00-00-000Z_{self.session_id}.jsonl"
+        path = folder / f"{name}_{self.session_id}.jsonl"
         path.write_bytes(self.data())
         return path

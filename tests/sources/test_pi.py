@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -174,3 +175,14 @@ async def test_a_compaction_is_one_of_ours(house: House) -> None:
     session = await house.only()
     assert await house.said(session.id, "context") == ["All was said.", "two", "three"]
     assert await house.said(session.id) == ["one", "two", "All was said.", "three"]
+
+
+async def test_files_whose_names_are_no_text_are_known_again_and_missed(house: House) -> None:
+    made = PiWriter()
+    made.user("Look")
+    strange = made.save(house.folder / "pi", os.fsdecode(b"n\xe4mlich"))
+    assert (await house.sync()).new == 1
+    again = await house.sync()
+    assert (again.unchanged, again.parsed_files) == (1, 0)
+    strange.unlink()
+    assert (await house.sync()).kept == 1

@@ -5,7 +5,6 @@ Links are never followed, and nothing but regular files is opened. Nothing is ev
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 from recollect.claude.places import TRANSCRIPT, is_session_id
 from recollect.claude.sidecars import ARCHIVED, TITLE, read_sidecar, session_folder
 from recollect.model import Value
-from recollect.sources.files import Seen, entries, seen
+from recollect.sources.files import Seen, inside
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"
@@ -63,9 +62,9 @@ class AgentNotes(Value, frozen=True, rename="camel"):
 
 def find(config_home: Path) -> Iterator[Found]:
     """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder."""
-    for folder in entries(config_home / "projects"):
-        if folder.is_dir(follow_symlinks=False):
-            yield from _in_project(folder)
+    projects = config_home / "projects"
+    for name in inside(projects).folders:
+        yield from _in_project(f"{projects}/{name}", name)
 
 
 def notes(found: Found) -> Notes:
@@ -91,50 +90,36 @@ def agent_notes(found: Found) -> AgentNotes:
     return msgspec.convert(texts, AgentNotes)
 
 
-def _in_project(folder: os.DirEntry[str]) -> Iterator[Found]:
-    transcripts = list[os.DirEntry[str]]()
+def _in_project(folder: str, project: str) -> Iterator[Found]:
+    there = inside(folder, TRANSCRIPT)
     noted: dict[str, int] = {}
-    for entry in entries(folder.path):
-        if entry.name.endswith(TRANSCRIPT):
-            transcripts.append(entry)
-        elif is_session_id(entry.name) and entry.is_dir(follow_symlinks=False):
-            noted[entry.name] = yield from _in_session(entry, folder.name)
-    for entry in transcripts:
-        stem = entry.name[: -len(TRANSCRIPT)]
+    for name in there.folders:
+        if is_session_id(name):
+            noted[name] = yield from _in_session(f"{folder}/{name}", project, name)
+    for file in there.files:
+        stem = file.name[: -len(TRANSCRIPT)]
         if is_session_id(stem):
-            if (file := seen(entry)) is not None:
-                yield Found(file, folder.name, stem, None, noted.get(stem, 0))
-        elif stem.startswith(AGENT) and (file := seen(entry)) is not None:
+            yield Found(file, project, stem, None, noted.get(stem, 0))
+        elif stem.startswith(AGENT):
             # Where versions of 2025 put subagents.
-            yield Found(file, folder.name, None, stem.removeprefix(AGENT))
+            yield Found(file, project, None, stem.removeprefix(AGENT))
 
 
-def _in_session(folder: os.DirEntry[str], project: str) -> Generator[Found, None, int]:
+def _in_session(folder: str, project: str, session: str) -> Generator[Found, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
-    noted = 0
-    for entry in entries(folder.path):
-        if entry.name == SUBAGENTS and entry.is_dir(follow_symlinks=False):
-            yield from _agents(entry, project, folder.name, _DEPTH)
-        elif entry.name in _SIDECARS and entry.is_file(follow_symlinks=False):
-            noted = max(noted, _changed(entry))
-    return noted
+    there = inside(folder, *_SIDECARS)
+    if SUBAGENTS in there.folders:
+        yield from _agents(f"{folder}/{SUBAGENTS}", project, session, _DEPTH)
+    return max((max(1, file.stamp[3]) for file in there.files if file.name in _SIDECARS), default=0)
 
 
-def _changed(entry: os.DirEntry[str]) -> int:
-    try:
-        return max(1, entry.stat(follow_symlinks=False).st_mtime_ns)
-    except OSError:
-        return 0
-
-
-def _agents(folder: os.DirEntry[str], project: str, session: str, depth: int) -> Iterator[Found]:
-    for entry in entries(folder.path):
-        if entry.name.startswith(AGENT) and entry.name.endswith(TRANSCRIPT):
-            agent = entry.name.removeprefix(AGENT).removesuffix(TRANSCRIPT)
-            if (file := seen(entry)) is not None:
-                yield Found(file, project, session, agent)
-        elif depth and entry.is_dir(follow_symlinks=False):
-            yield from _agents(entry, project, session, depth - 1)
+def _agents(folder: str, project: str, session: str, depth: int) -> Iterator[Found]:
+    there = inside(folder, TRANSCRIPT)
+    for file in there.files:
+        if file.name.startswith(AGENT):
+            yield Found(file, project, session, file.name.removeprefix(AGENT).removesuffix(TRANSCRIPT))
+    for name in there.folders if depth else ():
+        yield from _agents(f"{folder}/{name}", project, session, depth - 1)
 
 
 def _moment(at: object) -> int | None:

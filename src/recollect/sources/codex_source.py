@@ -22,31 +22,26 @@ from recollect.titles import title_from
 
 NAME = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
-PACKED = ".zst"
+SUFFIX, PACKED = ".jsonl", ".zst"
 DEEPEST = 3
 """Folders for the year, the month and the day."""
 FORKS = 100
 """A fork of a fork of …: so many files are followed."""
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-# A time as it is today is tried first: to look for the end of any other takes three times as long.
-_ROLLOUT = re.compile(
-    rf"rollout-(\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d|.*?)-?({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?"
-)
+_UUID = r"[0-9a-f-]{36}"
+# A time of today's length is tried first: to look for the end of any other takes three times as long.
+_ROLLOUT = re.compile(rf"rollout-(.{{20}}|.*?)({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?")
 
 
 class Rollout(msgspec.Struct, frozen=True, gc=False):
-    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one."""
+    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one. By its `key` it is
+    known again, packed or not."""
 
+    key: str
     file: files.Seen
     thread: str
     id: str
     began: str
     packed: bool
-
-    @property
-    def key(self) -> str:
-        """By this it is known again, packed or not."""
-        return self.file.where.removesuffix(PACKED) if self.packed else self.file.where
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -144,24 +139,21 @@ class CodexSource(msgspec.Struct, frozen=True):
 
 def _gather(folder: str, depth: int, found: dict[str, Rollout]) -> None:
     """Find the rollouts below a folder."""
-    inner = list[str]()
-    for entry in files.entries(folder):
-        name = _ROLLOUT.fullmatch(entry.name)
-        if name is None:
-            if depth and entry.is_dir(follow_symlinks=False):
-                inner.append(entry.path)
-        elif (file := files.seen(entry)) is not None:
+    there = files.inside(folder, SUFFIX, PACKED)
+    for file in there.files:
+        if (name := _ROLLOUT.fullmatch(file.name)) is not None:
             at, thread, own, packed = name.groups()
             id = own or thread
             if id not in found or not packed:
-                found[id] = Rollout(file, thread, id, at, packed is not None)
-    for path in sorted(inner):
-        _gather(path, depth - 1, found)
+                key = file.where.removesuffix(PACKED) if packed else file.where
+                found[id] = Rollout(key, file, thread, id, at, packed is not None)
+    for inner in there.folders if depth else ():
+        _gather(f"{folder}/{inner}", depth - 1, found)
 
 
 def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
     told = said.get(rollout.thread, "")
-    chosen = Path(told).name.removesuffix(PACKED) == rollout.file.path.name.removesuffix(PACKED)
+    chosen = Path(told).name.removesuffix(PACKED) == rollout.file.name.removesuffix(PACKED)
     return chosen, rollout.began, rollout.id
 
 

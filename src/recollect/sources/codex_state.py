@@ -15,18 +15,19 @@ from recollect.sources import files
 from recollect.sources.codex_records import text
 from recollect.sources.databases import read_database
 
-_DATABASE = re.compile(r"state_(\d{1,6})\.sqlite")
+SUFFIX = ".sqlite"
+_DATABASE = re.compile(rf"state_(\d{{1,6}}){re.escape(SUFFIX)}")
 INDEX = "session_index.jsonl"
 COLUMNS = "SELECT name FROM pragma_table_info('threads')"
-NAMED = "SELECT id, name FROM threads WHERE typeof(id) = 'text' AND typeof(name) = 'text' AND name <> ''"
+NAMED = "SELECT id, name FROM threads WHERE typeof(name) = 'text' AND name <> ''"
 # Before names had a column of their own, a title that is not what the user said first was one.
 TITLED = """
 SELECT id, title FROM threads
-WHERE typeof(id) = 'text' AND typeof(title) = 'text' AND title <> '' AND trim(title) <> trim(first_user_message)
+WHERE typeof(title) = 'text' AND title <> '' AND trim(title) <> trim(first_user_message)
 """
 PLACED = """
 SELECT id, rollout_path FROM threads
-WHERE typeof(id) = 'text' AND typeof(rollout_path) = 'text' AND id IN (SELECT value FROM json_each(?))
+WHERE typeof(rollout_path) = 'text' AND id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -51,9 +52,9 @@ def _told(home: Path, ask: Callable[[apsw.Connection], dict[str, str]]) -> dict[
 
 def _newest(home: Path) -> Path | None:
     found = (
-        (int(match[1]), entry.name)
-        for entry in files.entries(home)
-        if (match := _DATABASE.fullmatch(entry.name))
+        (int(match[1]), file.name)
+        for file in files.inside(home, SUFFIX).files
+        if (match := _DATABASE.fullmatch(file.name))
     )
     newest = max(found, default=None)
     return None if newest is None else home / newest[1]

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,10 +22,11 @@ MS = 1_000_000
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
-    """A regular file as it was when it was looked at: its path as text, which costs nothing to make, and what changes when
-    the file does: its device, inode, size and time in ns."""
+    """A regular file as it was when it was looked at: its path as text, which costs nothing to make, its name, and what
+    changes when the file does: its device, inode, size and time in ns."""
 
     where: str
+    name: str
     stamp: tuple[int, int, int, int]
 
     @property
@@ -47,30 +50,42 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return self.stamp[3] // MS
 
 
-def entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing if it cannot be read."""
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []
+class Inside(NamedTuple):
+    """What lies in a folder: regular files with something in them, and the names of folders. Links are neither."""
+
+    files: list[Seen]
+    folders: list[str]
 
 
-def folders(folder: Path) -> Iterator[Path]:
-    """The folders in a folder, in the order of their names."""
-    names = sorted(entry.name for entry in entries(folder) if entry.is_dir(follow_symlinks=False))
-    return (folder / name for name in names)
+def inside(folder: Path | str, *endings: str) -> Inside:
+    """What lies in a folder, of its files those whose names end so; nothing if it cannot be read."""
+    found = Inside([], [])
+    with suppress(OSError):
+        # By its descriptor, so that the way to the folder is gone once and not for every file.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with os.scandir(descriptor) as there:
+                _look(there, str(folder), endings, found)
+        finally:
+            os.close(descriptor)
+    found.folders.sort()
+    return found
 
 
-def seen(entry: os.DirEntry[str]) -> Seen | None:
-    """The file, if it is a regular one with something in it and still there."""
-    try:
-        told = entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
-    if not stat.S_ISREG(told.st_mode) or not told.st_size:
-        return None
-    return Seen(entry.path, (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns))
+def _look(there: Iterable[os.DirEntry[str]], folder: str, endings: tuple[str, ...], found: Inside) -> None:
+    for entry in there:
+        name = entry.name
+        if not name.endswith(endings):
+            if entry.is_dir(follow_symlinks=False):
+                found.folders.append(name)
+            continue
+        try:
+            told = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        if stat.S_ISREG(told.st_mode) and told.st_size:
+            stamp = told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns
+            found.files.append(Seen(f"{folder}/{name}", name, stamp))
 
 
 def read_whole(path: Path) -> bytes:

@@ -40,8 +40,8 @@ class GeminiSource(msgspec.Struct, frozen=True):
         return (self.home / "tmp",)
 
     def find(self) -> Iterator[Found]:
-        for project in files.folders(self.home / "tmp"):
-            for each in _transcripts(project):
+        for project in files.inside(self.home / "tmp").folders:
+            for each in _transcripts(self.home / "tmp" / project):
                 stamp = each.file.stamp
                 # Without the ending: a document that was gone on with as a log is the same session.
                 key = each.file.where.rpartition(".")[0]
@@ -100,15 +100,14 @@ def _projects(path: Path) -> Json:
 def _transcripts(project: Path) -> Iterator[Transcript]:
     """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
     chats = project / "chats"
-    there = {entry.name: entry for entry in files.entries(chats)}
-    for name, entry in there.items():
-        of_kind = name.endswith(LOG) or (name.endswith(DOCUMENT) and f"{name}l" not in there)
-        if of_kind and name.startswith(PREFIX) and (file := files.seen(entry)) is not None:
+    there = files.inside(chats, LOG, DOCUMENT)
+    names = {file.name for file in there.files}
+    for file in there.files:
+        if file.name.startswith(PREFIX) and f"{file.name}l" not in names:
             yield Transcript(file, project)
-    for folder in files.folders(chats):
-        for entry in files.entries(folder):
-            if entry.name.endswith(LOG) and (file := files.seen(entry)) is not None:
-                yield Transcript(file, project, parent=folder.name)
+    for folder in there.folders:
+        for file in files.inside(chats / folder, LOG).files:
+            yield Transcript(file, project, parent=folder)
 
 
 def _text(path: Path) -> str:

@@ -74,8 +74,8 @@ class GooseSource(msgspec.Struct, frozen=True):
 
     def find(self) -> Iterator[Found]:
         for folder in self.folders():
-            for entry in files.entries(folder):
-                if entry.name == DATABASE and (file := files.seen(entry)) is not None:
+            for file in files.inside(folder, DATABASE).files:
+                if file.name == DATABASE:
                     yield from found_in(self, file, _listed)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -28,15 +27,15 @@ CREATE TABLE IF NOT EXISTS read (
     state   BLOB NOT NULL,
     PRIMARY KEY (source, key)
 ) WITHOUT ROWID;
+-- Every sync reads all stamps, and seldom anything else.
+CREATE INDEX IF NOT EXISTS stamped ON read (source, key, stamp);
 """
 SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
-STAMPS = "SELECT key, stamp FROM read WHERE source = ?"
+STAMPS = "SELECT CAST(key AS TEXT), stamp FROM read WHERE source = ?"
 SESSION = "SELECT session FROM read WHERE source = ? AND key = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
-NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-"""How names of files are written as bytes."""
 
 
 class Seen(NamedTuple):
@@ -69,8 +68,11 @@ class Ledger:
 
     def stamps(self, source: str) -> dict[str, bytes]:
         """The stamp that everything of a source had when it was read, by its key."""
-        rows = cast(Any, self._db.execute(STAMPS, (source,)))
-        return {key.decode(*NAMES): stamp for key, stamp in rows}
+        try:
+            return dict(cast(Any, self._db.execute(STAMPS, (source,))))
+        except UnicodeDecodeError:
+            # A name that is no text: then each is made of its bytes, which takes longer.
+            return {key: seen.stamp for key, seen in self.seen(source).items()}
 
     def session(self, source: str, key: str) -> str:
         """The session that something is; empty if it was not read."""

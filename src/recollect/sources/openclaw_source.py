@@ -98,7 +98,8 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         return (self.home / "agents",)
 
     def find(self) -> Iterator[Found]:
-        for agent in files.folders(self.home / "agents"):
+        for name in files.inside(self.home / "agents").folders:
+            agent = self.home / "agents" / name
             ids, whole = set[str | None](), True
             for found in self._in_database(agent / "agent"):
                 ids.add(found.where.id)
@@ -108,15 +109,14 @@ class OpenclawSource(msgspec.Struct, frozen=True):
             yield from self._in_files(agent / "sessions", ids) if whole else ()
 
     def _in_database(self, folder: Path) -> Iterator[Found]:
-        for entry in files.entries(folder):
-            if entry.name == DATABASE and (file := files.seen(entry)) is not None:
+        for file in files.inside(folder, DATABASE).files:
+            if file.name == DATABASE:
                 yield from found_in(self, file, _listed)
 
     def _in_files(self, folder: Path, known: set[str | None]) -> Iterator[Found]:
         index = Index(folder / "sessions.json")
-        for entry in files.entries(folder):
-            named = entry.name.endswith(SUFFIX) and entry.name[: -len(SUFFIX)] not in known
-            if named and (file := files.seen(entry)) is not None:
+        for file in files.inside(folder, SUFFIX).files:
+            if file.name[: -len(SUFFIX)] not in known:
                 stamp = file.stamp
                 yield Found(self, file.where, stamp, stamp[3] // files.MS, File(file, index), stamp[2])
 

@@ -64,14 +64,12 @@ class OpencodeSource(msgspec.Struct, frozen=True):
 
     def find(self) -> Iterator[Found]:
         for folder in self.folders():
-            for entry in files.entries(folder):
-                if self._is_database(entry.name) and (file := files.seen(entry)) is not None:
+            for file in files.inside(folder, SUFFIX).files:
+                if self._is_database(file.name):
                     yield from found_in(self, file, _listed)
 
     def _is_database(self, name: str) -> bool:
-        if self.home.suffix == SUFFIX:
-            return name == self.home.name
-        return name.startswith(NAME) and name.endswith(SUFFIX)
+        return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
         where: Row = found.where

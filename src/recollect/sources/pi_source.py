@@ -31,11 +31,10 @@ class PiSource(msgspec.Struct, frozen=True):
         return (self.home,)
 
     def find(self) -> Iterator[Found]:
-        for folder in files.folders(self.home):
-            for entry in files.entries(folder):
-                if entry.name.endswith(SUFFIX) and (file := files.seen(entry)) is not None:
-                    stamp = file.stamp
-                    yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2])
+        for folder in files.inside(self.home).folders:
+            for file in files.inside(self.home / folder, SUFFIX).files:
+                stamp = file.stamp
+                yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2])
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         data = files.read_whole(found.where.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -67,11 +67,10 @@ class Sync:
         """Take in what changed among what was found in these sources; mark sessions that are there no more."""
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
-        there: dict[str, set[str]] = {source.name: set() for source in sources}
-        for each in found:
-            there[each.source.name].add(each.key)
+        # Keys are paths: those of two agents are never the same.
+        there = {each.key for each in found}
         for source in sources:
-            await self._vanished(source.name, known[source.name], there[source.name])
+            await self._vanished(source.name, known[source.name], there)
         report = await self._changed(found, known)
         await self._place_others()
         return report
@@ -85,7 +84,7 @@ class Sync:
         wanted = list[Wanted]()
         for each in found:
             stamp = known[each.source.name].get(each.key)
-            if stamp != _packed(each.stamp):
+            if stamp != encode(each.stamp):
                 wanted.append(Wanted(each, None if stamp is None else self._known(each, stamp)))
         self._counts["unchanged"] += len(found) - len(wanted)
         self._advance(len(found) - len(wanted))
@@ -179,9 +178,9 @@ class Sync:
         self._counts["damaged_records"] += reading.damaged
         self._counts["unknown_records"] += sum(reading.unknown.values())
 
-    async def _vanished(self, source: str, known: Iterable[str], there: Set[str]) -> None:
-        for key in known:
-            if key not in there and key.partition(WITHIN)[0] not in there:
+    async def _vanished(self, source: str, known: Mapping[str, bytes], there: Set[str]) -> None:
+        for key in sorted(known.keys() - there):
+            if key.partition(WITHIN)[0] not in there:
                 session = self._ledger.session(source, key)
                 if await self._sessions.mark_source(self._who, session, gone=True):
                     self._counts["kept"] += 1
@@ -190,16 +189,12 @@ class Sync:
 
 def _seen(found: Found, reading: Reading) -> Seen:
     strange = sum(reading.unknown.values())
-    return Seen(_packed(found.stamp), reading.imported.id, reading.damaged, strange)
+    return Seen(encode(found.stamp), reading.imported.id, reading.damaged, strange)
 
 
 def is_new(found: Found, seen: Seen | None) -> bool:
     """Whether there is something to read that was not read yet."""
-    return seen is None or seen.stamp != _packed(found.stamp)
-
-
-def _packed(stamp: Stamp) -> bytes:
-    return encode(stamp)
+    return seen is None or seen.stamp != encode(found.stamp)
 
 
 def _unpacked(stamp: bytes) -> Stamp:
