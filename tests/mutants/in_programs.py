@@ -94,8 +94,8 @@ MUTANTS = (
     mutant(
         "unchanged-files-parsed",
         "sources/syncing.py",
-        "    return seen is None or seen.stamp != _packed(found.stamp)",
-        "    return True",
+        "            if stamp != encode(each.stamp):\n",
+        "            if each.stamp:\n",
         "tests/sources/test_syncing.py::test_a_second_sync_parses_nothing",
     ),
     mutant(

@@ -109,8 +109,8 @@ MUTANTS = (
     mutant(
         "history-tells-secrets",
         "recall/looking.py",
-        '    text = redacted("\\n".join(filter(None, (plain_text(entry), *_tools(entry)))), Counter())',
-        '    text = "\\n".join(filter(None, (plain_text(entry), *_tools(entry))))',
+        "    clean = redacted(looked_at, Counter())\n",
+        "    clean = looked_at\n",
         "tests/recall/test_server.py::test_secrets_are_left_out_everywhere",
     ),
     mutant(

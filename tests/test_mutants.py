@@ -1,0 +1,21 @@
+"""Every breakage can still be made: what it changes is in the sources, and the test that must notice it is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants import MUTANTS, ROOT, Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_breakage_can_be_made_and_has_a_test(mutant: Mutant) -> None:
+    for change in mutant.changes:
+        assert change.old in (ROOT / "src" / "recollect" / change.file).read_text(encoding="utf-8")
+        assert change.old != change.new
+    file, _, name = mutant.test.partition("::")
+    assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_there_are_breakages_of_every_door() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+    assert len(names) == len(set(names)) >= 25
