@@ -97,7 +97,7 @@ class Commands(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(args, prog_name or "recollect", **extra)
-        except Exception as error:  # noqa: BLE001 - the one place that words every failure
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that words every failure
             code = exits.report(error)
         sys.exit(code if isinstance(code, int) else exits.OK)
 

@@ -64,12 +64,12 @@ def exit_code(error: type[RecollectError]) -> int:
     return next(EXIT_CODES[known] for known in error.__mro__ if known in EXIT_CODES)
 
 
-def report(error: Exception) -> int:
+def report(error: BaseException) -> int:
     """Say on stderr what went wrong, with its stable code; returns the exit code. A fault of our own is raised."""
     match error:
         case RecollectError():
             return _tell(error.message, error.code, exit_code(type(error)))
-        case click.Abort():
+        case click.Abort() | KeyboardInterrupt():
             silence(sys.stdout)  # if nobody reads, what is left in its buffer would keep the program
             return INTERRUPTED
         case click.UsageError():
