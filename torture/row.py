@@ -67,4 +67,6 @@ class Row:
     missed: str = ""
     """Why the target is missed, where that is known."""
     in_tests: bool = True
-    """Whether `make test` runs the short form of the row. Not if it needs root, or if other tests are that form."""
+    """Whether `make test` runs the short form of the row, where its needs are met. Not if other tests are that form."""
+    short_forms: tuple[str, ...] = ()
+    """The tests that are the short form of a row that is not `in_tests`, by their names."""
