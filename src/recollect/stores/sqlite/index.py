@@ -58,6 +58,7 @@ MERGE = "INSERT INTO doc (doc, rank) VALUES ('merge', ?)"
 ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
 DROP = "DELETE FROM doc WHERE rowid = ?"
 FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
+IS_ONE = "SELECT 1 FROM doc WHERE doc MATCH ? AND rowid = ?"
 FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?"
 FIND_WITHIN_BACKWARDS = (
     "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
@@ -84,6 +85,7 @@ SELECT number FROM entry WHERE number <= ?1 AND erased IS NULL UNION ALL SELECT 
 """
 
 BATCH = 1_000
+FEW = 64
 NO_BOUND = 1 << 62
 QUIET_SECONDS = 1.0
 MANY_WRITES = 100
@@ -146,7 +148,18 @@ class SearchIndex:
         with self._lock:
             self.catch_up()
             bound = NO_BOUND if before is None else before
+            rare = self._rare(terms, bound)
+            if rare is not None:
+                return [number for number in rare if fetch(self._index(), IS_ONE, (query, number))][:limit]
             return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
+
+    def _rare(self, terms: Sequence[Term], bound: int) -> list[int] | None:
+        """The documents of all owners that have these words, if they are few. To go through the owner's documents for them
+        from the newest to the oldest costs more with each document; to look there for a few is cheap."""
+        if not (query := words.fts_match(terms)):
+            return None
+        found = [row[0] for row in fetch(self._index(), FIND, (query, bound, FEW + 1))]
+        return found if len(found) <= FEW else None
 
     def within(
         self,
