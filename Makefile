@@ -10,7 +10,7 @@ BENCH_PY := $(BENCH_VENV)/bin/python
 
 PIP := -m pip --disable-pip-version-check --quiet
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-header
+	--no-emit-index-url --no-emit-find-links --no-header $(if $(UPGRADE),--exclude-newer "1 week")
 # What a requirement file must never hold: an address, a host option or a path of somebody's machine.
 ADDRESS := ://|^ *--(index|extra|find|trusted)|file:|(^| )[~/]
 NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt; then echo 'an address or a path in a requirement file' >&2; exit 1; fi
@@ -36,7 +36,8 @@ help:
 	@echo "make check     ruff, mypy, import-linter, requirement files"
 	@echo "make bench     measure against other libraries, in $(BENCH_VENV); writes docs/benchmarks.md"
 	@echo "make mutants   break the code on purpose and see the tests notice"
-	@echo "make torture   faults, load and attack on the whole program; writes docs/scorecard.md (some rows need root)"
+	@echo "make torture   faults, load and attack on the whole program, for many hours; writes docs/scorecard.md. Some rows need root; as root it installs"
+	@echo "               the programs that they lack, and says so. ARGS=--list shows what each row needs and took, and all together; ARGS=\"--only R1\" tries one"
 	@echo "make audit     write the bill of materials, then ask for known faults of what is pinned (needs their public list)"
 	@echo "make lock      renew the pinned requirements"
 	@echo "make clean     remove environments and caches"
@@ -96,10 +97,12 @@ $(AUDIT_VENV)/.ready: requirements.txt requirements-audit.txt requirements-uv.tx
 	$(call environment,$(AUDIT_VENV),requirements.txt requirements-audit.txt)
 	@touch $@
 
-# `--strict`: a package that could not be looked up is a failure, not a pass.
+# `--strict`: a package that could not be looked up is a failure, not a pass. One file after the other, to the last:
+# their environments may differ in the version of a package.
 audit: $(AUDIT_VENV)/.ready
 	$(AUDIT_VENV)/bin/python -m supply
-	$(AUDIT_VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.txt -r requirements-dev.txt
+	@failed=0; for file in requirements*.txt; do echo "$$file"; \
+	  $(AUDIT_VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r "$$file" || failed=1; done; exit $$failed
 
 lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements.txt requirements.in

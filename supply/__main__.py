@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 from cyclonedx.contrib.license.factories import LicenseFactory
-from cyclonedx.model import HashAlgorithm, HashType
-from cyclonedx.model.bom import Bom
+from cyclonedx.model import HashAlgorithm, HashType, Property
+from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-from supply.pins import ROOT, Pin, normal, pins
+from supply.pins import ROOT, Pin, asked_for, normal, pins
 
 PINS = ROOT / "requirements.txt"
 OUT = ROOT / "docs/sbom.json"
+ASKED = ROOT / "requirements.in"
 _NAME = re.compile(r"^[A-Za-z0-9._-]+")
+_VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
+UNKNOWN = "NOASSERTION"
+NOT_HERE = "the package is for another system and not installed where this was written, so its own words were not read"
+"""Why a licence is not known."""
 
 
 def main() -> int:
     """Write it, after a look at its schema; 1 if it does not fit."""
     bom = _bill(pins(PINS))
     # Number and time of the writing would change without a change of content.
-    text = JsonV1Dot6(bom).output_as_string(indent=1)
-    text = re.sub(r'^ "serialNumber": .*\n|^  "timestamp": .*\n', "", text, flags=re.MULTILINE)
+    written = json.loads(JsonV1Dot6(bom).output_as_string())
+    del written["serialNumber"], written["metadata"]["timestamp"]
+    text = json.dumps(written, indent=1, sort_keys=True, ensure_ascii=False)
     fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     if fault is not None:
         sys.stderr.write(f"{fault}\n")
@@ -39,13 +47,30 @@ def main() -> int:
 
 def _bill(found: list[Pin]) -> Bom:
     components = {pin.name: _component(pin) for pin in found}
-    bom = Bom(components=components.values())
+    whole = _recollect()
+    bom = Bom(components=components.values(), metadata=BomMetaData(component=whole))
+    bom.register_dependency(whole, [components[name] for name in asked_for(ASKED)])
     for name, component in components.items():
         bom.register_dependency(component, [components[each] for each in _needs(name) if each in components])
     return bom
 
 
+def _recollect() -> Component:
+    """What it is the bill of."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    version = _VERSION.search((ROOT / "src/recollect/__init__.py").read_text(encoding="utf-8"))
+    return Component(
+        type=ComponentType.APPLICATION,
+        name=project["name"],
+        version=version[1] if version else None,
+        bom_ref=project["name"],
+        description=project["description"],
+        licenses=[LicenseFactory().make_from_string(project["license"])],
+    )
+
+
 def _component(pin: Pin) -> Component:
+    licence = _licence(pin.name)
     return Component(
         type=ComponentType.LIBRARY,
         name=pin.name,
@@ -53,7 +78,8 @@ def _component(pin: Pin) -> Component:
         bom_ref=pin.name,
         purl=PackageURL("pypi", None, pin.name, pin.version),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in pin.digests],
-        licenses=[LicenseFactory().make_from_string(text) for text in _licence(pin.name)],
+        licenses=[LicenseFactory().make_from_string(licence)],
+        properties=[Property(name="recollect:licence", value=NOT_HERE)] if licence == UNKNOWN else [],
     )
 
 
@@ -65,15 +91,17 @@ def _installed(name: str) -> Distribution | None:
         return None
 
 
-def _licence(name: str) -> list[str]:
+def _licence(name: str) -> str:
     found = _installed(name)
     if found is None:
-        return []
+        return UNKNOWN
     fields = (found.metadata.get_all(field, []) for field in ("License-Expression", "License", "Classifier"))
     expressions, names, classifiers = fields
     classes = [text.rsplit(" :: ", 1)[-1] for text in classifiers if text.startswith("License ::")]
-    # Some packages put the whole text of their licence into the field that was meant for its name.
-    return [text for text in (*expressions, *names, *classes) if text and "\n" not in text][:1]
+    # Some packages put the whole text of their licence into the field that was meant for its name: it begins with it.
+    whole = [text.strip().partition("\n")[0].strip() for text in names if "\n" in text]
+    brief = [text for text in (*expressions, *names, *classes) if text and "\n" not in text]
+    return next(iter((*brief, *whole)), UNKNOWN)
 
 
 def _needs(name: str) -> list[str]:

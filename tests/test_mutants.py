@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants import MUTANTS, ROOT, Mutant
+from tests.mutants import DOORS, MUTANTS, ROOT, Mutant
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -16,6 +16,11 @@ def test_a_breakage_can_be_made_and_has_a_test(mutant: Mutant) -> None:
     assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_there_are_breakages_of_every_door() -> None:
+def test_there_are_enough_breakages_and_each_has_a_name_of_its_own() -> None:
     names = [mutant.name for mutant in MUTANTS]
     assert len(names) == len(set(names)) >= 25
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_there_is_a_breakage_of_every_door(door: str) -> None:
+    assert [mutant.name for mutant in MUTANTS if door in mutant.doors]

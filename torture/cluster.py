@@ -14,11 +14,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +50,13 @@ ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 Json = dict[str, Any]
 
 
+class Wrong(NamedTuple):
+    """What must not be, and how it was seen."""
+
+    what: str
+    seen: str
+
+
 @dataclass
 class Tally:
     """What was seen in all rounds."""
@@ -65,24 +73,29 @@ class Tally:
     """Seconds from the fault to the turn that was taken over."""
     moved: list[float] = field(default_factory=list)
     """Seconds from the faults until every writer was acknowledged elsewhere."""
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
         """Whether nothing is wrong."""
         return not (self.missed or self.repeated or self.wrong) and self.taken == self.turns
 
+    def faults(self) -> str:
+        """What is wrong with leases and late turns."""
+        counts = Counter(each.what for each in self.wrong)
+        return "; ".join(f"{count} × {what}" for what, count in counts.items()) or "no late turn was heard"
+
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """All rounds, or as many as it takes until something is wrong."""
     tally, found = asyncio.run(_tried(setting, environment))
     for each in tally.wrong:
-        setting.say(each)
+        setting.say(f"{each.what}: {each.seen}")
     figure = (
         f"{tally.rounds} × one of three servers killed and one cut off; {found.told()}; clients with cursors missed"
         f" {tally.missed} and were told {tally.repeated} twice; {tally.taken} of {tally.turns} turns taken over when their"
         f" lease was over ({max(tally.waits, default=0):.1f} s at most); writers went on elsewhere within"
-        f" {max(tally.moved, default=0):.1f} s; {len(tally.wrong)} times a late turn was heard or a lease was not kept to"
+        f" {max(tally.moved, default=0):.1f} s; {tally.faults()}"
     )
     counts = {"faults": 2 * tally.rounds, "acknowledged": found.acknowledged, "lost": found.lost}
     return Outcome(met=found.whole and tally.whole, figure=figure, counts=counts)
@@ -183,6 +196,8 @@ class Watcher:
     def __init__(self, doors: Sequence[Door], writer: Writer, first: int) -> None:
         self._client, self._writer = Stubborn(doors, first), writer
         self._cursor: str | None = None
+        self._due = 0
+        """From which message on it must be told."""
         self._news = asyncio.Condition()
         self.told: list[str] = []
 
@@ -193,13 +208,18 @@ class Watcher:
             try:
                 if self._cursor is not None:
                     given["cursor"] = self._cursor
-                subscribed = await self._client.ask("session.subscribe", given)
-                self._cursor = self._cursor or subscribed["cursor"]
+                answer = await self._client.ask("session.subscribe", given)
+                if self._cursor is None:
+                    self.subscribed(answer["cursor"])
                 await self._hear(await self._client.wire())
             except (OSError, TimeoutError):
                 self._client.turn_away()
             finally:
                 self._client.close()
+
+    def subscribed(self, cursor: str) -> None:
+        """From now on it must be told, but for one message that may have been stored and not acknowledged yet."""
+        self._cursor, self._due = cursor, len(self._writer.pages.acknowledged) + 1
 
     async def _hear(self, wire: Wire) -> None:
         while True:
@@ -220,10 +240,9 @@ class Watcher:
             pass  # then some are missed, and counted so
 
     def missed(self) -> int:
-        """How many messages it was not told of, since it began to listen."""
-        wanted = self._writer.pages.acknowledged
-        first = wanted.index(self.told[0]) if self.told else 0
-        return len(set(wanted[first:]) - set(self.told))
+        """How many messages it was not told of that were said after it had subscribed; all, if it never had."""
+        wanted = self._writer.pages.acknowledged[self._due :]
+        return len(set(wanted) - set(self.told))
 
     def repeated(self) -> int:
         """How many it was told of twice, or out of order."""
@@ -270,18 +289,14 @@ class Turn:
         if taken.fence > lease.fence and 0 <= late <= LATE_MS:
             self._tally.taken += 1
         else:
-            self._tally.wrong.append(
-                f"{self._name}: taken over {late} ms after the end of the lease: {lease}, {taken}"
-            )
+            self._wrong("taken over too early or too late", f"{late} ms after its end: {lease}, {taken}")
 
     async def ended(self) -> None:
         """Wait for the answer about the first turn, which must be an error."""
         async with asyncio.timeout(PATIENCE):
             answer = msgspec.json.decode(await self._wire.receive())
         if code_of(answer) is None:
-            self._tally.wrong.append(
-                f"{self._name}: a turn that lost its lease ended as if nothing were: {answer}"
-            )
+            self._wrong("a turn that had lost its lease was answered as done", str(answer))
 
     async def finish(self, door: Door) -> None:
         """Let the second turn come to its end, and look at what is there."""
@@ -298,13 +313,16 @@ class Turn:
             ("assistant", "Waiting. Done."),
         ]
         if said != wanted:
-            self._tally.wrong.append(f"{self._name}: the session holds {said}")
+            self._wrong("words of a late turn stored, or others missing", f"the session holds {said}")
         again = await Wire.open(*door)
         again.send(request("session.send", self._first))
         code = code_of(msgspec.json.decode(await again.receive()))
         again.close()
         if code != "interrupted":
-            self._tally.wrong.append(f"{self._name}: asked again, the turn that was cut off answers {code}")
+            self._wrong("a turn that was cut off, asked for again, is not told as interrupted", str(code))
+
+    def _wrong(self, what: str, seen: str) -> None:
+        self._tally.wrong.append(Wrong(what, f"{self._name}: {seen}"))
 
     async def _lease(self) -> Lease | None:
         return await self._sessions.leased(LOCAL, self._id)

@@ -13,17 +13,17 @@ from pathlib import Path
 def mounted(kind: str, device: str, place: Path, options: str) -> Iterator[Path]:
     """A file system of this kind at this place, until the block ends."""
     place.mkdir(exist_ok=True)
-    _run("mount", "-t", kind, "-o", options, device, str(place))
+    run("mount", "-t", kind, "-o", options, device, str(place))
     try:
         yield place
     finally:
-        _run("umount", str(place))
+        run("umount", str(place))
 
 
 @contextmanager
 def memory(place: Path, options: str) -> Iterator[Path]:
-    """A disk that is held in memory."""
-    with mounted("tmpfs", "tmpfs", place, options) as there:
+    """A disk that is held in memory, and is for us alone."""
+    with mounted("tmpfs", "tmpfs", place, f"{options},mode=0700") as there:
         yield there
 
 
@@ -33,7 +33,7 @@ def image(file: Path, size: int) -> Iterator[Path]:
     with file.open("wb") as made:
         made.truncate(size)
     try:
-        _run("mkfs.ext4", "-q", "-F", str(file))
+        run("mkfs.ext4", "-q", "-F", str(file))
         yield file
     finally:
         file.unlink()
@@ -57,5 +57,8 @@ def copy_blocks(source: Path, target: Path) -> None:
         os.close(write)
 
 
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
+def run(*command: str) -> None:
+    """Run it to its end; if it fails, what it complains of is told."""
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {ran.stderr.strip() or f'ended with {ran.returncode}'}")

@@ -122,4 +122,11 @@ FOUND: tuple[Found, ...] = (
         "It follows what was said last.",
         "tests/sources/test_claude_damage.py::test_every_intact_record_is_read_and_the_damage_counted",
     ),
+    Found(
+        "A byte that the disk had changed within the running sums beside an entry, in the ends of a span, or so that an entry "
+        "was cut short and its checksum gone, made the history of that session fail with an internal error; `doctor` knew "
+        "nothing of the first and the last. (R14)",
+        "It is told as damage, by both.",
+        "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
 )

@@ -29,9 +29,11 @@ DISK_MB, GROWTH_MB = 64, 4
 CLIENTS = 2
 ROOM = 2_000_000
 """At most so many bytes are left when the disk is filled."""
-STEPS = 200
 REFUSALS = 5
-"""So often a client is refused before there is space again."""
+"""So often a client is refused before there is space again. Until then much may be stored: the log of the store begins again
+from its start, and needs no space for what is not longer than it was."""
+CHANGES = 200
+"""At most so often a change of a transcript is tried until it is refused."""
 FULL = "store_full"
 TYPED = "on the command line"
 PATIENCE = 60
@@ -44,24 +46,26 @@ PROMPT = {
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """Fill the disk again and again, while clients append and sessions are renamed."""
-    fills = setting.of(short=5, full=100)
+    fills = setting.of(short=3, full=100)
     size = f"size={DISK_MB + GROWTH_MB * fills}m"
     with disks.memory(setting.folder / "disk", size) as disk:
         told, verdict = asyncio.run(_filled(setting, disk, environment, fills))
     with disks.memory(setting.folder / "disk", size) as disk:
         titles = apart(renamed, environment, place=str(disk), fills=fills, seed=setting.seed)
     figure = (
-        f"{fills:,} fills, {verdict.acknowledged:,} acknowledged: {verdict.lost:,} lost, {told[FULL]:,} refused as {FULL},"
+        f"a disk of {DISK_MB + GROWTH_MB * fills} MB, {told['filled']:,} of {fills:,} fills in which every client was"
+        f" refused; {verdict.acknowledged:,} acknowledged: {verdict.lost:,} lost, {told[FULL]:,} refused as {FULL},"
         f" {told['other']:,} in other words, {told['stuck']:,} fills not overcome; {verdict.faults()};"
-        f" {titles['kept']:,} changes of transcripts: {titles['lost']:,} lost, {titles['torn']:,} torn lines,"
+        f" {titles['filled']:,} of {fills:,} fills in which changes of transcripts and a fork were refused;"
+        f" {titles['kept']:,} changes kept: {titles['lost']:,} lost, {titles['torn']:,} torn lines,"
         f" {titles['refused']:,} refused, {titles['other']:,} of them in other words"
     )
-    wrong = (told["other"], told["stuck"], titles["lost"], titles["torn"], titles["other"], not told[FULL])
+    wrong = (told["other"], told["stuck"], titles["lost"], titles["torn"], titles["other"])
     return Outcome(
-        met=verdict.whole and not any(wrong),
+        met=verdict.whole and not any(wrong) and told["filled"] == titles["filled"] == fills,
         figure=figure,
         counts={
-            "faults": 2 * fills,
+            "faults": told["filled"] + titles["filled"],
             "acknowledged": verdict.acknowledged + titles["kept"],
             "lost": verdict.lost + titles["lost"],
         },
@@ -102,26 +106,30 @@ def _is_taken(descriptor: int, left: int) -> bool:
 async def _filled(
     setting: Setting, disk: Path, environment: Environment, fills: int
 ) -> tuple[Counter[str], Judged]:
-    dice, told = setting.dice("fills"), Counter[str]()
+    dice, told, most = setting.dice("fills"), Counter[str](), setting.of(short=400, full=5_000)
     with (setting.folder / "log").open("wb") as log, served(disk, environment, log) as server:
         async with clients(server, CLIENTS + 1, dice) as (typist, *them):
             for number in range(fills):
                 with filled(disk, dice):
-                    told += sum(await asyncio.gather(*map(_until_full, them)), Counter())
+                    refused = await asyncio.gather(*(_until_full(client, most) for client in them))
+                    told += sum(refused, Counter())
+                    told["filled"] += all(each.total() == REFUSALS for each in refused)
                     told["other"] += await _unread(them[0])
                     told[_typed(disk, environment, typist.pages, f"typed{number}full")] += 1
                 # No waiting, no second try: there is space, so it is stored.
                 told["stuck"] += any([await client.say() is not None for client in them])
                 if number % 10 == 0:
                     told["stuck"] += bool(_typed(disk, environment, typist.pages, f"typed{number}free"))
+                if told["filled"] <= number:  # somebody was never refused: to go on would show nothing more
+                    break
             pages = [client.pages for client in (typist, *them)]
     return told, await judged(store_in(disk), pages)
 
 
-async def _until_full(client: Client) -> Counter[str]:
+async def _until_full(client: Client, most: int) -> Counter[str]:
     """Append until there is no more space, and some more: now and then a short message still finds a place."""
     told = Counter[str]()
-    for _ in range(STEPS):
+    for _ in range(most):
         code = await client.say()
         if code is not None:
             told[FULL if code == FULL else "other"] += 1
@@ -164,37 +172,39 @@ def renamed(place: str, fills: int, seed: int) -> Mapping[str, int]:
     """Give a session titles and tags, and fork it, on a disk that is full again and again; what became of that."""
     from recollect.claude import fork_session, rename_session, tag_session
 
-    dice, told = random.Random(seed), Counter[str](kept=0, lost=0, torn=0, refused=0, other=0)
+    dice, told = random.Random(seed), Counter[str](filled=0, kept=0, lost=0, torn=0, refused=0, other=0)
     os.environ["CLAUDE_CONFIG_DIR"] = place
     transcript = Path(place, "projects", "-project", f"{SESSION}.jsonl")
     transcript.parent.mkdir(parents=True)
     transcript.write_text(f"{json.dumps(PROMPT)}\n", encoding="ascii")
     kept: list[str] = []
 
-    def change(number: int) -> bool:
-        title = f"title {number} {prose(dice, dice.randint(5, 2_000)).strip()}"
-        work: Callable[[str, str], object] = dice.choice((rename_session, rename_session, tag_session))
+    def is_done(work: Callable[[], object]) -> bool:
         try:
-            work(SESSION, title)
+            work()
         except OSError as error:
             told["refused"] += 1
             told["other"] += error.errno != errno.ENOSPC
             return False
-        kept.append(title)
         return True
+
+    def change() -> bool:
+        title = f"title {next(numbers)} {prose(dice, dice.randint(5, 2_000)).strip()}"
+        work: Callable[[str, str], object] = dice.choice((rename_session, rename_session, tag_session))
+        done = is_done(lambda: work(SESSION, title))
+        kept.extend([title] if done else [])
+        return done
+
+    def fork() -> bool:
+        return is_done(lambda: fork_session(SESSION))
 
     numbers = itertools.count()
     for _ in range(fills):
         with filled(Path(place), dice, 20_000):
-            while change(next(numbers)):
-                pass
-            change(next(numbers))
-            try:
-                fork_session(SESSION)
-            except OSError as error:
-                told["refused"] += 1
-                told["other"] += error.errno != errno.ENOSPC
-        told["other"] += not change(next(numbers))
+            # A short one may still find a place where a long one did not: each is tried until it is refused.
+            refused = [any(not work() for _ in range(CHANGES)) for work in (change, change, fork)]
+            told["filled"] += all(refused)
+        told["other"] += not change()
     files = list(transcript.parent.iterdir())
     lines = [line for file in files for line in file.read_bytes().split(b"\n")[:-1]]
     torn = [line for line in lines if not _is_record(line)]

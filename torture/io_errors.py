@@ -32,7 +32,7 @@ PATIENCE = 60
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """Let the disk fail under one server after the other, until enough was refused; then hold the stores to what was said."""
-    wanted, dice = setting.of(short=100, full=5_000), setting.dice("errors")
+    wanted, dice = setting.of(short=40, full=5_000), setting.dice("errors")
     told, verdict = Counter[str](), Judged()
     while told["faults"] < wanted and told["lives"] <= wanted // LIFE + 1:
         folder = setting.folder / f"life{told['lives']}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import http.client
 import json
 import random
 import re
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
@@ -21,7 +20,8 @@ from recollect.gateway.calling import NAMED
 from recollect.gateway.methods import METHODS
 from recollect.scopes import SCOPES
 from tests.gateway import test_methods_access as access
-from tests.gateway.servers import LIMIT_SECONDS, Json, Server, serving
+from tests.gateway.servers import Json, Server, serving
+from torture.owners import Owner, connected
 from torture.row import Outcome, Setting
 from torture.trying import Environment, apart, store_in
 
@@ -29,36 +29,41 @@ OWNERS = ("ann", "bob", "an")
 WORDS = {"ann": "zebrafish", "bob": "yellowhammer", "an": "xylophone"}
 """A word of which nobody else has ever heard."""
 STEPS_AT_ONCE = 100
-RECENT = 40
+GROUP = "agent:main:x:group:"
 ID = re.compile(r"(?!0{8})[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 """An id that was drawn. One that begins with zeros is made of what was imported: two who import the same have the same."""
 MISSING = "00000000-0000-7000-8000-000000000000"
 TEXTS = ("content", "query", "text", "title", "label", "topic", "name")
-PAGED: dict[str, Json] = {
-    "session.list": {"limit": 1},
-    "session.search": {"query": "mine", "limit": 1},
-    "sessions.list": {"limit": 1},
-    "store.find": {"limit": 1},
-    "store.search": {"text": "mine", "limit": 1},
-}
-"""Methods that give cursors, and how they are asked for one."""
+ON_SOCKET = ("session.subscribe", "session.unsubscribe")
+"""What is refused anywhere else."""
+SOCKET_EVERY = 4
+"""Of all other methods, one of so many requests goes over the socket too."""
+ROUNDS = 2_000
 
 
-@dataclass
-class Owner:
-    """One of them: a connection, and what is known to be theirs."""
+class Question(NamedTuple):
+    """Something that gives a cursor, and how it is asked for one. `named`: of one session."""
 
-    name: str
-    connection: http.client.HTTPConnection
-    headers: dict[str, str]
-    ids: set[str] = field(default_factory=set)
-    recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+    method: str
+    params: Mapping[str, Any]
+    named: bool = False
 
-    def ask(self, method: str, params: Json) -> str:
-        """The answer, as it came."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        self.connection.request("POST", "/rpc", body, self.headers)
-        return self.connection.getresponse().read().decode()
+    def of(self, owner: Owner, **more: str) -> str:
+        """The answer to this owner."""
+        about = {"session_key": _first(owner)} if self.named else {}
+        ask = owner.say if self.method in ON_SOCKET else owner.ask
+        return ask(self.method, {**self.params, **about, **more})
+
+
+PAGED = (
+    Question("session.list", {"limit": 1}),
+    Question("session.search", {"query": "mine", "limit": 1}),
+    Question("sessions.list", {"limit": 1}),
+    Question("store.find", {"limit": 1}),
+    Question("store.search", {"text": "mine", "limit": 1}),
+    Question("session.subscribe", {}),
+    Question("session.subscribe", {}, named=True),
+)
 
 
 @dataclass
@@ -68,6 +73,7 @@ class Watch:
     owners: list[Owner]
     steps: int = 0
     compared: int = 0
+    heard: int = 0
     leaks: list[str] = field(default_factory=list)
 
     def step(self, actor: int, name: str, whose: int, pick: int) -> None:
@@ -80,15 +86,29 @@ class Watch:
         for field_name in ("message_id", "checkpoint_id", "entry_id", "checkpoint", "to", "prefix"):
             if field_name in params:
                 params[field_name] = _picked(other.recent, pick // 7) or MISSING
+        if name == "session.unsubscribe":  # of their own, all but the one that is to tell of everything
+            known = other.known if other is not owner else owner.recent
+            params["subscription_id"] = _picked(known, pick // 7) or MISSING
         if name in ("session.append", "session.create") and pick % 3:
             params = {**params, "session_key": f"agent:main:x:dm:{owner.name}{pick % 9}"} | (
                 {"create": True} if name == "session.append" else {}
             )
-        asked, told = json.dumps(params), owner.ask(name, params)
+        ask = owner.say if name in ON_SOCKET or pick % SOCKET_EVERY == 0 else owner.ask
+        asked, told = json.dumps(params), ask(name, params)
         self.steps += 1
         self._look(owner, name, asked, told)
         if other is not owner and about is not None and about in asked:
-            self._compare(owner, name, params, about, told)
+            self._compare(ask, name, params, about, told)
+        for each in self.owners:
+            self.hear(each)
+
+    def hear(self, owner: Owner) -> int:
+        """Look at what an owner was told without asking, and say how much that was."""
+        events = owner.events()
+        for told in events:
+            self._look(owner, "an event", "", told)
+        self.heard += len(events)
+        return len(events)
 
     def _look(self, owner: Owner, name: str, asked: str, told: str) -> None:
         found = {each for each in ID.findall(told) if each not in asked}
@@ -102,9 +122,11 @@ class Watch:
         owner.ids |= fresh
         owner.recent.extend(sorted(fresh))
 
-    def _compare(self, owner: Owner, name: str, params: Json, about: str, told: str) -> None:
+    def _compare(
+        self, ask: Callable[[str, Json], str], name: str, params: Json, about: str, told: str
+    ) -> None:
         """What is somebody else's is answered in the same bytes as what is nobody's."""
-        missing = owner.ask(name, json.loads(json.dumps(params).replace(about, MISSING)))
+        missing = ask(name, json.loads(json.dumps(params).replace(about, MISSING)))
         if "error" not in json.loads(missing):
             return  # it makes what is missing, which has an id of its own
         self.compared += 1
@@ -192,21 +214,24 @@ TAMPERED: dict[str, Callable[[str, random.Random, Sequence[str]], str]] = {
 def tamper(owners: Sequence[Owner], count: int, dice: random.Random) -> list[str]:
     """So many cursors that nobody was given are tried; those that were taken."""
     given = {
-        (owner.name, method): json.loads(owner.ask(method, params))["result"]
+        (owner.name, at): json.loads(question.of(owner))
         for owner in owners
-        for method, params in PAGED.items()
+        for at, question in enumerate(PAGED)
     }
-    cursors = {place: _cursor(told) for place, told in given.items()}
-    taken: list[str] = []
+    cursors = {place: _cursor(told["result"]) for place, told in given.items() if "result" in told}
+    taken = [f"{place} of their own: {told}"[:300] for place, told in given.items() if "error" in told]
     for number in range(count):
-        owner, (method, params) = owners[number % len(owners)], dice.choice(sorted(PAGED.items()))
-        own, kind = cursors[owner.name, method], dice.choice(sorted(TAMPERED))
-        others = [each for place, each in cursors.items() if place != (owner.name, method)]
+        owner = owners[number % len(owners)]
+        at = dice.choice([at for name, at in cursors if name == owner.name])
+        own, kind = cursors[owner.name, at], dice.choice(sorted(TAMPERED))
+        others = [each for place, each in cursors.items() if place != (owner.name, at)]
         changed = TAMPERED[kind](own, dice, others)
-        told = json.loads(owner.ask(method, {**params, "cursor": changed}))
+        told = json.loads(PAGED[at].of(owner, cursor=changed))
         refused = told.get("error", {}).get("data", {}).get("code") in ("invalid_cursor", "invalid_input")
         if changed != own and not refused:
-            taken.append(f"{method}, {kind}: {str(told)[:300]}")
+            taken.append(f"{PAGED[at].method}, {kind}: {str(told)[:300]}")
+        if made := told.get("result", {}).get("subscription_id"):  # a connection may have so many
+            owner.say("session.unsubscribe", {"subscription_id": made})
     return taken
 
 
@@ -222,6 +247,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     """The steps, the cursors, and whether an owner is told the same when nobody else is there."""
     tokens = {name: (name, SCOPES) for name in OWNERS}
     limits = {"rate": 1e6, "burst": 1_000_000}
+    steps, count = setting.of(short=300, full=50_000), setting.of(short=100, full=10_000)
     with serving(
         store_in(setting.folder),
         tokens=tokens,
@@ -229,42 +255,61 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         environment=environment,
         noisy=bool(environment),
     ) as server:
-        watch = Watch([_owner(server, name) for name in OWNERS])
-        for owner in watch.owners:
-            _settle(owner)
-        walk(watch, setting.of(short=300, full=50_000), setting.seed)
-        count = setting.of(short=100, full=10_000)
-        for owner in watch.owners:
-            _settle(owner)
-        taken = tamper(watch.owners, count, setting.dice("cursors"))
+        with _all_connected(server) as owners:
+            watch = Watch(owners)
+            for owner in owners:
+                owner.subscribe()
+                _settle(owner)
+            walk(watch, steps, setting.seed)
+            for owner in owners:
+                watch.hear(owner)
+                _settle(owner)
+                _await_news(watch, owner)
+        with _all_connected(server) as owners:
+            taken = tamper(owners, count, setting.dice("cursors"))
     alone = setting.of(short=0, full=3_000)
     apart_too = apart(unlike, environment, seed=setting.seed, steps=alone) if alone else []
     leaks = [*watch.leaks, *taken, *apart_too]
     if leaks:
         setting.say("\n".join(leaks[:10]))
     figure = (
-        f"{len(watch.leaks)} leaks in {watch.steps:,} steps of {len(OWNERS)} owners over all {len(METHODS)} methods"
-        f" ({watch.compared:,} foreign answers equal to missing byte for byte), {len(taken)} of {count:,} tampered cursors"
-        f" taken, {len(apart_too)} of {alone * len(OWNERS):,} answers moved by others"
+        f"{len(watch.leaks)} leaks in {watch.steps:,} steps of {len(OWNERS)} owners over all {len(METHODS)} methods and in"
+        f" {watch.heard:,} events told to their subscriptions ({watch.compared:,} foreign answers compared with missing byte for"
+        f" byte), {len(taken)} of {count:,} tampered cursors taken, {len(apart_too)} of {alone * len(OWNERS):,} answers moved"
+        " by others"
     )
     sums = {"inputs": watch.steps + count, "leaked": len(leaks)}
     return Outcome(met=not leaks, figure=figure, counts=sums)
 
 
-def _owner(server: Server, name: str) -> Owner:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_SECONDS)
-    return Owner(name, connection, {"Content-Type": "application/json", **server.bearer(name)})
+@contextmanager
+def _all_connected(server: Server) -> Iterator[list[Owner]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(connected(server, name)) for name in OWNERS]
 
 
 def _settle(owner: Owner) -> None:
     """Two sessions with a word of their owner's, so that every list has a second page."""
     for number in range(2):
         said = [{"role": "user", "content": f"mine {WORDS[owner.name]}"}]
-        key = f"agent:main:x:group:{owner.name}{number}"
+        key = f"{GROUP}{owner.name}{number}"
         told = owner.ask("session.append", {"session_key": key, "messages": said, "create": True})
         fresh = set(ID.findall(told)) - owner.ids
         owner.ids |= fresh
         owner.recent.extend(sorted(fresh))
+
+
+def _first(owner: Owner) -> str:
+    return f"{GROUP}{owner.name}0"
+
+
+def _await_news(watch: Watch, owner: Owner) -> None:
+    """An owner is still told of their own: nobody has ended that, and what is looked at is not nothing."""
+    for _ in range(ROUNDS):
+        if watch.hear(owner):
+            return
+        owner.say("session.list", {"limit": 1})
+    watch.leaks.append(f"{owner.name} is told nothing any more")
 
 
 def unlike(seed: int, steps: int) -> list[str]:

@@ -71,7 +71,7 @@ def hammered(setting: Setting, environment: Environment, plan: Plan, ground: Gro
     found, dice = Reckoning(), setting.dice("kills of servers")
     for number, first in enumerate(range(0, plan.kills, KILLS_OF_A_STORE)):
         folder = setting.folder / f"served{number}"
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         kills = min(KILLS_OF_A_STORE, plan.kills - first)
         store = Place(folder, ground.store(folder), of(ground, folder, environment))
         found += asyncio.run(_hammered(store, plan, kills, dice))

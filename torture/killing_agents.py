@@ -105,7 +105,7 @@ def agents_killed(setting: Setting, program: Environment, kills: int, ground: Gr
     found = Reckoning()
     for kind, share in KINDS.items():
         folder = setting.folder / f"{kind} agents"
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         dice = setting.dice(f"kills of {kind} agents")
         many = -(-kills * share // sum(KINDS.values()))
         found += asyncio.run(_killed(kind, folder, program, many, dice, ground))

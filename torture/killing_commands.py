@@ -1,4 +1,4 @@
-"""`recollect append` is killed on its way: what it printed an id for is there, and what is there is whole."""
+"""`recollect append` is killed on its way, while others write: what it printed an id for is there, and theirs too."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import NamedTuple
 import recollect
 from bench.messages import prose
 from recollect.model import LOCAL
+from torture import crowd
 from torture.grounds import FILES, Ground, examined, of
 from torture.killing import now
-from torture.reckoning import Book, Message, Reckoning, reckoned
+from torture.reckoning import Book, Message, Reckoning, entries_of, reckoned
 from torture.row import Setting
 from torture.trying import Environment
 
@@ -28,6 +29,8 @@ WHEN = (0.75, 1.15)
 LATER, SOONER = 1.05, 0.95
 """How the estimate of that time goes with a machine that is more or less busy."""
 PATIENCE_SECONDS = 60.0
+OTHERS, REST_SECONDS = 2, 0.02
+"""Processes that append to the same store all the time, and how long each rests after two messages."""
 
 
 class Ran(NamedTuple):
@@ -43,7 +46,7 @@ def commands_killed(
 ) -> Reckoning:
     """Append from the command line, one command after the other, until so many of them were killed."""
     folder = setting.folder / "commands"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     given = {"RECOLLECT_DATA_DIR": str(folder), **of(ground, folder, environment)}
     return asyncio.run(_killed(ground, folder, given, kills, setting.dice("kills of commands")))
 
@@ -51,10 +54,24 @@ def commands_killed(
 async def _killed(
     ground: Ground, folder: Path, given: Environment, kills: int, dice: random.Random
 ) -> Reckoning:
-    url, problems, killed, usual = ground.store(folder), list[str](), 0, PATIENCE_SECONDS
+    url = ground.store(folder)
+    await crowd.prepare(url, OTHERS)
     async with recollect.open(url) as sessions:
         talk = (await sessions.create(LOCAL)).id
     book = Book(_messages(talk, dice))
+    with crowd.writing(folder, url, OTHERS, given, rest=REST_SECONDS) as others:
+        problems = await _until_killed(url, book, given, kills, dice)
+        notes = others.notes()
+    found = await reckoned(url, [talk], book) + await _beside(url, notes)
+    problems += await examined(url)
+    return found + Reckoning(Counter(append=kills), examinations=kills + 1, problems=tuple(problems))
+
+
+async def _until_killed(
+    url: str, book: Book, given: Environment, kills: int, dice: random.Random
+) -> list[str]:
+    """Run commands until so many were killed; what the store's own check told after each kill."""
+    problems, killed, usual = list[str](), 0, PATIENCE_SECONDS
     while killed < kills:
         message = book.next()
         assert message is not None
@@ -68,12 +85,23 @@ async def _killed(
         if ran.killed:
             killed += 1
             usual *= LATER
-            problems += await ground.left(folder)
+            problems += await examined(url)
         else:
             usual = min(usual * SOONER, ran.seconds)
-    found = await reckoned(url, [talk], book)
-    problems += await examined(url)
-    return found + Reckoning(Counter(append=killed), examinations=killed + 1, problems=tuple(problems))
+    return problems
+
+
+async def _beside(url: str, notes: crowd.Notes) -> Reckoning:
+    """What became of the messages of the others."""
+    async with recollect.open(url) as sessions:
+        names = (crowd.COMMON, *map(crowd.own, range(OTHERS)))
+        there = {entry.id for name in names async for entry in entries_of(sessions, name)}
+    told = {each.entry for each in notes.acknowledged}
+    return Reckoning(
+        acknowledged=Counter({"others beside `append`": len(told)}),
+        lost=len(told - there),
+        problems=tuple(f"refused to others beside `append`: {code}" for code in notes.errors),
+    )
 
 
 def _messages(session_id: str, dice: random.Random) -> Iterator[Message]:

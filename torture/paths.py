@@ -22,13 +22,14 @@ from recollect.model import LOCAL
 from recollect.sources import Source
 from tests.engines.tooling import Bench
 from tests.gateway.servers import serving
-from tests.mutants import ROOT
+from tests.mutants import ROOT, Change
 from tests.sources.damage import TEXTS, WRITTEN
 from tests.sources.house import House
 from torture.row import Outcome, Setting
 from torture.trying import Environment, apart, store_in
 from torture.watching import exchange, noted, openings, watched
 
+NAMES_OF_CONTROL = 40
 SECRET, PLAIN = "quagga", "inside"
 HANG_SECONDS = 20.0
 STEPS = (
@@ -227,28 +228,22 @@ FIELDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("store.project_called", "name", {}),
 )
 ROUTES = ("/s/{}", "/static/x/{}", "/static/{}", "/message?session={}&id={}", "/{}")
-ALLOWED = tuple(
-    {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values())}
-    | {
-        str(ROOT),
-        "/usr/lib",
-        "/usr/share/zoneinfo",
-        "/etc/localtime",
-        "/dev/urandom",
-        "/dev/null",
-        "/etc/mime.types",
-    }
+READ = (
+    *("/usr/lib", "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom", "/dev/null", "/etc/mime.types"),
+    *(str(ROOT / part) for part in ("src", "tests", "torture")),
+    *(sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()),
 )
-"""Where a program of Python reads from whatever it is asked."""
+"""Where a program of Python, and the worker that starts the server, read their own code from, whatever is asked."""
 
 
 def by_names(setting: Setting, environment: Environment, given: Sequence[str]) -> tuple[list[str], int]:
     """Each name as a session, a folder, a cursor, a route: what the server opened outside of its own folder."""
-    notes, folder = setting.folder / "notes", setting.folder / "served"
+    notes, folder, cwd = setting.folder / "notes", setting.folder / "served", setting.folder / "elsewhere"
     folder.mkdir()
-    asked, inside = 0, (str(folder), str(setting.folder / "broken"), *ALLOWED)
-    limits = {"rate": 1e6, "burst": 1_000_000}
-    with serving(store_in(folder), environment=watched(environment, notes), limits=limits) as server:
+    cwd.mkdir()
+    asked, limits = 0, {"rate": 1e6, "burst": 1_000_000}
+    code = {"PYTHONPATH": str(ROOT), **environment}
+    with serving(store_in(folder), environment=watched(code, notes), limits=limits, cwd=cwd) as server:
         for name in given:
             spelled = name.replace("{root}", str(folder)).replace("{beside}", str(setting.folder))
             for method, field, more in FIELDS:
@@ -258,8 +253,33 @@ def by_names(setting: Setting, environment: Environment, given: Sequence[str]) -
                 server.request("GET", route.replace("{}", part), server.bearer("ann"))
             asked += len(FIELDS) + len(ROUTES)
         found = noted(notes)
-    opened = [note.told[0] for note in found if note.event == "open" and note.told[0].startswith("/")]
-    return [path for path in opened if not path.startswith(inside)], asked
+    inside = {path.resolve() for path in (folder, setting.folder / "broken", *map(Path, READ))}
+    opened = {_meant(cwd, note.told[0]) for note in found if note.event == "open"}
+    return sorted(str(path) for path in opened if inside.isdisjoint((path, *path.parents))), asked
+
+
+FILE_BY_NAME = Change(
+    "gateway/page/routes.py",
+    '    found = templates.assets().get(scope["path_params"]["name"])\n',
+    '    found = templates.assets().get(scope["path_params"]["name"])\n'
+    "    with __import__('contextlib').suppress(OSError, ValueError):\n"
+    '        open(scope["path_params"]["name"]).close()\n',
+)
+"""A server that opens a file by the name that it is given."""
+
+
+def over_gateway(setting: Setting, environment: Environment) -> Outcome:
+    """The names over the gateway alone."""
+    given = names(setting.dice("names"), NAMES_OF_CONTROL)
+    outside, asked = by_names(setting, environment, given)
+    return Outcome(
+        met=not outside, figure=f"{len(outside)} opens outside by {asked:,} names over the gateway"
+    )
+
+
+def _meant(cwd: Path, name: str) -> Path:
+    """The file that a process in this folder opens by this name."""
+    return Path(os.path.realpath(cwd / name))
 
 
 def _request(method: str, params: dict[str, Any]) -> bytes:

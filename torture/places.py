@@ -21,6 +21,8 @@ HOSTS = (
     "127.0.0.1:{other}", "localhost.:{port}", "127.0.0.2:{port}", "[::ffff:127.0.0.1]:{port}", "2130706433:{port}",
 )  # fmt: skip
 """The first is ours: under it a request is refused for its origin alone."""
+FOREIGN = HOSTS[1:]
+"""Under these it is refused without any origin too: so asks a page whose own name was made to lead here."""
 ORIGINS = (
     "https://evil.example", "http://evil.example:{port}", "null", "", "file://", "http://localhost.evil.example",
     "http://127.0.0.1.evil.example:{port}", "http://127.0.0.1", "http://localhost", "http://127.0.0.1:{other}",
@@ -62,22 +64,28 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     """Ask each route under each pair of a name and an origin, always with a good token."""
     asked = refused = 0
     limits = {"stranger_burst": 1_000_000}
-    with serving(store_in(setting.folder), limits=limits, environment=environment) as server:
+    with serving(
+        store_in(setting.folder), limits=limits, environment=environment, noisy=bool(environment)
+    ) as server:
         known = ways()
         pairs = list(itertools.product(HOSTS, ORIGINS))
         for way in known:
-            few = setting.dice(f"pairs {way}").sample(pairs, setting.of(short=12, full=len(pairs)))
+            dice = setting.dice(f"pairs {way}")
+            few: list[tuple[str, str | None]] = [*dice.sample(pairs, setting.of(short=12, full=len(pairs)))]
+            few += [(host, None) for host in dice.sample(FOREIGN, setting.of(short=2, full=len(FOREIGN)))]
             for host, origin in few:
-                reply = ask(server, way, [("Host", host), ("Origin", origin)])
+                named = [("Host", host)] if origin is None else [("Host", host), ("Origin", origin)]
+                reply = ask(server, way, named)
                 asked += 1
                 refused += (reply.status, reply.body) == (FORBIDDEN if host == OWN else MISDIRECTED, b"")
         welcome = [ask(server, way, [("Host", OWN), ("Origin", f"http://{OWN}")]) for way in known]
     shut_out = sum(reply.status in (FORBIDDEN, MISDIRECTED) and not reply.body for reply in welcome)
     figure = (
-        f"{refused:,} of {asked:,} refused ({len(ORIGINS)} origins × {len(HOSTS)} hosts × {len(known)} routes and methods"
-        f"{', a sample' if setting.short else ''}); our own page refused by {shut_out}"
+        f"{refused:,} of {asked:,} refused ({len(ORIGINS)} origins × {len(HOSTS)} hosts, and {len(FOREIGN)} hosts without an"
+        f" origin, × {len(known)} routes and methods{', a sample' if setting.short else ''}); our own page refused by {shut_out}"
     )
-    return Outcome(met=refused == asked and not shut_out, figure=figure, counts={"inputs": asked})
+    sums = {"inputs": asked, "leaked": asked - refused}
+    return Outcome(met=refused == asked and not shut_out, figure=figure, counts=sums)
 
 
 def ask(server: Server, way: Way, headers: Sequence[tuple[str, str]]) -> Reply:

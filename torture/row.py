@@ -38,6 +38,8 @@ class Outcome:
     """One sentence with the numbers, as the scorecard prints it."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Any of `faults`, `acknowledged`, `lost`, `inputs`, `leaked`: summed up at the head of the scorecard."""
+    missed: str = ""
+    """Why the target is missed, where the trial knows it."""
     broke_off: bool = False
     """Whether the trial itself ended with an exception: then nothing is known of the program."""
 
@@ -64,8 +66,6 @@ class Row:
     broken: str
     """What the control breaks."""
     needs: tuple[Need, ...] = ()
-    missed: str = ""
-    """Why the target is missed, where that is known."""
     in_tests: bool = True
     """Whether `make test` runs the short form of the row, where its needs are met. Not if other tests are that form."""
     short_forms: tuple[str, ...] = ()

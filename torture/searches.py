@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.gateway.servers import Server, serving
 from tests.homes import CARELESS
 from tests.postgres_server import PostgresServer
 from torture.row import Outcome, Setting
-from torture.trying import Environment, store_in
+from torture.trying import Environment, Tried, broken, each, store_in
 
 SLOW_MS = 200
 KNOWN = ("invalid_input", "too_large", "invalid_cursor", "invalid_limit")
@@ -24,6 +24,7 @@ PIECES = (
     "' OR 1=1 --", "'; DROP TABLE entry; --", "x" * 400, "a b " * 60, "snake_case.and/paths", "camelCase", "0x7f", "１２３",
     "\u200b", "\n", "\t", "\r\n", "co-op", "C++", "a.b.c", "http://x.example/?q=a&b=c", "(a+)+$", "[[:alpha:]]", "\\p{L}",
 )  # fmt: skip
+ENGINES = ("SQLite", "PostgreSQL")
 METHODS = ("session.search", "sessions.list", "store.search", "memory.search")
 
 
@@ -40,10 +41,30 @@ def queries(dice: random.Random, count: int) -> Iterator[str]:
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """So many searches are asked of SQLite, and as many of PostgreSQL; in the short form of SQLite alone."""
+    return on(*ENGINES[: setting.of(short=1, full=2)])(setting, environment)
+
+
+def noticed(setting: Setting) -> Outcome:
+    """The control: words as they were typed, in each engine by itself; in the short form in SQLite alone."""
+    trials = (
+        broken(on("SQLite"), "search-words-as-typed"),
+        broken(on("PostgreSQL"), "search-words-unquoted"),
+    )
+    return each(*trials[: setting.of(short=1, full=2)])(setting)
+
+
+def on(*engines: str) -> Tried:
+    """The trial of these engines."""
+    return lambda setting, environment: _tried(setting, environment, engines)
+
+
+def _tried(setting: Setting, environment: Environment, engines: Sequence[str]) -> Outcome:
     count = setting.of(short=200, full=10_000)
     with ExitStack() as stack:
-        stores: dict[str, tuple[str, int | None]] = {"SQLite": (store_in(setting.folder), None)}
-        if not setting.short:
+        stores: dict[str, tuple[str, int | None]] = {}
+        if "SQLite" in engines:
+            stores["SQLite"] = (store_in(setting.folder), None)
+        if "PostgreSQL" in engines:
             postgres = stack.enter_context(PostgresServer(fast=True))
             stores["PostgreSQL"] = (postgres.create_database("searched") + CARELESS, postgres.pid)
         told = {
@@ -97,10 +118,10 @@ def _filled(server: Server, dice: random.Random, count: int) -> None:
 def spent(pid: int) -> float:
     """The milliseconds of CPU that a process and its children have had; PostgreSQL has one for each connection."""
     total = 0
-    for each in (pid, *_children(pid)):
+    for process in (pid, *_children(pid)):
         with suppress(OSError):
-            for task in os.listdir(f"/proc/{each}/task"):
-                total += int(Path(f"/proc/{each}/task/{task}/schedstat").read_text().split()[0])
+            for task in os.listdir(f"/proc/{process}/task"):
+                total += int(Path(f"/proc/{process}/task/{task}/schedstat").read_text().split()[0])
     return total / 1e6
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import random
 import re
 import string
@@ -48,6 +49,14 @@ DRAWN = re.compile(r"\{(\d+)([ahdwU])\}")
 PLACES = ("{}", "use {} now", "the value\\n{}\\tand more", "```sh\nrun --with {}\n```", "({}),")
 FORMS = ("markdown", "html")
 HARMLESS = "nothing to hide here"
+OWN_KIND = "recollect"
+SHARED: dict[str, tuple[str, ...]] = {
+    "markdown": (),
+    "html": (),
+    "json": ("--redact",),
+    "jsonl": ("--redact",),
+}
+"""Every form of an export, and what the command needs to be told to make one for others of it."""
 
 
 def sample(kind: str, dice: random.Random) -> tuple[str, list[str]]:
@@ -127,7 +136,7 @@ def _code(setting: Setting) -> list[str]:
 
 def own_tokens(setting: Setting, environment: Environment) -> tuple[int, list[str]]:
     """Use tokens rightly and wrongly, and look for them wherever the program writes: how often it was looked, and where."""
-    home = setting.folder / "own"
+    home = _home(setting)
     home.mkdir()
     looked, found = 0, list[str]()
     made = command(home, environment, "token", "create", "--owner", "bob", "--json")
@@ -135,7 +144,9 @@ def own_tokens(setting: Setting, environment: Environment) -> tuple[int, list[st
     assert other is not None
     with served(home, environment) as server:
         secrets = [server.tokens["ann"].secret, other[0]]
-        for where, told in _told(server, secrets):
+        for where, told in itertools.chain(
+            _exported(setting, environment, server, secrets), _told(server, secrets)
+        ):
             looked += 1
             found += [where for secret in secrets if secret in told]
         for name in ("cmdline", "environ"):
@@ -151,12 +162,33 @@ def own_tokens(setting: Setting, environment: Environment) -> tuple[int, list[st
     return looked, found
 
 
+def _home(setting: Setting) -> Path:
+    return setting.folder / "own"
+
+
+def _exported(
+    setting: Setting, environment: Environment, server: Server, secrets: list[str]
+) -> Iterator[tuple[str, str]]:
+    """A session in which a token was said, in every form that is for others, over the gateway and by command; it is
+    deleted then. Raises `RuntimeError` for what is no export of it."""
+    key, by_command = "agent:main:main", sorted(SHARED)[: setting.of(short=1, full=len(SHARED))]
+    said = [{"role": "user", "content": f"{HARMLESS}, my token is {secret}"} for secret in secrets]
+    made = server.call("session.append", {"session_key": key, "messages": said, "create": True})["session_id"]
+    for form, words in SHARED.items():
+        told = {f"session.export, {form}": server.post(_export(key, form)).body.decode()}
+        if form in by_command:
+            ran = command(_home(setting), environment, "export", made, "--format", form, *words)
+            told[f"recollect export, {form}"] = ran.stdout.decode() or ran.stderr.decode()
+        for where, text in told.items():
+            if HARMLESS not in text:
+                raise RuntimeError(f"not exported, {where}: {text[:500]}")
+            yield where, text
+    server.call("session.delete", {"session_key": key})
+
+
 def _told(server: Server, secrets: list[str]) -> Iterator[tuple[str, str]]:
     """Whatever the server answers, errors most of all, to requests that carry a token where one belongs and where none does."""
     list_them = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
-    said = {"role": "user", "content": f"my token is {secrets[-1]}"}
-    server.call("session.append", {"session_key": "agent:main:main", "messages": [said], "create": True})
-    server.call("session.delete", {"session_key": "agent:main:main"})
     for token in secrets:
         bearer = {"Authorization": f"Bearer {token}"}
         for path in ("/", "/health", "/metrics", "/nowhere", "/overview", "/s/x", "/live?now=1", "/mcp"):
@@ -178,14 +210,33 @@ def _told(server: Server, secrets: list[str]) -> Iterator[tuple[str, str]]:
 
 def tried(setting: Setting, environment: Environment) -> Outcome:
     """All three."""
+    parts = [part(setting, environment) for part in (others_secrets, own_secrets)]
+    return Outcome(
+        met=all(part.met for part in parts),
+        figure="; ".join(part.figure for part in parts),
+        counts={name: sum(part.counts[name] for part in parts) for name in ("inputs", "leaked")},
+    )
+
+
+def others_secrets(setting: Setting, environment: Environment) -> Outcome:
+    """How many secrets are replaced, and how much that is none; of our own kind, not one may be left."""
     hidden, samples, seen = recall(setting, environment)
     hits, lines = apart(false_hits, environment, files=_code(setting))
-    looked, found = own_tokens(setting, environment)
-    for trouble in (*sorted(set(seen)), *found[:10]):
+    for trouble in sorted(set(seen)):
         setting.say(trouble)
+    own = [kind for kind in seen if kind.startswith(OWN_KIND)]
     figure = (
-        f"{hidden:,} of {samples:,} secrets of {len(KINDS)} kinds replaced ({hidden / samples:.1%}); {hits:,} false hits in"
-        f" {lines:,} lines of code ({hits / lines:.2%}); own tokens found {len(found)} times in {looked:,} places"
+        f"{hidden:,} of {samples:,} secrets of {len(KINDS)} kinds replaced ({hidden / samples:.1%}), {len(own)} of our own kind"
+        f" left; {hits:,} false hits in {lines:,} lines of code ({hits / lines:.2%})"
     )
-    met = hidden >= RECALL * samples and hits < FALSE_HITS * lines and not found and len(KINDS) >= 40
-    return Outcome(met=met, figure=figure, counts={"inputs": samples + looked, "leaked": len(found)})
+    met = hidden >= RECALL * samples and not own and hits < FALSE_HITS * lines and len(KINDS) >= 40
+    return Outcome(met=met, figure=figure, counts={"inputs": samples, "leaked": len(own)})
+
+
+def own_secrets(setting: Setting, environment: Environment) -> Outcome:
+    """Where tokens of the program are found."""
+    looked, found = own_tokens(setting, environment)
+    for trouble in found[:10]:
+        setting.say(trouble)
+    figure = f"own tokens found {len(found)} times in {looked:,} places"
+    return Outcome(met=not found, figure=figure, counts={"inputs": looked, "leaked": len(found)})

@@ -72,9 +72,8 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         f" {len(PROJECT_FILES)} files of a project; {len(reached)} private sockets from {len(SPELLINGS)} spellings,"
         f" {len(led)} by redirect and by a name that changes"
     )
-    return Outcome(
-        met=not bad, figure=figure, counts={"inputs": asked + len(PROJECT_FILES) + 2 * len(SPELLINGS) + 9}
-    )
+    inputs = asked + len(PROJECT_FILES) + 2 * len(SPELLINGS) + 9
+    return Outcome(met=not bad, figure=figure, counts={"inputs": inputs, "leaked": len(bad)})
 
 
 def _write_project(folder: Path, marker: Path) -> None:

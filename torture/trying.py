@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,25 @@ def changed(tried: Tried, *changes: Change) -> Trial:
         return tried(setting, broken_program(copy, *changes))
 
     return run
+
+
+def each(*trials: Trial) -> Trial:
+    """Several trials as one that is met if any of them is: a control in which every breakage must be noticed by itself."""
+
+    def run(setting: Setting) -> Outcome:
+        outcomes = [trial(_within(setting, str(number))) for number, trial in enumerate(trials)]
+        return Outcome(
+            met=any(outcome.met for outcome in outcomes),
+            figure="; ".join(outcome.figure for outcome in outcomes),
+        )
+
+    return run
+
+
+def _within(setting: Setting, name: str) -> Setting:
+    folder = setting.folder / name
+    folder.mkdir()
+    return replace(setting, folder=folder)
 
 
 def apart(work: Callable[..., Any], environment: Environment, **given: Any) -> Any:

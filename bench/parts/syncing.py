@@ -24,6 +24,7 @@ from bench.sizes import Sizes
 from bench.transcripts import FILES, SMALL, Format
 from recollect.model import LOCAL, search_text
 from recollect.sources import Source
+from recollect.sources.finding import found_in_all
 from recollect.sources.ledger import Ledger
 from recollect.sources.syncing import Sync
 
@@ -235,7 +236,7 @@ async def _synced_again(source: Source, paths: Sequence[str], place: Path) -> tu
         for _ in range(ROUNDS):
             stats.append(_looked_at(paths))
             began = _now()
-            report = await Sync(sessions, LOCAL, ledger).run([source], source.find())
+            report = await Sync(sessions, LOCAL, ledger).run([source], found_in_all([source]))
             spent.append(_since(began).cpu)
             parsed += report.parsed_files
     ledger.close()

@@ -323,7 +323,10 @@ class Reader(Protocol):
         """Folders of the owner's sessions that have one but no project, each once, by name."""
 
     async def rooted(self, owner: str, root: str) -> str | None:
-        """The name that the owner's repository with this root commit was given."""
+        """The name of the owner's repository that is known by this: its root commit, or a folder."""
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        """By what the owner's repositories of this name are known, in order."""
 
     async def token(self, digest: bytes) -> Token | None:
         """The token whose secret has this digest, be it revoked or not."""
@@ -416,7 +419,7 @@ class Writer(Reader, Protocol):
         """Drop the raw copies kept beside a session."""
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
-        """Remember under which name the repository with this root commit goes."""
+        """Remember under which name the repository goes that is known by this."""
 
     async def put_token(self, token: Token, digest: bytes) -> None:
         """Add a token. Of its secret only the digest is ever kept."""

@@ -72,13 +72,12 @@ def remote_name(url: str) -> str | None:
 
 
 def _place(git: _Git) -> Place:
-    url = _remote(git.common)
-    name = None if url is None else remote_name(url) or _followed(git, url, HOPS)
+    name, begun = _named(git, HOPS)
     return Place(
         project=name or _folder_name(git),
         top=git.top,
         branch=_branch(git.own),
-        root=_root(git.common),
+        root=_root(git.common) or _root(begun.common),
     )
 
 
@@ -143,17 +142,18 @@ def _value(text: str) -> str:
     return re.split(r"\s[#;]", text, maxsplit=1)[0].strip()
 
 
-def _followed(git: _Git, url: str, hops: int) -> str | None:
-    """The name of the local repository that this one was cloned from."""
-    path = url.removeprefix("file://")
-    path = os.path.normpath(os.path.join(git.top, path))
+def _named(git: _Git, hops: int) -> tuple[str | None, _Git]:
+    """The name of a repository, and where it comes from: itself, or the local one that it was cloned from."""
+    url = _remote(git.common)
+    if url is None:
+        return _folder_name(git), git
+    if (name := remote_name(url)) is not None:
+        return name, git
+    path = os.path.normpath(os.path.join(git.top, url.removeprefix("file://")))
     source = _git_of(path) or (_Git(path, path, path) if _line(os.path.join(path, "HEAD")) else None)
     if source is None or source.common == git.common:
-        return _clean(os.path.basename(path).removesuffix(".git"))
-    there = _remote(source.common)
-    if there is None:
-        return _folder_name(source)
-    return remote_name(there) or (_followed(source, there, hops - 1) if hops else None)
+        return _clean(os.path.basename(path).removesuffix(".git")), git
+    return _named(source, hops - 1) if hops else (None, git)
 
 
 def _folder_name(git: _Git) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +30,9 @@ TOKEN = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "RECOLLECT_TOKEN_FILE"  # noqa: S105 - likewise
 CA_FILE = "RECOLLECT_CA_FILE"
 
+ROOT = 0
+WRITTEN_BY_OTHERS = 0o022
+
 _NO = ("0", "false", "no", "off")
 _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,3})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -53,8 +57,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def data_dir(self) -> Path:
-        """Where everything is that is kept on this machine."""
-        return Path(self.folder) if self.folder else _user_data_dir()
+        """Where everything is that is kept on this machine. Raises `InvalidInput` if others can put files there."""
+        return own_folder(Path(self.folder) if self.folder else _user_data_dir(), os.geteuid())
 
     @property
     def store(self) -> str:
@@ -133,6 +137,24 @@ def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str
 def is_server(url: str) -> bool:
     """Whether this is the address of a server, not of a store."""
     return url.startswith(("http://", "https://"))
+
+
+def own_folder(folder: Path, user: int) -> Path:
+    """The folder, if it is this user's alone to write to; one that is not there yet will be. Raises `InvalidInput`."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return folder  # whoever makes or opens it tells what is wrong
+    if user != ROOT and found.st_uid not in (user, ROOT):
+        raise InvalidInput(
+            f"the data folder {folder} belongs to another user: set {DATA_DIR} to a folder of your own"
+        )
+    if found.st_mode & WRITTEN_BY_OTHERS:
+        raise InvalidInput(
+            f"others can write to the data folder {folder}: chmod 700 {shlex.quote(str(folder))},"
+            f" or set {DATA_DIR} to a folder of your own"
+        )
+    return folder
 
 
 def _user_data_dir() -> Path:

@@ -250,6 +250,29 @@ def test_a_page_of_small_sessions_does_not_touch_the_cache(
     assert not file_of(projects).exists()
 
 
+def test_what_is_remembered_is_for_its_user_alone_whatever_the_mask(projects: Path, tmp_path: Path) -> None:
+    list(grow(projects, 3))
+    mask = os.umask(0)
+    try:
+        list_sessions()
+    finally:
+        os.umask(mask)
+    made = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    assert file_of(projects) in made
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
+def test_where_others_can_write_nothing_is_remembered_or_believed(
+    projects: Path, tmp_path: Path, reads: list[tuple[int, int]]
+) -> None:
+    list(grow(projects, 3))
+    first = list_sessions()
+    (tmp_path / "data").chmod(0o777)
+    reads.clear()
+    assert [list_sessions(), list_sessions()] == [first, first]
+    assert len(reads) == 6
+
+
 def _list_often(config: str, data: str, rounds: int) -> None:
     os.environ |= {"CLAUDE_CONFIG_DIR": config, "RECOLLECT_DATA_DIR": data}
     listing.WORTH_REMEMBERING = 0

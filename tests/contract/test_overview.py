@@ -270,6 +270,66 @@ async def test_sessions_of_a_repository_follow_when_it_gets_a_remote(
     assert (await reader.get(ann, one.id)).project == "host/ada/engine"
 
 
+async def test_sessions_of_work_trees_clones_and_earlier_folders_follow_too(
+    sessions: Sessions, other: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    root, made = "4" * 40, []
+    for cwd, top in (("/w/engine", "/w/engine"), ("/w/tree/src", "/w/engine"), ("/w/clone", "/w/clone")):
+        name = await sessions.place(ann, cwd, Place("engine", top, root=root))
+        made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
+    relocated = await sessions.create(ann, cwd="/w/clone", project="engine")
+    await sessions.move(ann, relocated.id, "/x/clone")
+    apart = await sessions.create(ann, cwd="/elsewhere/engine", project="engine")
+    moved = Place("host/ada/engine", "/x/engine", root=root)
+    assert await other.place(ann, "/x/engine", moved) == "host/ada/engine"
+    followed = [(await reader.get(ann, session)).project for session in (*made, relocated.id)]
+    assert followed == ["host/ada/engine"] * 4
+    assert (await reader.get(ann, apart.id)).project == "engine"
+    rootless = Place("engine", "/w/clone")
+    assert await other.place(ann, "/w/clone", rootless) == "host/ada/engine", "the folder is known"
+    assert await other.place(ann, "/w/other", rootless) == "engine"
+
+
+async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
+    sessions: Sessions, reader: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, made = "4" * 40, []
+    for cwd in ("/w/engine", "/w/tree"):
+        name = await sessions.place(ann, cwd, Place("engine", "/w/engine", root=root))
+        made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
+    assign, left = sessions.assign, [None]
+
+    async def interrupted(*args: Any, **more: Any) -> Any:
+        left.pop()
+        return await assign(*args, **more)
+
+    remote = Place("host/ada/engine", "/w/engine", root=root)
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions, "assign", interrupted)
+        with pytest.raises(IndexError):
+            await sessions.place(ann, "/w/engine", remote)
+    assert await sessions.place(ann, "/w/engine", remote) == "host/ada/engine"
+    assert [(await reader.get(ann, session)).project for session in made] == ["host/ada/engine"] * 2
+
+
+async def test_repositories_without_a_remote_that_share_a_name_are_told_apart_by_their_first_commits(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
+) -> None:
+    one, two = Place("engine", "/a/engine", root="1" * 40), Place("engine", "/b/engine", root="2" * 40)
+    assert await sessions.place(ann, "/a/engine", one) == "engine"
+    assert await other.place(ann, "/b/engine", two) == "engine@2222222"
+    assert await sessions.place(ann, "/b/engine/src", two) == "engine@2222222"
+    assert await other.place(ann, "/a/engine", one) == "engine"
+    assert await other.place(bob, "/b/engine", two) == "engine"
+    long = Place("e" * 500, "/c", root="3" * 40)
+    assert await sessions.place(ann, "/c", long) == long.project
+    assert await sessions.place(ann, "/d", long._replace(root="5" * 40)) == "e" * 492 + "@5555555"
+    remote = Place("host/ada/engine", "/a/engine", root="1" * 40)
+    assert await sessions.place(ann, "/a/engine", remote) == remote.project
+    same = remote._replace(root="6" * 40)
+    assert await sessions.place(ann, "/a/engine", same) == remote.project, "a remote tells a project for sure"
+
+
 async def test_of_a_folder_that_is_gone_is_told_what_was_known(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:

@@ -238,14 +238,15 @@ def serving(
     tokens: Mapping[str, tuple[str, Sequence[str]]] = EVERYONE,
     noisy: bool = False,
     environment: Mapping[str, str] = {},
+    cwd: Path = ROOT,
     **given: Any,
 ) -> Iterator[Server]:
-    """A server on this store, with these limits and more of an environment. What it logs is a failure, unless it may be
-    `noisy`."""
+    """A server on this store, with these limits and more of an environment, in this folder. What it logs is a failure,
+    unless it may be `noisy`."""
     asked = json.dumps({"store": store, "tokens": tokens, **given})
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.server_worker", asked],
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -98,10 +98,13 @@ async def test_only_the_events_that_were_wished_for_are_told(server: Server) -> 
 
 async def test_nothing_of_another_owner_is_told(server: Server) -> None:
     async with server.socket("bob") as bob, server.socket("ann") as ann:
-        await followed(bob)
+        for client in (ann, bob):
+            await followed(client)
         theirs = await created(ann)
         await ann.call("session.append", {**theirs, **said("Secret")})
         own = await created(bob)
+        first = await bob.until(lambda _: True)
+        assert first["session_id"] == own["session_id"]
         await bob.until(is_event("created", **own))
         assert {event["session_id"] for event in bob.events} == {own["session_id"]}
         foreign = await bob.rpc("session.subscribe", theirs)

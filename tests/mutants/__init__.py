@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.mutants import in_programs, in_server, in_service, in_stores
-from tests.mutants.kinds import Change, Mutant
+from tests.mutants.kinds import DOORS, Change, Mutant
 from tests.mutants.trying import NOTICED, ROOT, broken, copy_sources, verdicts
 
 MUTANTS = (*in_stores.MUTANTS, *in_service.MUTANTS, *in_server.MUTANTS, *in_programs.MUTANTS)
 
-__all__ = ["MUTANTS", "NOTICED", "ROOT", "Change", "Mutant", "broken", "copy_sources", "verdicts"]
+__all__ = ["DOORS", "MUTANTS", "NOTICED", "ROOT", "Change", "Mutant", "broken", "copy_sources", "verdicts"]

@@ -1,4 +1,4 @@
-"""Breakages of the agent, its tools, the sources and the command line."""
+"""Breakages of the agent, its tools, the sources, the command line, here and at a server, and the SDK."""
 
 from __future__ import annotations
 
@@ -91,11 +91,16 @@ MUTANTS = (
         "    return text",
         "tests/surfaces/test_cli_output.py::test_hostile_content_reaches_no_terminal",
     ),
-    mutant(
+    Mutant(
         "unchanged-files-parsed",
-        "sources/syncing.py",
-        "            if stamp != encode(each.stamp):\n",
-        "            if each.stamp:\n",
+        (
+            Change(
+                "sources/syncing.py",
+                "if (stamp := known[each.source.name].get(each.key)) != encode(each.stamp)\n",
+                "if (stamp := known[each.source.name].get(each.key)) or each.stamp\n",
+            ),
+            Change("sources/syncing.py", "not _is_same(stamp, each.stamp, there)\n", "each.stamp\n"),
+        ),
         "tests/sources/test_syncing.py::test_a_second_sync_parses_nothing",
     ),
     mutant(
@@ -111,5 +116,47 @@ MUTANTS = (
         '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
         "    data = line\n",
         "tests/claude/test_writing.py::test_a_torn_tail_is_sealed_and_stays_as_it_was",
+    ),
+    mutant(
+        "prune-applies-unasked",
+        "cli/prune.py",
+        "dry_run=not apply)",
+        "dry_run=False)",
+        "tests/surfaces/test_cli.py::test_prune_only_shows_until_it_is_told_to_apply",
+    ),
+    mutant(
+        "token-taken-along-by-a-redirect",
+        "remote/line.py",
+        "        return exc\n",
+        "        return super().process_redirect(exc)\n",
+        "tests/surfaces/test_cli_remote.py::test_a_redirect_is_not_followed",
+    ),
+    mutant(
+        "token-sent-in-the-clear",
+        "remote/addresses.py",
+        "    if not (address.tls or address.on_this_machine):\n",
+        "    if not address.host:\n",
+        "tests/surfaces/test_cli_remote.py::test_no_token_goes_anywhere_in_the_clear",
+    ),
+    mutant(
+        "refusal-of-a-tool-unheard",
+        "sdk/asking.py",
+        "return Verdict(allowed=False, reason=",
+        "return Verdict(allowed=True, reason=",
+        "tests/sdk/test_asking.py::test_every_form_of_answer_is_understood",
+    ),
+    mutant(
+        "data-folder-open-to-others",
+        "settings.py",
+        "WRITTEN_BY_OTHERS = 0o022",
+        "WRITTEN_BY_OTHERS = 0",
+        "tests/unit/test_settings.py::test_a_data_folder_that_others_can_write_to_is_refused_with_the_command_that_mends_it",
+    ),
+    mutant(
+        "data-folder-of-another-user",
+        "settings.py",
+        "    if user != ROOT and found.st_uid not in (user, ROOT):\n",
+        "    if user != ROOT and found.st_uid < 0:\n",
+        "tests/unit/test_settings.py::test_a_data_folder_of_another_user_is_refused_and_roots_is_not",
     ),
 )

@@ -45,6 +45,13 @@ MUTANTS = (
         "tests/gateway/test_server_places.py::test_a_name_that_is_not_ours_is_refused_everywhere",
     ),
     mutant(
+        "one-feed-for-all-owners",
+        "gateway/feeds.py",
+        "who.owner",
+        '""',
+        "tests/gateway/test_server_events.py::test_nothing_of_another_owner_is_told",
+    ),
+    mutant(
         "scope-unchecked",
         "gateway/calling.py",
         "    if scope not in context.token.scopes:\n",
@@ -83,7 +90,7 @@ MUTANTS = (
         "gateway/page/templates.py",
         "autoescape=True",
         "autoescape=False",
-        "tests/page/test_hostile.py::test_hostile_addresses_do_nothing",
+        "tests/page/test_hostile.py::test_lists_and_searches_show_hostile_names_and_do_nothing",
     ),
     mutant(
         "page-without-its-policy",

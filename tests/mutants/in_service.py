@@ -167,6 +167,14 @@ MUTANTS = (
         f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[sqlite-same connection]",
     ),
     Mutant(
+        "search-words-unquoted",
+        (
+            Change("words.py", "    found = tuple(lowered.split())\n", "    found = tuple(body.split())\n"),
+            Change("words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
+        ),
+        f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[postgres-same connection]",
+    ),
+    Mutant(
         "store-open-to-others",
         (
             Change("__main__.py", "    os.umask(0o077)  # whatever", "    # whatever"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 CONTRACT = "tests/contract/test_"
+DOORS = ("stores", "service", "gateway", "acp", "cli", "remote", "sdk", "sources", "exports", "claude")
+"""The ways into the program, and what lies behind all of them: each is a part of the package."""
 
 
 class Change(NamedTuple):
@@ -21,6 +23,11 @@ class Mutant(NamedTuple):
     name: str
     changes: tuple[Change, ...]
     test: str
+
+    @property
+    def doors(self) -> set[str]:
+        """The doors that it breaks."""
+        return {change.file.partition("/")[0] for change in self.changes} & set(DOORS)
 
 
 def mutant(name: str, file: str, old: str, new: str, test: str) -> Mutant:

@@ -8,6 +8,7 @@ from pathlib import Path
 from recollect.model import LOCAL, Entry, Filter, Session, Text, View
 from recollect.service import Sessions
 from recollect.sources import Source
+from recollect.sources.finding import found_in_all
 from recollect.sources.ledger import Ledger
 from recollect.sources.syncing import Report, Sync
 
@@ -22,7 +23,7 @@ class House:
         """One run of a sync, with what the runs before have noted."""
         ledger = Ledger(self.folder / "data" / "ledger.db")
         try:
-            return await Sync(self.sessions, LOCAL, ledger).run([self.source], self.source.find())
+            return await Sync(self.sessions, LOCAL, ledger).run([self.source], found_in_all([self.source]))
         finally:
             ledger.close()
 

@@ -26,6 +26,9 @@ CREATE TABLE transcript_events (
     session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT NOT NULL, created_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, seq)
 ) STRICT;
+CREATE TABLE transcript_rewrite_watermarks (
+    session_id TEXT NOT NULL PRIMARY KEY, generation TEXT NOT NULL, updated_at INTEGER NOT NULL
+) STRICT;
 CREATE TABLE auth_profile_store (store_key TEXT NOT NULL PRIMARY KEY, store_json TEXT NOT NULL) STRICT;
 INSERT INTO auth_profile_store VALUES ('main', '{{"key": "{SECRET}"}}');
 """

@@ -26,7 +26,7 @@ def saved(home: Path, made: Writer | None = None) -> Path:
 
 
 def only(home: Path) -> Found:
-    (found,) = find(home)
+    (found,) = find(home, [])
     return found
 
 
@@ -40,7 +40,7 @@ def test_a_transcript_is_found_with_all_that_tells_whether_it_changed(home: Path
 
 
 def test_without_the_agents_folder_nothing_is_found(home: Path) -> None:
-    assert list(find(home)) == []
+    assert list(find(home, [])) == []
 
 
 def test_subagents_are_found_with_their_session_at_any_depth(home: Path) -> None:
@@ -52,7 +52,7 @@ def test_subagents_are_found_with_their_session_at_any_depth(home: Path) -> None
         json.dumps({"agentType": "Explore", "toolUseId": "t1", "description": 5})
     )
     (deep / "agent-b2.jsonl").write_bytes(b"{}\n")
-    agents = {found.agent: found for found in find(home) if found.agent}
+    agents = {found.agent: found for found in find(home, []) if found.agent}
     assert set(agents) == {"a1", "b2"}
     assert all(found.session == SESSION for found in agents.values())
     said = agent_notes(agents["a1"])
@@ -63,7 +63,7 @@ def test_subagents_are_found_with_their_session_at_any_depth(home: Path) -> None
 def test_subagents_in_the_projects_folder_are_found_without_a_session(home: Path) -> None:
     path = saved(home)
     (path.parent / "agent-old.jsonl").write_bytes(b"{}\n")
-    assert {(found.session, found.agent) for found in find(home)} == {(SESSION, None), (None, "old")}
+    assert {(found.session, found.agent) for found in find(home, [])} == {(SESSION, None), (None, "old")}
 
 
 def test_links_pipes_folders_empty_files_and_other_names_are_passed_over(home: Path, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_links_pipes_folders_empty_files_and_other_names_are_passed_over(home: P
     (outside / "subagents" / "agent-x.jsonl").write_bytes(b"{}\n")
     (path.parent / ids[0]).symlink_to(outside)
     (path.parent.parent / "linked").symlink_to(path.parent)
-    assert [found.path for found in find(home)] == [path]
+    assert [found.path for found in find(home, [])] == [path]
 
 
 def test_the_notes_beside_a_transcript_are_read_and_their_change_is_seen(home: Path) -> None:

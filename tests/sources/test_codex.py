@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ from recollect.model import (
     ToolResult,
     Unknown,
 )
-from recollect.sources import AGENTS
+from recollect.sources import AGENTS, databases
 from recollect.sources.codex import Parsed, parse
 from recollect.sources.codex_patches import of_changes, of_patch
 from recollect.sources.codex_source import CodexSource
@@ -599,13 +601,127 @@ async def test_names_come_from_codexs_own_database_without_touching_it(house: Ho
     assert (await by_id(house, SESSION)).title == "Engine mended"
 
 
-async def test_a_database_that_cannot_be_read_costs_the_names_only(house: House) -> None:
+def nonsense(database: Path) -> None:
+    database.write_bytes(b"nonsense" * 1_000)
+
+
+def held(database: Path) -> apsw.Connection:
+    holder = apsw.Connection(str(database))
+    holder.execute(
+        "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE threads SET name = 'Other'"
+    ).fetchall()
+    return holder
+
+
+@pytest.mark.parametrize("harm", [nonsense, held])
+async def test_while_the_database_cannot_be_read_names_stay_and_that_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], apsw.Connection | None]
+) -> None:
+    monkeypatch.setattr(databases, "BUSY_MS", 10)
+    home, other = house.folder / "codex", "019a8c0e-2222-7000-8000-000000000002"
+    database = home / "state_5.sqlite"
+    CodexWriter().talk("one").save(home)
+    grown = CodexWriter(session_id=other).talk("two")
+    path = grown.save(home)
+    name_threads(home, {SESSION: "Engine work", other: "Barn work"})
+    await house.sync()
+    whole = database.read_bytes()
+    holder = harm(database)
+    os.symlink("/nowhere", home / "state_6.sqlite")
+    report = await house.sync()
+    (failure,) = report.failed
+    assert failure.startswith("state_5.sqlite: ")
+    assert (report.unchanged, report.parsed_files, report.kept) == (2, 0, 0)
+    path.write_bytes(grown.talk("three").data())
+    assert (await house.sync()).parsed_files == 1
+    assert (await by_id(house, SESSION)).title == "Engine work"
+    assert (await by_id(house, other)).title == "Barn work"
+    assert await house.said(f"codex:{other}") == ["two", "three"]
+    if holder is not None:
+        holder.close()
+    database.write_bytes(whole)
+    report = await house.sync()
+    assert (report.failed, report.parsed_files, report.parsed_bytes) == ((), 1, 0)
+    assert (await by_id(house, other)).title == "Barn work"
+    assert (await house.sync()).parsed_files == 0
+
+
+async def test_without_a_database_that_can_be_read_a_new_session_has_its_first_words(house: House) -> None:
     home = house.folder / "codex"
     CodexWriter().talk("one").save(home)
-    (home / "state_5.sqlite").write_bytes(b"nonsense" * 1_000)
-    os.symlink("/nowhere", home / "state_6.sqlite")
-    assert (await house.sync()).failed == ()
+    nonsense(home / "state_5.sqlite")
+    await house.sync()
     assert (await house.only()).title == "one"
+    (home / "state_5.sqlite").unlink()
+    name_threads(home, {SESSION: "Engine work"})
+    await house.sync()
+    assert (await house.only()).title == "Engine work"
+
+
+@pytest.mark.parametrize(
+    "begun", ["CREATE TABLE other (id TEXT)", "CREATE TABLE threads (id TEXT, rollout_path TEXT, name TEXT)"]
+)
+async def test_a_newer_database_without_threads_says_nothing_yet(house: House, begun: str) -> None:
+    home = house.folder / "codex"
+    old = CodexWriter().talk("one").save(home)
+    CodexWriter().talk("newer").save(home, own="019a8c0e-2222-7000-8000-000000000077")
+    name_threads(home, {SESSION: "Engine work"}, paths={SESSION: old})
+    apsw.Connection(str(home / "state_12.sqlite")).execute(begun)
+    assert (await house.sync()).failed == ()
+    session = await house.only()
+    assert (session.title, session.meta["path"]) == ("Engine work", str(old))
+
+
+async def test_a_name_that_is_no_utf8_costs_its_bad_bytes_only(house: House) -> None:
+    home, other = house.folder / "codex", "019a8c0e-2222-7000-8000-000000000002"
+    CodexWriter().talk("one").save(home)
+    CodexWriter(session_id=other).talk("two").save(home)
+    name_threads(home, {SESSION: "Engine work", other: "x"})
+    bad = "UPDATE threads SET name = CAST(? AS TEXT) WHERE id = ?"
+    apsw.Connection(str(home / "state_5.sqlite")).execute(bad, (b"Bar\xffn", other))
+    assert (await house.sync()).failed == ()
+    assert (await by_id(house, SESSION)).title == "Engine work"
+    assert (await by_id(house, other)).title == "Bar\ufffdn"
+
+
+async def test_a_fork_is_read_again_when_what_it_begins_with_comes(house: House) -> None:
+    home = house.folder / "codex"
+    parent = CodexWriter(session_id=PARENT).talk("one", "two")
+    fork = CodexWriter(first=50, forked_from_id=PARENT, history_base=parent.place()).talk("three")
+    path = fork.save(home)
+    await house.sync()
+    path.write_bytes(fork.talk("four").data())
+    assert (await house.sync()).parsed_bytes < len(fork.data())
+    assert (await by_id(house, SESSION)).meta["history_is_lost"] is True
+    assert (await house.sync()).parsed_files == 0
+    parent.save(home)
+    report = await house.sync()
+    assert (report.parsed_files, report.failed) == (2, ())
+    assert await house.said(f"codex:{SESSION}") == ["one", "two", "three", "four"]
+    assert (await by_id(house, SESSION)).meta["history_is_lost"] is False
+    assert (await house.sync()).parsed_files == 0
+
+
+@pytest.mark.parametrize(
+    ("shorter", "fuller"),
+    [
+        ({"archived": True}, {}),
+        ({}, {"archived": True}),
+        ({"archived": True, "packed": True}, {"packed": True}),
+        ({"packed": True}, {"archived": True}),
+    ],
+)
+async def test_of_a_rollout_that_is_there_twice_the_fullest_is_read(
+    house: House, shorter: dict[str, Any], fuller: dict[str, Any]
+) -> None:
+    made = CodexWriter().talk("one", "two")
+    made.save(house.folder / "codex", **shorter)
+    path = made.talk("three", "four").save(house.folder / "codex", **fuller)
+    report = await house.sync()
+    assert (report.found, report.new) == (1, 1)
+    session = await house.only()
+    assert await house.said(session.id) == ["one", "two", "three", "four"]
+    assert (session.meta["path"], session.archived) == (str(path), fuller.get("archived", False))
 
 
 async def test_nothing_but_rollouts_is_read_and_nothing_written_elsewhere(house: House) -> None:

@@ -118,7 +118,7 @@ TALK = (
 async def test_what_is_written_is_read_back_as_it_was_said(desk: Desk, agent: str) -> None:
     session = await desk.session(*TALK)
     done = await desk.go_on(session, agent)
-    assert (done.fidelity, done.turns, done.continued) == ("replayed", 3, f"{agent}:{NEW}")
+    assert (done.fidelity, done.messages, done.continued) == ("replayed", 3, f"{agent}:{NEW}")
     said = [
         ("user", "Look \u2028 at the barn"),
         ("assistant", ANSWERED),
@@ -212,7 +212,7 @@ async def test_a_compacted_session_goes_on_from_its_summary(desk: Desk, agent: s
     await desk.sessions.compact(LOCAL, session, say("They looked at a barn.", "system"))
     await desk.sessions.append(LOCAL, session, TALK[4])
     done = await desk.go_on(session, agent)
-    assert (done.fidelity, done.turns) == ("summarised", 1)
+    assert (done.fidelity, done.messages) == ("summarised", 1)
     (summary, prompt) = (await desk.context(done.continued))[-2:]
     assert summary == ("system", "They looked at a barn.")
     assert prompt == ("user", "Blue instead: sk-ant-api03-secret")
@@ -227,7 +227,7 @@ async def test_of_a_very_long_session_the_beginning_is_summarised(desk: Desk, ag
     assert done.fidelity == "summarised"
     said = await desk.context(done.continued)
     assert said[-1] == ("assistant", "word " * 2_500)
-    assert 2 <= done.turns < 120
+    assert 2 <= done.messages < 120
     assert written(done).stat().st_size < 1_000_000
 
 

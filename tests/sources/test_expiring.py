@@ -106,6 +106,21 @@ def test_gemini_deletes_what_is_too_old_or_too_much_in_its_project(
     assert doomed(GeminiSource(tmp_path)) == left
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ('{// "general": {},\n"general": {"sessionRetention": /* not "any" more */ {"enabled": false}}}', []),
+        ('{"a": "// \\" /*", "general": {"sessionRetention": {"enabled": false}}} // "', []),
+        ('{"general": {"sessionRetention": {"maxAge": "24d"}}} /* no end', [-5]),
+        ('{"general": {"sessionRetention": {"maxAge": "24d"}}, "torn": "no end /*', [1]),
+    ],
+)
+def test_comments_in_geminis_settings_say_nothing(tmp_path: Path, said: str, left: list[float]) -> None:
+    gemini(tmp_path, 1, 29)
+    (tmp_path / "settings.json").write_text(said)
+    assert doomed(GeminiSource(tmp_path)) == left
+
+
 def test_agents_that_delete_nothing_by_themselves_are_not_warned_of(tmp_path: Path) -> None:
     made = PiWriter()
     made.user("Hello")

@@ -326,3 +326,14 @@ async def test_only_transcripts_are_read_and_links_not_followed(house: House) ->
     (path.parent.parent / "logs.json").write_bytes(b"[]")
     (home / "oauth_creds.json").write_bytes(b"{}")
     assert (await house.sync()).found == 1
+
+
+async def test_a_copy_in_the_folder_that_the_project_had_before_changes_nothing(house: House) -> None:
+    made = GeminiWriter()
+    made.user("Look")
+    made.save(house.folder / "gemini", slug="z-old")
+    made.say("Seen.")
+    made.save(house.folder / "gemini", slug="a-new")
+    report = await house.sync()
+    assert (report.found, report.new) == (1, 1)
+    assert await house.said((await house.only()).id) == ["Look", "Seen."]

@@ -218,6 +218,20 @@ async def test_what_is_added_and_what_was_taken_back_is_seen_within_the_same_sec
     assert len(await house.sessions.checkpoints(LOCAL, ID)) == 1
 
 
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [("content_json", [text("one"), text("more")]), ("metadata_json", USER_ONLY)],
+)
+async def test_what_is_written_anew_where_it_was_is_read_again(
+    made: GooseWriter, house: House, column: str, given: Any
+) -> None:
+    made.user("one")
+    await house.sync()
+    made.run(f"UPDATE messages SET {column} = ?", json.dumps(given))
+    assert (await house.sync()).updated == 1
+    assert (await house.sync()).parsed_files == 0
+
+
 async def test_a_compaction_is_one_of_ours_and_the_prompt_that_it_copies_comes_once(
     made: GooseWriter, house: House
 ) -> None:

@@ -122,6 +122,20 @@ async def test_a_transcript_that_its_session_has_left_cannot_be_gone_on_with(
     assert new.meta["continues"] == ID
 
 
+async def test_a_transcript_that_was_rewritten_is_read_again(house: House, home: Path) -> None:
+    database = OpenclawWriter(home)
+    database.node(SESSION)
+    database.window(SESSION)
+    database.write(talk("one"))
+    database.add("transcript_rewrite_watermarks", session_id=SESSION, generation="a", updated_at=5)
+    await house.sync()
+    database.run("UPDATE transcript_events SET event_json = replace(event_json, 'one', 'two')")
+    database.run("UPDATE transcript_rewrite_watermarks SET generation = 'b'")
+    assert (await house.sync()).updated == 1
+    assert await house.said(ID) == ["two"]
+    assert (await house.sync()).parsed_files == 0
+
+
 @pytest.mark.parametrize("harm", ["{torn", "", "[1]", "7", '{"type":\n"label"}'])
 async def test_a_damaged_event_costs_itself_only(house: House, home: Path, harm: Any) -> None:
     database = OpenclawWriter(home)
@@ -174,7 +188,46 @@ async def test_an_older_transcript_lies_in_a_file(house: House, home: Path) -> N
     assert house.hashes(home) == before
 
 
-@pytest.mark.parametrize("told", ["{torn", "[]", '{"a": 7, "b": {}}'])
+async def test_a_new_title_in_the_index_is_seen_and_no_other_session_is_read_again(
+    house: House, home: Path
+) -> None:
+    path = save(home, talk("one"))
+    save(home, talk("two", session_id=OTHER))
+    index = path.parent / "sessions.json"
+    index.write_text(json.dumps({KEY: {"sessionId": SESSION, "updatedAt": 1}}), encoding="utf-8")
+    await house.sync()
+    named = {"sessionId": SESSION, "updatedAt": 2, "displayName": "Engine"}
+    index.write_text(json.dumps({KEY: named}), encoding="utf-8")
+    report = await house.sync()
+    assert (report.updated, report.parsed_files) == (1, 1)
+    assert (await house.sessions.get(LOCAL, ID)).title == "Engine"
+    index.write_text(json.dumps({KEY: {**named, "updatedAt": 3}}), encoding="utf-8")
+    assert (await house.sync()).parsed_files == 0
+
+
+async def test_while_the_index_cannot_be_read_what_it_said_stays_and_that_is_told(
+    house: House, home: Path
+) -> None:
+    made = talk("one")
+    path = save(home, made)
+    index = path.parent / "sessions.json"
+    whole = json.dumps({KEY: {"sessionId": SESSION, "displayName": "Engine", "channel": "discord"}})
+    index.write_text(whole, encoding="utf-8")
+    await house.sync()
+    index.write_text(whole[:-9], encoding="utf-8")
+    report = await house.sync()
+    assert [failure.partition(":")[0] for failure in report.failed] == ["sessions.json"]
+    assert (report.parsed_files, report.kept) == (0, 0)
+    made.user("two")
+    save(home, made)
+    await house.sync()
+    session = await house.only()
+    assert (session.title, session.meta["channel"]) == ("Engine", "discord")
+    assert house.source.resume(session) == ("openclaw", "tui", "--session", KEY)
+    assert await house.said(ID) == ["one", "two"]
+
+
+@pytest.mark.parametrize("told", ["[]", '{"a": 7, "b": {}}', '{"a": {"sessionId": 7, "label": []}}'])
 async def test_an_index_that_says_nothing_does_no_harm(house: House, home: Path, told: str) -> None:
     path = save(home, talk("one"))
     (path.parent / "sessions.json").write_text(told, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,37 @@ async def test_a_change_that_moves_no_time_is_seen(made: OpencodeWriter, house: 
     await house.sync()
     made.run(f"UPDATE session SET {column} = 7")
     assert (await house.sync()).updated == 1
+
+
+async def test_what_is_written_anew_where_it_was_is_read_again(made: OpencodeWriter, house: House) -> None:
+    made.row("user", text="Look")
+    made.row("shell", command="make", status="running")
+    other = made.session("ses_old")
+    made.answer(tool("bash", {"command": "make"}, status="running"), session=other)
+    await house.sync()
+    done = '{"command": "make", "output": "all is made"}'
+    made.run("UPDATE session_message SET data = ?, time_updated = 7 WHERE type = 'shell'", done)
+    report = await house.sync()
+    assert (report.updated, report.parsed_files) == (1, 1)
+    assert await house.said(ID) == ["Look", "$ make\nall is made"]
+    failed = tool("bash", {"command": "make"}, status="error", error="not allowed", output=None)
+    made.run("UPDATE part SET data = ?, time_updated = 7", json.dumps(failed))
+    report = await house.sync()
+    assert (report.updated, report.parsed_files) == (1, 1)
+    result = (await house.entries(f"opencode:{other}"))[-1].parts[0]
+    assert result == ToolResult(id="c1", content=(Text(text="not allowed"),), is_error=True)
+    made.run("UPDATE message SET time_updated = 7")
+    assert (await house.sync()).parsed_files == 1
+    assert (await house.sync()).parsed_files == 0
+
+
+@pytest.mark.parametrize("time", [2**63 - 1, -(2**63), 1e300, "late", b"\xff", None])
+async def test_a_strange_time_of_a_row_does_no_harm(made: OpencodeWriter, house: House, time: Any) -> None:
+    made.user("one")
+    made.user("two")
+    made.run("UPDATE part SET time_updated = ?", time)
+    assert (await house.sync()).failed == ()
+    assert (await house.sync()).parsed_files == 0
 
 
 async def test_a_compaction_is_one_of_ours(made: OpencodeWriter, house: House) -> None:

@@ -46,6 +46,9 @@ class MadeUp(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home,)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
         for number in range(self.count):
             # Too large to share a piece of work with another.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ from recollect.errors import AlreadyExists
 from recollect.model import LOCAL, Filter, Text, plain_text
 from recollect.service import Sessions
 from recollect.sources.claude_source import ClaudeSource
-from recollect.sources.ledger import Ledger
+from recollect.sources.finding import found_in_all
+from recollect.sources.ledger import Ledger, Seen
 from recollect.sources.restoring import original, write_back
 from recollect.sources.syncing import Report, Sync
 from tests.claude import trees
@@ -36,7 +37,7 @@ class House:
         ledger = Ledger(self.ledger_file)
         try:
             source = ClaudeSource(self.config)
-            return await Sync(self.sessions, LOCAL, ledger).run([source], source.find())
+            return await Sync(self.sessions, LOCAL, ledger).run([source], found_in_all([source]))
         finally:
             ledger.close()
 
@@ -261,6 +262,65 @@ async def test_a_lost_ledger_costs_reading_but_changes_nothing(house: House) -> 
     assert [session.revision for session in (await house.sessions.find(LOCAL)).sessions] == before
 
 
+def harm(ledger_file: Path, pages: slice = slice(1, None)) -> None:
+    """Overwrite the beginning of pages of a ledger that nobody has open, but never of the first."""
+    assert [each.name for each in ledger_file.parent.glob("ledger.db*")] == [ledger_file.name]
+    data = bytearray(ledger_file.read_bytes())
+    for start in range(0, len(data), 4096)[pages]:
+        data[start : start + 64] = b"\xa5" * 64
+    ledger_file.write_bytes(data)
+
+
+@pytest.mark.parametrize("pages", [slice(1, None), slice(1, 2), slice(2, None)])
+async def test_a_ledger_damaged_behind_its_first_page_is_begun_anew(house: House, pages: slice) -> None:
+    paths = list(trees.grow(house.projects, 5))
+    await house.sync()
+    harm(house.ledger_file, pages)
+    paths[0].unlink()
+    with paths[1].open("ab") as file:
+        file.write(b'{"type":"mode","mode":"x"}\n')
+    report = await house.sync()
+    assert (report.found, report.new, report.failed) == (4, 0, ())
+    assert (await house.sync()).failed == ()
+    assert (await house.sync()).parsed_files == 0
+    assert await house.sessions.count(LOCAL) == 5
+
+
+async def test_whatever_is_asked_of_a_damaged_ledger_nothing_was_read_and_it_can_be_written(
+    tmp_path: Path,
+) -> None:
+    one = Seen(b"[1]", "claude:one")
+    asked: list[tuple[Callable[[Ledger], object], object]] = [
+        (lambda ledger: ledger.seen("claude"), {}),
+        (lambda ledger: ledger.stamps("claude"), {}),
+        (lambda ledger: ledger.session("claude", "/one"), ""),
+        (lambda ledger: ledger.state("claude", "/one"), None),
+        (lambda ledger: ledger.forget("claude", "/one"), None),
+        (lambda ledger: ledger.put([("claude", "/one", one, b"")]), None),
+    ]
+    for number, (ask, nothing) in enumerate(asked):
+        path = tmp_path / str(number) / "ledger.db"
+        ledger = Ledger(path)
+        ledger.put([("claude", "/one", one, b"x")])
+        ledger.close()
+        harm(path)
+        ledger = Ledger(path)
+        assert ask(ledger) == nothing
+        ledger.put([("claude", "/two", one, b"")])
+        assert ledger.stamps("claude").keys() - {"/one"} == {"/two"}
+        ledger.close()
+
+
+async def test_a_stamp_that_was_damaged_is_like_no_other(house: House) -> None:
+    path = house.talk(1, "one")
+    await house.sync()
+    ledger = Ledger(house.ledger_file)
+    ledger.put([("claude", str(path), Seen(b"\xff", id_of(1)), b"\xff")])
+    ledger.close()
+    report = await house.sync()
+    assert (report.parsed_files, report.failed) == (1, ())
+
+
 async def test_one_unreadable_file_does_not_stop_the_others(house: House) -> None:
     house.talk(1, "good")
     bad = house.talk(2, "bad")
@@ -279,6 +339,53 @@ async def test_a_session_moved_to_another_folder_is_not_called_gone(house: House
     elsewhere = house.projects / "-somewhere-else" / path.name
     elsewhere.parent.mkdir()
     path.rename(elsewhere)
-    await house.sync()
+    assert (await house.sync()).kept == 0
     assert "source_gone" not in (await house.sessions.get(LOCAL, id_of(1))).meta
     assert await said(house, 1) == ["one"]
+
+
+@pytest.mark.parametrize("folder", ["-a", "-z"])
+async def test_of_a_session_in_two_folders_the_fullest_counts(house: House, folder: str) -> None:
+    fuller = house.talk(1, "one", "two", "three", "four")
+    lines = fuller.read_bytes().splitlines(keepends=True)
+    fuller.write_bytes(b"".join(lines[:3]))
+    copy = house.projects / folder / fuller.name
+    copy.parent.mkdir()
+    copy.write_bytes(lines[0])
+    report = await house.sync()
+    assert (report.found, report.new, report.updated) == (1, 1, 0)
+    assert await said(house, 1) == ["one", "two", "three"]
+    copy.unlink()
+    assert (await house.sync()).kept == 0
+    copy.write_bytes(b"".join(lines))
+    report = await house.sync()
+    assert (report.updated, report.kept) == (1, 0)
+    assert await said(house, 1) == ["one", "two", "three", "four"]
+    assert await original(house.sessions, LOCAL, id_of(1)) == copy.read_bytes()
+    copy.unlink()
+    fuller.unlink()
+    assert (await house.sync()).kept == 1
+    assert await said(house, 1) == ["one", "two", "three", "four"]
+
+
+async def test_a_folder_that_cannot_be_read_takes_no_session_away(house: House) -> None:
+    house.talk(1, "one")
+    house.talk(2, "two")
+    await house.sync()
+    aside = house.projects.rename(house.config / "aside")
+    house.projects.symlink_to(house.projects)  # a way that leads nowhere, not even to "there is none"
+    report = await house.sync()
+    assert (report.kept, len(report.failed)) == (0, 1)
+    assert "projects" in report.failed[0]
+    house.projects.unlink()
+    aside.rename(house.projects)
+    report = await house.sync()
+    assert (report.unchanged, report.parsed_files, report.failed) == (2, 0, ())
+
+
+async def test_files_in_which_nothing_can_be_read_are_told_of(house: House) -> None:
+    path = house.talk(1, "one")
+    path.write_bytes(b'{"type":"new-kind"}\n' * 3)
+    house.talk(2, "two").write_bytes(b"garbage\n" * 2)
+    report = await house.sync()
+    assert (report.new, report.unknown_records, report.damaged_records) == (0, 3, 2)

@@ -622,10 +622,14 @@ async def test_an_entry_that_cannot_be_read_hides_no_other(sessions: Sessions, s
 
 ALTERED = {
     "UPDATE entry SET payload = CAST(replace(CAST(payload AS TEXT), 'medlar', 'quince') AS BLOB)": "altered entries: 1 wrong",
-    "UPDATE entry SET payload = CAST(payload AS TEXT) WHERE pos >> 24 = 1": "altered entries: 1 wrong",
+    "UPDATE entry SET payload = CAST(payload AS TEXT) WHERE pos = 1 << 24 | 1": "altered entries: 1 wrong",
     "UPDATE session SET title = x'ff' WHERE id = 'one'": "altered sessions: 1 wrong",
     "UPDATE session SET revision = 9 WHERE id = 'one'": "altered sessions: 1 wrong",
     "DELETE FROM span WHERE session = 1": "message counts: 1 wrong",
+    "UPDATE span SET first = x'ff' WHERE session = 1": "entries behind spans: 1 wrong",
+    "UPDATE span SET log = 9 WHERE session = 1": "entries behind spans: 1 wrong",
+    "UPDATE entry SET bytes = x'ff' WHERE pos = 1 << 24 | 2": "altered entries: 1 wrong",
+    "UPDATE entry SET payload = substr(payload, 1, 6), crc = NULL WHERE pos = 1 << 24 | 2": "altered entries: 1 wrong",
 }
 
 
@@ -636,9 +640,10 @@ async def test_what_the_disk_has_altered_is_never_taken_for_what_was_written(
     for name, text in (("one", "medlar"), ("two", "plum")):
         await sessions.create(LOCAL, session_id=name)
         await sessions.append(LOCAL, name, said(text))
+    await sessions.append(LOCAL, "one", said("sloe"))
     store._writer.connection.execute(damage)
     with pytest.raises(StoreDamaged):
-        await sessions.history(LOCAL, "one")
+        await sessions.history(LOCAL, "one", max_bytes=10_000)
     assert [plain_text(entry) for entry in (await sessions.history(LOCAL, "two")).entries] == ["plum"]
     assert "two" in {session.id for session in (await sessions.find(LOCAL)).sessions}
     assert ALTERED[damage] in (await sessions.doctor(repair=False)).problems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from recollect.model import LOCAL
 from recollect.service import Sessions
 from recollect.sources.recorded import claim
 from tests.claude import trees
+from tests.sources.codex_files import SESSION as THREAD
+from tests.sources.codex_files import CodexWriter
 from tests.surfaces.shell import Shell
 
 UUID = trees.session_id(1)
@@ -41,7 +44,7 @@ def test_continue_prints_the_command_and_says_how_faithful_it_is(shell: Shell, t
     transcript(tmp_path)
     shell.ok("sync")
     done = shell.ok("continue", SESSION, "--in", "codex")
-    assert done.err == "replayed: codex has 2 turns as text, in a session of its own\n"
+    assert done.err == "replayed: codex has 2 messages as text, in a session of its own\n"
     (made,) = (tmp_path / "codex_home").rglob("*.jsonl")
     assert done.out == f"cd {tmp_path / 'work'} && codex resume {made.stem[-36:]}\n"
     there = f"codex:{made.stem[-36:]}"
@@ -83,9 +86,81 @@ def test_an_agent_that_cannot_be_started_is_named(shell: Shell, tmp_path: Path) 
             assert "recollect move" in shell.invoke("resume", SESSION, "--exec").err
     finally:
         os.chdir(folder)
+    (tmp_path / "moved").rename(tmp_path / "work")
     path.unlink()
     shell.ok("sync")
     assert f"recollect restore {SESSION}" in shell.ok("resume", SESSION).err
+
+
+def rollout(folder: Path, home: str = "codex_home", *, archived: bool = False) -> Path:
+    """A rollout of Codex's."""
+    made = CodexWriter(cwd=str(folder / "work")).talk("Prune the quince", "Done.")
+    return made.save(folder / home, archived=archived)
+
+
+def test_where_its_folder_is_gone_a_session_is_not_gone_on_with(shell: Shell, tmp_path: Path) -> None:
+    transcript(tmp_path)
+    rollout(tmp_path)
+    shell.ok("sync")
+    (tmp_path / "work").rename(tmp_path / "moved")
+    sessions = {"claude": SESSION, "codex": f"codex:{THREAD}"}
+    for agent, session in sessions.items():
+        for arguments in (("resume", session), ("continue", session, "--in", agent)):
+            done = shell.invoke(*arguments)
+            assert (done.code, done.out) == (2, ""), done
+            assert f"there is no folder '{tmp_path / 'work'}'" in done.err
+            assert "--cwd" in done.err
+    for agent, session in sessions.items():
+        elsewhere = ("--cwd", str(tmp_path / "moved"))
+        told = shell.ok("continue", session, "--in", agent, *elsewhere, "--json").json
+        assert (told["fidelity"], told["cwd"]) == ("native", str(tmp_path / "moved"))
+
+
+def test_a_thread_that_codex_has_put_away_is_taken_out_first(shell: Shell, tmp_path: Path) -> None:
+    path = rollout(tmp_path, archived=True)
+    shell.ok("sync")
+    line = f"cd {tmp_path / 'work'} && codex unarchive {THREAD} && codex resume {THREAD}\n"
+    assert shell.ok("resume", f"codex:{THREAD}").out == line
+    assert shell.ok("continue", f"codex:{THREAD}", "--in", "codex").out == line
+    command = shell.ok("resume", f"codex:{THREAD}", "--json").json["command"]
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$*"\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        command, env={"PATH": f"{program.parent}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"unarchive {THREAD}\nresume {THREAD}\n"
+    path.unlink()
+    rollout(tmp_path)
+    plain = f"cd {tmp_path / 'work'} && codex resume {THREAD}\n"
+    assert shell.ok("resume", f"codex:{THREAD}").out == plain, "since the last sync it was taken out"
+    shell.ok("sync")
+    (tmp_path / "codex_home" / "sessions").rename(tmp_path / "codex_home" / "away")
+    rollout(tmp_path, archived=True)
+    assert shell.ok("resume", f"codex:{THREAD}").out == line, "since the last sync it was put away"
+
+
+def test_a_session_where_its_agent_does_not_look_is_said_to_be_there(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_SOURCES", f"codex={tmp_path / 'backup'}")
+    path = rollout(tmp_path, "backup")
+    shell.ok("sync")
+    done = shell.ok("resume", f"codex:{THREAD}")
+    assert f"Codex does not look for it in {path}" in done.err
+    assert f"recollect continue codex:{THREAD}" in done.err
+
+    async def recorded(sessions: Sessions) -> str:
+        session = await sessions.create(LOCAL, cwd=str(tmp_path))
+        await claim(sessions, LOCAL, session, "codex", THREAD)
+        return session.id
+
+    assert f"Codex does not look for it in {path}" in shell.ok("resume", shell.inside(recorded)).err
+    rollout(tmp_path)
+    path.unlink()
+    shell.ok("sync")
+    assert shell.ok("resume", f"codex:{THREAD}").err == ""
 
 
 def test_a_recording_is_gone_on_with_in_its_agent(shell: Shell) -> None:

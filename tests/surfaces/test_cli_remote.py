@@ -205,7 +205,7 @@ def test_every_command_says_the_same_and_ends_alike_here_and_there(afar: Afar, t
 
 def test_transcripts_of_this_machine_are_taken_in_there_and_brought_back(afar: Afar, tmp_path: Path) -> None:
     session, projects = f"claude:{trees.session_id(1)}", tmp_path / "claude" / "projects"
-    writer = trees.Writer(trees.session_id(1), "/home/ann/project")
+    writer = trees.Writer(trees.session_id(1), str(tmp_path))
     writer.user("How do I prune a quince tree?")
     writer.say("In late winter.")
     transcript = writer.save(projects)
@@ -217,7 +217,7 @@ def test_transcripts_of_this_machine_are_taken_in_there_and_brought_back(afar: A
     assert afar.invoke("append", session, "x").err.endswith("[read_only]\n")
     data = transcript.read_bytes()
     transcript.unlink()
-    assert "1 kept although their files are gone" in afar.ok("sync").out
+    assert "1 kept although its file is gone" in afar.ok("sync").out
     assert afar.ok("restore", session).out == f"{transcript}\n"
     assert transcript.read_bytes() == data
 

@@ -58,6 +58,11 @@ def test_what_lies_in_each_folder_is_told_before_and_after_a_sync(
     ]
 
 
+def test_a_time_that_cannot_be_one_is_not_told(shell: Shell, env: dict[str, str], tmp_path: Path) -> None:
+    os.utime(transcript(tmp_path / "claude"), (5, 5))
+    assert told(shell, env)["claude"].get("changed_at") is None
+
+
 def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, str], tmp_path: Path) -> None:
     env["GOOSE_PATH_ROOT"] = str(tmp_path)
     made = GooseWriter(tmp_path / "data")
@@ -69,7 +74,7 @@ def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, 
     after = told(shell, env)["goose"]
     assert (after.get("sessions", 0), after["unreadable"]) == (0, 1)
     (line,) = (line for line in shell.run("sources", env=env).lines if line.startswith("goose"))
-    assert line.endswith("1 database not readable")
+    assert line.endswith("1 place not readable")
 
 
 def test_an_agent_that_is_not_here_is_told_as_such(shell: Shell, env: dict[str, str]) -> None:

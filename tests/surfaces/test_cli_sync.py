@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from recollect.cli.asking import bare_interrupts
+from recollect.cli.sync import in_words
+from recollect.sources.syncing import Report
 from tests.claude import trees
 from tests.surfaces.shell import Shell
 
@@ -22,7 +24,8 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    writer = trees.Writer(UUID, "/home/ann/a project")
+    (tmp_path / "a project").mkdir()
+    writer = trees.Writer(UUID, str(tmp_path / "a project"))
     writer.user("How do I prune a quince tree?")
     writer.say("In late winter.")
     return writer.save(tmp_path / "claude" / "projects")
@@ -40,11 +43,13 @@ def test_transcripts_are_listed_searched_and_shown_like_any_session(
     assert "In late winter." in shell.run("show", SESSION, env=env).out
 
 
-def test_resume_prints_the_agents_own_command(shell: Shell, env: dict[str, str], transcript: Path) -> None:
+def test_resume_prints_the_agents_own_command(
+    shell: Shell, env: dict[str, str], transcript: Path, tmp_path: Path
+) -> None:
     assert transcript.exists()
     shell.run("sync", env=env)
     done = shell.run("resume", SESSION, env=env)
-    assert done.out == f"cd '/home/ann/a project' && claude --resume {UUID}\n"
+    assert done.out == f"cd '{tmp_path / 'a project'}' && claude --resume {UUID}\n"
     assert shell.run("resume", SESSION, "--json", env=env).json["command"] == ["claude", "--resume", UUID]
 
 
@@ -78,7 +83,7 @@ def test_a_vanished_transcript_is_kept_and_brought_back(
     before = transcript.read_bytes()
     shell.run("sync", env=env)
     transcript.unlink()
-    assert "1 kept although their files are gone" in shell.run("sync", env=env).out
+    assert "1 kept although its file is gone" in shell.run("sync", env=env).out
     done = shell.run("restore", SESSION, env=env)
     assert (done.code, done.out) == (0, f"{transcript}\n")
     assert transcript.read_bytes() == before
@@ -86,6 +91,20 @@ def test_a_vanished_transcript_is_kept_and_brought_back(
     again = shell.run("restore", SESSION, env=env)
     assert again.code == 4
     assert transcript.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (1, "1 damaged record passed over, 1 record of a new kind kept as it is"),
+        (2, "2 damaged records passed over, 2 records of a new kind kept as they are"),
+    ],
+)
+def test_one_record_is_not_told_as_if_it_were_many(number: int, said: str) -> None:
+    assert said in in_words(Report(damaged_records=number, unknown_records=number))
+    one = "1 kept although its file is gone"
+    kept = one if number == 1 else "2 kept although their files are gone"
+    assert kept in in_words(Report(kept=number))
 
 
 def test_restore_without_a_checkpoint_needs_a_transcript(shell: Shell, env: dict[str, str]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import recollect
 from recollect.model import LOCAL, Draft, Text
@@ -34,7 +33,7 @@ def row(run: Callable[[Setting], Outcome], control: Callable[[Setting], Outcome]
 
 def recorded(folder: Path, of: Row) -> Recorded:
     chosen = argparse.Namespace(seed=1, short=True, folder=folder)
-    found = tried(of, chosen, Console(quiet=True))
+    found = tried(of, chosen, lambda _line: None, "short form")
     assert found is not None
     return found
 
@@ -49,16 +48,21 @@ def test_a_trial_counts_if_its_control_came_to_its_end_and_failed(
     found = recorded(tmp_path, of)
     assert (found.met, found.counts) == (True, counts)
     page = report.page({"Group": (of,)}, {"X1": found})
-    assert ("**7 faults injected" in page, "does not count**" in page) == (counts, not counts)
+    assert ("**7 faults injected" in page, "**does not count**" in page) == (counts, not counts)
+    assert f"**{int(counts)} of 1 rows met" in page
 
 
 def test_a_trial_that_breaks_off_is_not_met(tmp_path: Path) -> None:
-    found = recorded(tmp_path, row(breaking_off, ending(False)))
-    assert (found.met, found.figure) == (False, "broke off with RuntimeError")
+    of = row(breaking_off, ending(False))
+    found = recorded(tmp_path, of)
+    assert (found.met, found.figure, found.broke_off) == (False, "broke off with RuntimeError", True)
+    page = report.page({"Group": (of,)}, {"X1": found})
+    assert "(broke off with RuntimeError). It broke off: nothing is known by it." in page
 
 
 def test_a_row_that_was_not_tried_is_neither_met_nor_missed() -> None:
     page = report.page({"Group": (row(ending(True), ending(False)),)}, {})
+    assert "**0 of 1 rows met, 0 missed, 1 not tried.**" in page
     assert "Not tried at full size yet: X1." in page
     assert "Missed" not in page
     assert "| met |" not in page

@@ -45,16 +45,9 @@ def parts(text: str) -> tuple[Part, ...]:
     )
 
 
-def page(
-    format: str,
-    text: str,
-    *,
-    said: tuple[Part, ...] | None = None,
-    role: Role = "user",
-    title: str | None = None,
-) -> str:
-    """A session of three entries in this format; the last is a summary."""
-    session = Session(
+def session(text: str, title: str | None = None) -> Session:
+    """A session with this text wherever a text can be."""
+    return Session(
         id=text,
         revision=1,
         created_at=NOW,
@@ -64,11 +57,28 @@ def page(
         tags=(text,),
         key=text,
     )
-    about = About(session=session, message_count=3, token_count=None, exported_at=NOW, redacted=True)
+
+
+def entry(text: str, role: Role = "user", said: tuple[Part, ...] | None = None) -> Entry:
+    """A message likewise."""
+    return Entry(id=text, at=NOW, role=role, parts=parts(text) if said is None else said, model=text)
+
+
+def page(
+    format: str,
+    text: str,
+    *,
+    said: tuple[Part, ...] | None = None,
+    role: Role = "user",
+    title: str | None = None,
+) -> str:
+    """A session of three entries in this format; the last is a summary."""
+    about = About(
+        session=session(text, title), message_count=3, token_count=None, exported_at=NOW, redacted=True
+    )
     writer = FORMATS[format].writer(about)
-    entry = Entry(id=text, at=NOW, role=role, parts=parts(text) if said is None else said, model=text)
     pieces = [writer.begin()]
-    pieces += [writer.entry(entry, mark=mark) for mark in (False, False, True)]
+    pieces += [writer.entry(entry(text, role, said), mark=mark) for mark in (False, False, True)]
     pieces.append(
         writer.end((Replaced(kind=text, count=2, entry=text), Replaced(kind=text, count=1, where=text)))
     )

@@ -116,7 +116,13 @@ def test_clones_of_a_local_repository_go_by_its_name(tmp_path: Path) -> None:
     found = [place_of(str(folder)) for folder in (one, two, plain, three, gone, five, circle)]
     names = ["host/ada/engine", "host/ada/engine", "plain", "plain", "engine", "store", "circle"]
     assert [place.project for place in found if place] == names
-    assert [place.root for place in found if place] == [None, None, ROOT, None, None, None, None]
+    assert [place.root for place in found if place] == [ROOT, ROOT, ROOT, ROOT, None, None, None]
+
+
+def test_a_clone_that_was_empty_begins_with_its_own_commit(tmp_path: Path) -> None:
+    repository(tmp_path / "engine", log=BEGUN.replace(ROOT, "6e" * 20))
+    one = repository(tmp_path / "one", url=str(tmp_path / "engine"))
+    assert place_of(str(one)) == Place("engine", str(one), "main", ROOT)
 
 
 def test_two_that_are_clones_of_each_other_end_somewhere(tmp_path: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 import recollect
 from recollect.errors import InvalidInput
 from recollect.keys import DmScope
-from recollect.settings import read_settings
+from recollect.remote.addresses import parse_address
+from recollect.remote.tokens import token_for
+from recollect.settings import ROOT, WRITTEN_BY_OTHERS, own_folder, read_settings
 
 
 def test_unset_and_empty_settings_are_the_defaults() -> None:
@@ -63,3 +68,50 @@ async def test_sessions_are_compacted_as_the_settings_say(monkeypatch: pytest.Mo
         passing = sessions.at("agent:a:ephemeral:00000000-0000-4000-8000-000000000000")
         for each in (sessions, passing):
             assert (each._compaction.at, each._compaction.kept_tokens) == (0.6, 1_500)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o720, 0o1777, 0o2770], ids=oct)
+async def test_a_data_folder_that_others_can_write_to_is_refused_with_the_command_that_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    folder = tmp_path / "my data"
+    folder.mkdir()
+    folder.chmod(mode)
+    monkeypatch.delenv("RECOLLECT_STORE", raising=False)
+    monkeypatch.setenv("RECOLLECT_DATA_DIR", str(folder))
+    with pytest.raises(InvalidInput, match=f"chmod 700 '{folder}'"):
+        async with recollect.open():
+            pass
+    with pytest.raises(InvalidInput, match="chmod 700"):
+        token_for(parse_address("http://127.0.0.1:8787"))
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755], ids=oct)
+async def test_a_data_folder_that_others_can_at_most_read_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    os.chmod(tmp_path, mode)
+    monkeypatch.delenv("RECOLLECT_STORE", raising=False)
+    monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path))
+    async with recollect.open():
+        assert (tmp_path / "recollect.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_data_folder_of_another_user_is_refused_and_roots_is_not(tmp_path: Path) -> None:
+    if os.geteuid() == ROOT:
+        os.chown(tmp_path, 1000, -1)  # what is root's is refused for nobody
+    owner = tmp_path.stat().st_uid
+    with pytest.raises(InvalidInput, match="belongs to another user"):
+        own_folder(tmp_path, owner + 1)
+    assert own_folder(tmp_path, owner) == own_folder(tmp_path, ROOT) == tmp_path
+    assert own_folder(Path(os.sep, "usr"), owner + 1) == Path("/usr")
+
+
+async def test_a_store_that_is_named_may_lie_where_others_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chmod(tmp_path, 0o700 | WRITTEN_BY_OTHERS)
+    monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path))
+    async with recollect.open(f"sqlite:///{tmp_path / 'shared.db'}"):
+        assert (tmp_path / "shared.db").exists()

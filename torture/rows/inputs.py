@@ -8,6 +8,7 @@ from torture import (
     isolation,
     limits,
     paths,
+    payloads,
     permissions,
     places,
     rights,
@@ -17,7 +18,7 @@ from torture import (
     suites,
 )
 from torture.row import Row
-from torture.trying import broken, whole
+from torture.trying import broken, changed, each, whole
 
 ROWS = (
     Row(
@@ -25,10 +26,12 @@ ROWS = (
         promise="A page of another site reaches nothing, under whatever name and origin",
         target="20 origins × 10 hosts × every route: 100 % refused",
         how="Every route of the application's own table, sockets included, is asked with a good token under each pair of"
-        " a Host and an Origin: 421 or 403 with an empty body, and our own page passes.",
+        " a Host and an Origin, and under each foreign Host without any Origin: 421 or 403 with an empty body, and our own"
+        " page passes. The routes and the guard are the real ones, in a process of their own, with a limit lifted so that it"
+        " does not answer first.",
         run=whole(places.tried),
-        control=broken(places.tried, "origin-unchecked"),
-        broken="a server that does not look at Origin",
+        control=each(broken(places.tried, "origin-unchecked"), broken(places.tried, "host-unchecked")),
+        broken="a server that does not look at Origin, and one that does not look at Host",
     ),
     Row(
         key="S2",
@@ -36,11 +39,14 @@ ROWS = (
         target="every method × {none, wrong, revoked, other principal, URL token, declared scopes}: 0 bypass; a method"
         " without a rule fails the build",
         how="Every method of the gateway's own table over HTTP and on sockets, every method of the agent for editors, and"
-        " every other route, each asked without a token, with a wrong one, a revoked one, one in the address, as somebody"
-        " else, and with rights that are only claimed. Foreign is compared with missing byte for byte.",
+        " every other route of the application's table (those that anybody may ask apart), each asked without a token, with a"
+        " wrong one, a revoked one, one in the address, as somebody else, and without the right, which is only claimed (the"
+        " agent for editors has no rights for single methods: its socket is asked for without each right that it needs)."
+        " Where a session is named, foreign is compared with missing byte for byte. The routes, the guard and the methods are"
+        " the real ones, in a process of their own, with limits lifted so that these do not answer first.",
         run=whole(rights.tried),
-        control=broken(rights.tried, "scope-unchecked"),
-        broken="a server that does not look at a token's rights",
+        control=broken(rights.tried, "scope-unchecked", "foreign-unlike-missing"),
+        broken="a server that does not look at a token's rights, and a store that tells foreign from missing",
     ),
     Row(
         key="S3",
@@ -48,37 +54,39 @@ ROWS = (
         target="3 principals, 50,000 Hypothesis steps over all methods + 10,000 tampered cursors: 0 leaks, foreign = absent"
         " byte for byte",
         how="Three owners of one server on SQLite ask, as Hypothesis chooses, every method of the gateway about sessions,"
-        " messages and checkpoints of their own, of each other and of nobody; every answer is searched for ids and words of"
-        " the others, and each about something foreign is asked again about something missing. Then cursors that are"
-        " flipped, cut, spliced, made up, or another's.",
+        " messages, checkpoints and subscriptions of their own, of each other and of nobody, over HTTP and on sockets, on"
+        " which each is told what happens all the while; every answer and every event is searched for ids and words of the"
+        " others, and each about something foreign is asked again about something missing. Then cursors, those of"
+        " subscriptions too, that are flipped, cut, spliced, made up, or another's. The routes, the guard and the methods are"
+        " the real ones, in a process of their own, with the limits of requests lifted so that these do not answer first.",
         run=whole(isolation.tried),
         # With their checksums, the sessions of others would be taken for damaged ones of one's own, and not be told.
-        control=broken(
-            isolation.tried,
-            "fork-without-owner-sqlite",
-            "altered-session-served",
-            "cursor-signature-ignored",
+        control=each(
+            broken(
+                isolation.tried,
+                "fork-without-owner-sqlite",
+                "altered-session-served",
+                "cursor-signature-ignored",
+            ),
+            broken(isolation.tried, "one-feed-for-all-owners"),
         ),
-        broken="a store that finds a session by its id alone, whatever its checksum, and cursors without a signature",
+        broken="a store that finds a session by its id alone, whatever its checksum, and cursors without a signature; and a"
+        " server that tells all owners the same news",
     ),
     Row(
         key="S4",
         promise="What a transcript says runs nothing and loads nothing",
         target="200 payloads × 8 fields × {page, HTML, Markdown}: 0 executions, 0 outside requests, in Chromium",
-        how=f"{len(PAYLOADS)} payloads in every field of a session and of its messages (id, title, tags, folder, project, branch, model,"
-        " agent, channel, texts, thoughts, tools with their input and output, files, plans): the page and the HTML file in"
-        " Chromium with hooked alerts, requests and errors, and every HTML and Markdown file taken apart.",
-        run=suites.passing(
-            "tests/page/test_hostile.py",
-            "tests/unit/test_exports_html.py",
-            "tests/unit/test_exports_markdown.py",
-            figure=f"0 executions and 0 outside requests of {len(PAYLOADS)} payloads in more than 8 fields each;"
-            " {passed} tests",
-            sums={"inputs": len(PAYLOADS) * 8 * 3},
-        ),
+        how=f"{len(PAYLOADS)} payloads in every field of a session and of its messages that takes them (id, title, tags, folder,"
+        " project, branch, model, agent, channel, texts, thoughts, tools with their input and output, files, plans): the page"
+        " and the HTML file in Chromium with hooked alerts, requests and errors, and every HTML and Markdown file taken apart."
+        " The fields that hold a payload are counted afterwards. Each breakage of the control must be noticed by a test that"
+        " shows these payloads.",
+        run=payloads.tried,
         control=suites.breakages("page-unescaped", "export-passes-html", "fence-too-short"),
         broken="a page without escaping, an export that passes HTML through, a fence that a text can end",
         in_tests=False,
+        short_forms=payloads.SUITES,
     ),
     Row(
         key="S5",
@@ -87,10 +95,14 @@ ROWS = (
         how="Names to each tool of a session, and as sessions, folders, cursors and routes over the gateway; links, pipes and"
         " devices among the transcripts of every agent; then tools and syncs while another process lets a folder or a file"
         " and a link or a pipe change places without a pause. The system (inotify) and the interpreter (audit events) say"
-        " what was opened.",
+        " what was opened; what a server opens by a relative name is meant from the folder in which it runs, which is not"
+        " that of the sources. The routes and methods of the gateway are the real ones, in a process of their own, with the"
+        " limits of requests lifted so that these do not answer first.",
         run=whole(paths.tried),
-        control=broken(paths.tried, "walk-follows-links"),
-        broken="tools that follow links",
+        control=each(
+            broken(paths.tried, "walk-follows-links"), changed(paths.over_gateway, paths.FILE_BY_NAME)
+        ),
+        broken="tools that follow links, and a server that opens a file by the name in an address",
     ),
     Row(
         key="S6",
@@ -98,8 +110,10 @@ ROWS = (
         target="2,000 fixed hostile frames + 10 minutes of atheris on parser, framing, cursor, importer: 0 crashes, 0 internal"
         " errors, RSS +< 50 MB",
         how="The frames go to `recollect serve` over HTTP and on both kinds of socket, and to `recollect acp` on its standard"
-        " input, with a good request after every few. Then coverage-guided fuzzing of the parser, the framing, every method,"
-        " cursors, the importer, the files of every other agent, queries and the search for secrets.",
+        " input, with a good request after every few. Then coverage-guided fuzzing of the parser, the framing, cursors and the"
+        " importer, each for two minutes and a half, and for 15 seconds each of every method, the files of every other agent,"
+        " queries and the search for secrets. Memory is that of each process beyond what it had after the first tenth of the"
+        " frames, or after the first 200 inputs of a fuzzer, whose own memory of inputs is in it.",
         run=whole(fuzzers.tried),
         control=broken(fuzzers.tried, "deep-frame-uncaught"),
         broken="a parser that does not expect deep nesting",
@@ -112,17 +126,20 @@ ROWS = (
         " machine is shared)",
         how="Words of every query language, quotes, wildcards, operators, injections, surrogates, all of Unicode and thousands"
         " of words at once, to every method of the gateway that searches; the CPU of the server and of PostgreSQL is read from"
-        " the system before and after each.",
+        " the system before and after each. The routes and methods are the real ones, in a process of their own, with the"
+        " limits of requests lifted so that these do not answer first.",
         run=whole(searches.tried),
-        control=broken(searches.tried, "search-words-as-typed"),
-        broken="words that are put into a query as they were typed",
+        control=searches.noticed,
+        broken="words that are put into a query as they were typed, on SQLite, and on PostgreSQL, each by itself",
     ),
     Row(
         key="S8",
         promise="Every published limit is one",
         target="each published limit + 1 gives its documented code",
         how="The tables of limits in docs/storage.md and docs/serving.md are read, and each row is tried at its limit and one"
-        " beyond: by the SDK, over the gateway's methods, over HTTP and on sockets. A row without a trial fails.",
+        " beyond: by the SDK, over the gateway's methods, over HTTP and on sockets. A row without a trial fails. The"
+        " routes, the guard and the methods are the real ones, in a process of their own, with the limits that are published;"
+        " only do rates not refill, and strangers are given longer, while their number is tried.",
         run=whole(limits.tried),
         control=broken(limits.tried, "lengths-unchecked"),
         broken="a program that measures texts too generously",
@@ -132,11 +149,18 @@ ROWS = (
         promise="What is shared holds no secret, and our own tokens are nowhere",
         target="recall >= 95 % of 40 kinds, < 1 % false hits on code; own tokens 0 anywhere (logs, URLs, errors, exports)",
         how="Secrets drawn by their form, in sentences, code, JSON and base64, are said over the gateway and exported as Markdown"
-        " and HTML; files of the standard library and of packages are searched for secrets that are none; tokens are used"
-        " rightly and wrongly on every route, and looked for in all answers, the log, the store's files and the process.",
+        " and HTML (the routes and methods are the real ones, in a process of their own); files of the standard library and of"
+        " packages are searched for secrets that are none. Then tokens of `recollect serve` are said in a session, which is"
+        " exported in every form, over the gateway and by command, and deleted; they are used rightly and wrongly on routes,"
+        " and looked for in those exports, all answers, the log, the store's files and the process. JSON by command is for"
+        " others with `--redact` alone: without, it is one's own copy, and keeps what was said. Our own kind is counted at 0"
+        " among the others too.",
         run=whole(secrets.tried),
-        control=broken(secrets.tried, "secret-kinds-not-looked-for"),
-        broken="a program that does not look for half of the kinds",
+        control=each(
+            broken(secrets.others_secrets, "secret-kinds-not-looked-for"),
+            broken(secrets.own_secrets, "export-tells-secrets"),
+        ),
+        broken="a program that does not look for half of the kinds, and one that replaces nothing in exports",
     ),
     Row(
         key="S10",
@@ -145,12 +169,20 @@ ROWS = (
         " sockets",
         how="`recollect serve` and `recollect acp`, whose every start of a program and every connection the interpreter notes:"
         " somebody without the right names programs in `session/new`, `load`, `resume` and `fork`; sessions are opened in a"
-        " project full of files that ask for programs; then servers at every spelling of private addresses, over both"
-        " transports, with a listener that would hear them; redirects of every kind, and names whose address changes.",
+        " project full of files that ask for programs. Then, in a process of its own, the part of the program that connects to"
+        " such servers for somebody from outside (`McpServers`): at every spelling of private addresses, over both transports,"
+        " with a listener that would hear it; and the transport below (`PublicTransport`), with a resolver put in for the"
+        " trial and 127.0.0.1 in the place of a public address: redirects of every kind, and names whose address changes.",
         run=whole(spawning.tried),
         control=broken(spawning.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
         broken="a server that starts programs for everybody, takes loopback for a public address and is led there",
         in_tests=False,
+        short_forms=(
+            "tests/engines/test_mcp.py::test_no_program_is_started_for_a_caller_from_outside",
+            "tests/engines/test_mcp.py::test_a_caller_from_outside_reaches_no_private_address",
+            "tests/engines/test_mcp_addresses.py",
+            "tests/gateway/test_server_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
+        ),
     ),
     Row(
         key="S11",
@@ -159,7 +191,8 @@ ROWS = (
         how="`recollect serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
         " with a mask of 000; modes of all that is there while the server runs and afterwards.",
         run=whole(permissions.tried),
-        control=broken(permissions.tried, "store-open-to-others"),
-        broken="a store whose files are made as the mask says",
+        # An open data folder would be refused by the second command, and nothing more be seen.
+        control=broken(permissions.tried, "store-open-to-others", "data-folder-open-to-others"),
+        broken="a store whose files are made as the mask says, in a data folder that anybody may write to",
     ),
 )

@@ -108,8 +108,8 @@ R1 = Row(
     how="Four clients on WebSockets, each with four requests on its way, and four over HTTP append to eight sessions of "
     "`recollect serve`; at a random acknowledgement it is killed with SIGKILL and started again, and sometimes killed while "
     "it starts. After every start the store is examined by the program's own check, integrity of the file included, while "
-    "the server has it open. Then `recollect append` is killed at random moments, and `recollect acp` while it answers "
-    "prompts in three sessions at once (nine of ten are forks of a process that has imported all, one is started from "
+    "the server has it open. Then `recollect append` is killed at random moments, while two other processes append to the "
+    "same store, and `recollect acp` while it answers prompts in three sessions at once (nine of ten are forks of a process that has imported all, one is started from "
     "nothing). The clients write down every acknowledgement; in the end every message must be in the store word for word, "
     "once, and nothing that nobody said. A program that logs anything, or needs help to start, fails the row. Small stores: a new one after every 20 kills of the server.",
     run=whole(_lost),
@@ -126,7 +126,10 @@ R1B = Row(
     run=whole(_lost_on_postgres),
     control=broken(_lost_by_server_on_postgres, "acknowledged-before-commit-postgres"),
     broken="an acknowledgement before the commit",
-    in_tests=False,  # tests/contract/test_processes.py kills those that write to PostgreSQL
+    in_tests=False,  # R1 goes through the doors; what they stand on is killed on PostgreSQL too
+    short_forms=(
+        "tests/contract/test_processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so",
+    ),
 )
 R3 = Row(
     key="R3",
@@ -145,9 +148,8 @@ R5 = Row(
     how="A model on the loopback interface asks `recollect acp` for three tools at once. The agent is killed with SIGKILL when "
     "a tool is running, at a random message; the next one loads the session and is prompted, and killed in turn. In the end "
     "every stored call must have its result, every request that the model got too, and the conversation as it is read from "
-    "session to session must reach every row of the store.",
-    run=whole(_interrupted(short=4, full=500)),
-    control=broken(_interrupted(short=2, full=50), "dead-turn-left-open"),
+    "session to session must reach every row of the store. All agents are forks of a process that has imported everything.",
+    run=whole(_interrupted(short=2, full=500)),
+    control=broken(_interrupted(short=1, full=50), "dead-turn-left-open"),
     broken="what a dead turn left open stays so",
-    in_tests=False,  # tests/engines/test_killed_turns.py is its short form
 )

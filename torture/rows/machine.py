@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.mutants import Change
 from torture import clock_jumps, full_disk, io_errors, little_memory, power_cuts
 from torture.needs import FALSE_CLOCK, FAULTY_CALLS, LOOP_DISKS, ROOT
 from torture.row import Row
-from torture.trying import broken, whole
+from torture.trying import broken, changed, each, whole
 
 POWER_CUTS = Row(
     key="R2",
@@ -15,30 +16,33 @@ POWER_CUTS = Row(
         "Four clients append to `recollect serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
         " in memory. After a random number of acknowledgements the server is stopped and that file copied at once; the copy"
         " is mounted, which replays its journal, and opened: every message acknowledged before the cut must be there, in"
-        " order, found by search, the store without fault, and one can go on. This models a crash of the system, not a disk"
+        " order, the last of each session found by search, the store without fault, and one can go on. This models a crash of the system, not a disk"
         " that tells lies about what it has written."
     ),
     run=whole(power_cuts.tried),
     control=broken(power_cuts.tried, "synchronous-normal"),
     broken="`synchronous=NORMAL`",
     needs=(ROOT, LOOP_DISKS),
-    in_tests=False,
 )
 FULL_DISK = Row(
     key="R8",
     promise="A full disk loses nothing, says so, and is overcome without a restart",
-    target="100 fills: 0 acknowledged lost, a typed error, resumes without restart, 0 torn lines of ours",
+    target=(
+        "100 fills, every client refused in each: 0 acknowledged lost, a typed error, resumes without restart, 0 torn lines"
+        " of ours"
+    ),
     how=(
-        "The store of `recollect serve` is on a small disk in memory. Again and again a file takes up its space but for a"
-        " random rest; clients append through WebSockets until each is refused, `recollect append` runs beside, what is"
-        " there is read; then the file goes, and the very next append of each must succeed. A refusal that is not"
-        " `store_full` counts against us. Then the same with titles, tags and forks of a Claude Code transcript."
+        "The store of `recollect serve` is on a disk in memory, of 64 MB and 4 MB more for each fill (464 MB in all: what was"
+        " stored stays there). Again and again a file takes up its space but for a random rest of 2 MB at most. Two clients"
+        " append through WebSockets until each was refused five times, `recollect append` runs beside, what is there is"
+        " read; then the file goes, and the very next append of each must succeed. A refusal that is not `store_full` counts"
+        " against us, and a fill in which a client was not refused fails the row. Then the same with titles, tags and forks"
+        " of a Claude Code transcript, each tried until it is refused. A full disk under PostgreSQL is not tried."
     ),
     run=whole(full_disk.tried),
     control=broken(full_disk.tried, "failed-commit-acknowledged", "transcript-line-begun-without-room"),
     broken="a COMMIT that fails is acknowledged, and no room is kept for lines",
     needs=(ROOT,),
-    in_tests=False,
 )
 IO_ERRORS = Row(
     key="R9",
@@ -54,7 +58,6 @@ IO_ERRORS = Row(
     control=broken(io_errors.tried, "failed-commit-acknowledged"),
     broken="a COMMIT that fails is acknowledged",
     needs=(FAULTY_CALLS,),
-    in_tests=False,
 )
 LITTLE_MEMORY = Row(
     key="R9b",
@@ -70,7 +73,11 @@ LITTLE_MEMORY = Row(
     run=whole(little_memory.tried),
     control=broken(little_memory.tried, "failure-answered-as-done"),
     broken="a failure is answered as if it were done",
-    in_tests=False,
+    in_tests=False,  # whether few servers end by a signal or answer with errors is chance, and so is its control
+    short_forms=(
+        "tests/gateway/test_methods_input.py::test_a_fault_of_ours_is_told_without_its_words",
+        "tests/stores/test_sqlite.py::test_an_append_whose_commit_fails_is_not_acknowledged",
+    ),
 )
 CLOCK_JUMPS = Row(
     key="R15",
@@ -82,13 +89,31 @@ CLOCK_JUMPS = Row(
         " each jump messages are appended through a WebSocket with idempotency keys, and an early request is repeated; a"
         " turn runs across each jump; all with the same token. The history must be in the order of the acknowledgements."
         " Then the job that keeps to a policy (deleting what is older than 90 days, without the pauses that it makes in the"
-        " server) runs across the same jumps over sessions of today."
+        " server) runs across the same jumps over sessions of today. What is broken for the"
+        " control is the job, the order and the keys, each by itself; turns have no control of their own."
     ),
     run=whole(clock_jumps.tried),
-    control=broken(clock_jumps.tried, "policy-believes-the-clock"),
-    broken="the policy believes the clock",
+    control=each(
+        broken(clock_jumps.tried, "policy-believes-the-clock"),
+        changed(
+            clock_jumps.tried,
+            Change(
+                "stores/sqlite/reading.py",
+                "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos",
+                "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY payload ->> 'at', pos",
+            ),
+        ),
+        changed(
+            clock_jumps.tried,
+            Change(
+                "service/catalogue.py", "MEMOS_KEPT_MS = 7 * 86_400_000", "MEMOS_KEPT_MS = 2 * 86_400_000"
+            ),
+        ),
+    ),
+    broken="the policy believes the clock; then messages are read in the order of their times; then keys are forgotten early",
     needs=(FALSE_CLOCK,),
     in_tests=False,
+    short_forms=("tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old",),
 )
 
 SURVIVED = (FULL_DISK, IO_ERRORS, LITTLE_MEMORY)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from enum import StrEnum
 from pathlib import Path
 
 from tests import mutants
@@ -22,6 +23,20 @@ HARMLESS = mutants.Mutant(
 """A change that changes nothing: whoever notices it would notice anything."""
 TESTS = "tests/test_supply.py"
 KNOWN_FAULTS = re.compile(r"Found \d+ known vulnerabilit")
+BILL_WRITTEN = "wrote docs/sbom.json"
+NO_LIST = (
+    "The audit asks a public list of known faults over the network, which the machine of this trial does not reach;"
+    " the rest of the target is met."
+)
+
+
+class Audit(StrEnum):
+    """What is known of faults in the packages, as the scorecard says it."""
+
+    CLEAN = "no known fault in what is pinned"
+    FAULTY = "KNOWN FAULTS in what is pinned"
+    UNREACHED = "known faults could not be looked up here"
+    BROKEN = "the bill of materials could NOT be written"
 
 
 def _held(folder: Path) -> bool:
@@ -35,25 +50,35 @@ def _supply(setting: Setting) -> Outcome:
     rules = [sys.executable, "-m", "ruff", "check", "--select", "S", "src"]
     clean = subprocess.run(rules, cwd=mutants.ROOT, capture_output=True, check=False).returncode == 0
     ran = subprocess.run(["make", "audit"], cwd=mutants.ROOT, capture_output=True, text=True, check=False)
-    audited = ran.returncode == 0
-    if not audited:
+    if ran.returncode != 0:
         setting.say(ran.stderr[-1000:])
+    return judged(held=held, clean=clean, audit=_audit(ran))
+
+
+def _audit(ran: subprocess.CompletedProcess[str]) -> Audit:
+    """What `make audit` came to; it tells of the bill of materials before it asks for known faults."""
+    if ran.returncode == 0:
+        return Audit.CLEAN
     if KNOWN_FAULTS.search(ran.stdout + ran.stderr):
-        rest = "KNOWN FAULTS in what is pinned"
-    else:
-        rest = "no known fault in what is pinned" if audited else "known faults could not be looked up here"
+        return Audit.FAULTY
+    return Audit.UNREACHED if BILL_WRITTEN in ran.stdout else Audit.BROKEN
+
+
+def judged(*, held: bool, clean: bool, audit: Audit) -> Outcome:
+    """The outcome in words; a reason only where the look-up of known faults is all that is lacking."""
+    alone = held and clean and audit is Audit.UNREACHED
     return Outcome(
-        met=held and clean and audited,
-        figure=f"{'all pinned, hashed and listed' if held else 'NOT all listed'}; {rest}; bandit's rules"
-        f" {'kept' if clean else 'NOT kept'}",
+        met=held and clean and audit is Audit.CLEAN,
+        figure=f"{'all pinned, hashed and listed' if held else 'NOT all pinned, hashed and listed'}; {audit};"
+        f" bandit's rules {'kept' if clean else 'NOT kept'}",
+        missed=NO_LIST if alone else "",
     )
 
 
 def _unpinned(setting: Setting) -> Outcome:
     """The same tests where one package has lost its digests."""
     copy = setting.folder / "copy"
-    names = ("src", "tests", "supply", "docs")
-    mutants.copy_sources(copy, names)
+    mutants.copy_sources(copy, ("src", "tests", "supply", "docs", "Makefile"))
     for file in mutants.ROOT.glob("*.*"):
         if file.is_file():
             shutil.copy(file, copy)
@@ -79,10 +104,12 @@ def _nothing_planted(setting: Setting) -> Outcome:
 def _noticed(chosen: tuple[mutants.Mutant, ...], setting: Setting) -> Outcome:
     with tempfile.TemporaryDirectory(dir=setting.folder) as folder:
         verdicts = mutants.verdicts(Path(folder), chosen)
-    noticed = sum(verdict == mutants.NOTICED for verdict in verdicts.values())
-    enough = setting.short or len(chosen) >= LEAST
+    noticed = [each for each in chosen if verdicts[each.name] == mutants.NOTICED]
+    doors = {door for each in noticed for door in each.doors}
+    enough = setting.short or (len(chosen) >= LEAST and len(doors) == len(mutants.DOORS))
     return Outcome(
-        met=noticed == len(chosen) and enough, figure=f"{noticed} of {len(chosen)} breakages noticed"
+        met=len(noticed) == len(chosen) and enough,
+        figure=f"{len(noticed)} of {len(chosen)} breakages noticed, at {len(doors)} of {len(mutants.DOORS)} doors",
     )
 
 
@@ -92,24 +119,23 @@ ROWS = (
         promise="nothing unpinned, unlisted or known to be faulty is installed",
         target="every package hashed, listed and with a reason; no known fault; SQLite 3.51.3 or newer; bandit 0",
         how="`tests/test_supply.py`, then the rules of bandit as ruff has them over the program (`--select S`), then `make"
-        " audit`, which counts a package that it cannot look up as a failure.",
+        " audit` over every requirement file, which counts a package that it cannot look up as a failure.",
         run=_supply,
         control=_unpinned,
         broken="a pin without its digest",
-        missed=(
-            "The audit asks a public list of known faults over the network, which the machine of this trial does not"
-            " reach."
-        ),
         in_tests=False,
+        short_forms=(TESTS,),
     ),
     Row(
         key="S13",
         promise="the tests notice when the program is broken",
-        target=f"at least {LEAST} planted faults through all doors, each noticed by a named test",
-        how="`make mutants`: each fault is put into a copy of the sources, and its test must fail there.",
+        target=f"at least {LEAST} planted faults through all {len(mutants.DOORS)} doors, each noticed by a named test",
+        how="`make mutants`: each fault is put into a copy of the sources, and its test must fail there. A door is a part of"
+        f" the program: {', '.join(mutants.DOORS)}.",
         run=_planted,
         control=_nothing_planted,
         broken="a fault that breaks nothing",
         in_tests=False,
+        short_forms=("tests/test_mutants.py",),
     ),
 )

@@ -29,8 +29,11 @@ if (_notes := os.environ.get("TORTURE_NOTES")) is not None:
     _file = os.open(_notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def _note(event: str, given: tuple[Any, ...]) -> None:
-        if event in NOTED:
-            told = [str(each) for each in given[: NOTED[event]]]
+        # What is opened by its number is open already.
+        if event in NOTED and not (event == "open" and isinstance(given[0], int)):
+            told = [
+                os.fsdecode(each) if isinstance(each, bytes) else str(each) for each in given[: NOTED[event]]
+            ]
             os.write(_file, json.dumps([event, *told]).encode("utf-8", "backslashreplace") + b"\n")
 
     sys.addaudithook(_note)

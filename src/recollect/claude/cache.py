@@ -1,7 +1,7 @@
 """What lists read from transcripts, remembered beside Recollect's own data; never in the agent's folder.
 
 A cache is only ever a shortcut. One that is missing, damaged, of another version or not writable is as if it were
-empty. Processes that write it at the same time replace each other's file as a whole; the loser's work is done again.
+empty, and so is one in a data folder that is refused because others can write to it. Processes that write it at the same time replace each other's file as a whole; the loser's work is done again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from recollect.claude.metadata import Metadata, mark, read_metadata
 from recollect.claude.places import open_transcript
+from recollect.errors import InvalidInput
 from recollect.settings import read_settings
 
 _VERSION = b"recollect claude list 1\n"
@@ -44,7 +45,11 @@ class Reader:
     """Reads transcripts, each anew."""
 
     def __init__(self, projects: Path) -> None:
-        self._file = cache_file(projects)
+        self._file: Path | None
+        try:
+            self._file = cache_file(projects)
+        except InvalidInput:
+            self._file = None
 
     def metadata(self, folder: str, name: str, found: os.stat_result) -> Metadata | None:
         """What a transcript says, or None if it cannot be read; `found` is what the folder said of the file."""
@@ -58,7 +63,7 @@ class Reader:
         `everything`: there are no other transcripts, so a cache of many more is of no use any longer.
         """
         del names
-        if everything:
+        if everything and self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.unlink()
 
@@ -68,7 +73,7 @@ class CachedReader(Reader):
 
     def __init__(self, projects: Path) -> None:
         super().__init__(projects)
-        self._stored = _load(self._file)
+        self._stored = {} if self._file is None else _load(self._file)
         self._open: dict[str, _Folder] = {}
         self._changed: set[str] = set()
 
@@ -89,6 +94,8 @@ class CachedReader(Reader):
 
     def close(self, names: Callable[[], Mapping[str, Set[str]]], *, everything: bool) -> None:
         """Remember what was read, and forget the transcripts that are gone."""
+        if self._file is None:
+            return
         seen = names()
         for folder, entries in self._open.items():
             gone = entries.keys() - seen.get(folder, entries.keys())
@@ -108,7 +115,7 @@ class CachedReader(Reader):
 
 
 def cache_file(projects: Path) -> Path:
-    """Where lists of this projects folder are remembered."""
+    """Where lists of this projects folder are remembered. Raises `InvalidInput` if others can put files there."""
     name = hashlib.sha256(os.fsencode(os.path.abspath(projects))).hexdigest()[:16]
     return read_settings().data_dir / "cache" / f"claude-{name}"
 
@@ -168,7 +175,8 @@ def _decoded(stored: msgspec.Raw | None) -> _Folder:
 
 def _save(file: Path, body: bytes) -> None:
     """Replace the file as a whole; readers see the old one or the new one."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (file.parent.parent, file.parent):  # one by one: `parents` are made as the mask says
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}-")
     try:
         with os.fdopen(descriptor, "wb") as written:

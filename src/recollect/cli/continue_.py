@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from recollect.cli import wording
 from recollect.cli.becoming import become
 from recollect.cli.command import command, session_argument
 from recollect.cli.output import Output
@@ -15,8 +16,8 @@ from recollect.sources.ledger import Ledger
 
 FIDELITY = {
     "native": "native: {agent} has this session itself",
-    "replayed": "replayed: {agent} has {turns} turns as text, in a session of its own",
-    "summarised": "summarised: {agent} has a summary and the last {turns} turns as text, in a session of its own",
+    "replayed": "replayed: {agent} has {messages} as text, in a session of its own",
+    "summarised": "summarised: {agent} has a summary and the last {messages} as text, in a session of its own",
 }
 """What is said about each way of going on."""
 
@@ -63,4 +64,5 @@ async def run(
 
 def in_words(done: Continued) -> str:
     """How faithful it is."""
-    return FIDELITY[done.fidelity].format(agent=done.agent, turns=done.turns)
+    messages = wording.counted(done.messages, "message")
+    return FIDELITY[done.fidelity].format(agent=done.agent, messages=messages)

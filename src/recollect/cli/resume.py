@@ -12,7 +12,7 @@ from recollect.cli.output import Output
 from recollect.errors import InvalidInput, SessionNotFound
 from recollect.model import LOCAL, RECORDS, Session
 from recollect.service import Sessions
-from recollect.sources.resuming import Resuming, resuming
+from recollect.sources.resuming import Resuming, folder_to_be_in, resuming
 
 
 @command(
@@ -34,6 +34,13 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
         out.note(
             f"{found.source} has deleted it: `recollect restore {found.id}` writes its file back, if it is kept"
         )
+    if how.aside is not None:
+        out.note(
+            f"{how.aside}: start it so that it does, "
+            f"or write it a session that it finds, with `recollect continue {found.id} --in AGENT`"
+        )
+    if how.folder is not None:
+        folder_to_be_in(found, how.folder)
     if execute:
         become(how.words, how.folder)
     if out.json:

@@ -12,7 +12,8 @@ from recollect.model import Value
 from recollect.service import Sessions
 from recollect.settings import read_settings
 from recollect.sources import AGENTS, Source, sources_here
-from recollect.sources.expiring import soon_deleted
+from recollect.sources.expiring import DAY, soon_deleted
+from recollect.sources.files import is_there
 from recollect.sources.finding import found_in_all
 from recollect.sources.ledger import Ledger
 from recollect.sources.port import Found
@@ -70,10 +71,11 @@ def _described(source: Source, looked: Sequence[Found], ledger: Ledger) -> Descr
         source=source.name,
         title=AGENTS[source.name].title,
         folders=tuple(map(str, folders)),
-        there=any(folder.exists() for folder in folders),
+        there=any(map(is_there, folders)),
         sessions=len(found),
         waiting=sum(is_new(each, seen.get(each.key)) for each in found),
-        changed_at=max((each.at for each in found), default=None),
+        # The first day of all times stands for one that is not known.
+        changed_at=max((each.at for each in found if each.at >= DAY), default=None),
         unreadable=len(looked) - len(found),
         damaged_records=sum(each.damaged for each in known),
         unknown_records=sum(each.unknown for each in known),
@@ -90,7 +92,7 @@ def _row(each: Described) -> Sequence[str]:
 def _remarks(each: Described) -> str:
     told = (
         (not each.there, "not there"),
-        (each.unreadable, f"{wording.counted(each.unreadable, 'database')} not readable"),
+        (each.unreadable, f"{wording.counted(each.unreadable, 'place')} not readable"),
         (each.damaged_records, wording.counted(each.damaged_records, "damaged record")),
         (each.unknown_records, f"{wording.counted(each.unknown_records, 'record')} of a new kind"),
         (each.expiring, f"{each.expiring} to be deleted within 7 days"),

@@ -40,7 +40,9 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
             report = await _once(sessions, ledger, sources, found, hidden=out.json)
             soon = await expiring(sessions, LOCAL, ledger, sources, found, now_ms())
             return _tell(out, report, soon)
-        async for _ in changes_of([folder for source in sources_here() for folder in source.folders()]):
+        sources = sources_here()
+        folders = [folder for source in sources for folder in source.folders()]
+        async for _ in changes_of(folders, lambda: [file for each in sources for file in each.beside()]):
             report = await _once(sessions, ledger, *_found(), hidden=True)
             if report.parsed_files or report.kept or report.failed:
                 _tell(out, report)
@@ -97,11 +99,15 @@ def in_words(report: Report) -> str:
     """A report in plain words."""
     parts = [f"{report.new} new", f"{report.updated} updated", f"{report.unchanged} unchanged"]
     more = (
-        (report.kept, "kept although their files are gone"),
-        (report.refused, "deleted here before and left out"),
-        (report.damaged_records, "damaged records passed over"),
-        (report.unknown_records, "records of a new kind kept as they are"),
-        (len(report.failed), "not read"),
+        (report.kept, "kept although its file is gone", "kept although their files are gone"),
+        (report.refused, *["deleted here before and left out"] * 2),
+        (report.damaged_records, "damaged record passed over", "damaged records passed over"),
+        (
+            report.unknown_records,
+            "record of a new kind kept as it is",
+            "records of a new kind kept as they are",
+        ),
+        (len(report.failed), *["not read"] * 2),
     )
-    parts += [f"{count} {what}" for count, what in more if count]
+    parts += [f"{count} {one if count == 1 else many}" for count, one, many in more if count]
     return f"{wording.counted(report.found, 'transcript')}: {', '.join(parts)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
+from hashlib import sha256
 from typing import TypedDict
 
 from recollect.errors import InvalidInput
@@ -17,6 +18,9 @@ from recollect.service.core import checked_name, checked_owner
 from recollect.service.retention import every
 
 PLACELESS = 500
+FOLDER = "folder:"
+SHORT = 7
+"""So much of a commit tells one repository from another of the same name."""
 
 
 class Placing(Catalogue):
@@ -26,20 +30,21 @@ class Placing(Catalogue):
         """The name of the project that a folder belongs to, `seen` being what the folder tells.
 
         A repository with a remote is called by it. One without keeps the name that it was first met under, which its
-        root commit tells, until it has one. Of a folder that is no longer there it is what was known before.
+        root commit tells, until it has one; then all its sessions go by that. If another repository has that name, the
+        commit is added to it. Of a folder that is no longer there it is what was known before.
         """
         cwd = normal_cwd(cwd)
         for text, what in ((seen.project, "a project"), (seen.root, "a commit")) if seen else ():
             checked_name(text, what)
         if seen is None:
             return await self._project_of(who, cwd) or folder_name(cwd)
-        known = None if seen.root is None else await self._rooted(who, seen.root, seen.project)
-        if known is None or known == seen.project or (_is_remote(known) and _is_remote(seen.project)):
-            return seen.project
-        if not _is_remote(seen.project):
-            return known
-        await self._renamed(who, known, seen.project, seen.top)
-        return seen.project
+        owner, folder = checked_owner(who), _folder(cwd)
+        known = await self._store.read(lambda tx: tx.rooted(owner, seen.root or folder))
+        if known is not None and not _is_remote(known) and _is_remote(seen.project):
+            await self._renamed(who, known, seen)
+        if seen.root is None:
+            return seen.project if known is None or _is_remote(seen.project) else known
+        return await self._rooted(owner, folder, seen.root, seen.project)
 
     async def place_folder(self, who: Principal, cwd: str, project: str) -> int:
         """Give all sessions of a folder that have none this project; returns how many."""
@@ -76,25 +81,40 @@ class Placing(Catalogue):
         page = await self.find(who, Filter(cwd=cwd, archived="include"), limit=1)
         return next((session.project for session in page.sessions), None)
 
-    async def _rooted(self, who: Principal, root: str, name: str) -> str | None:
-        """The name under which the repository went until now; the name of a remote takes its place."""
+    async def _rooted(self, owner: str, folder: str, root: str, project: str) -> str:
+        """The name under which the repository goes, that of a remote if it has one; the folder is known to be of it."""
+
+        async def work(tx: Writer) -> str:
+            known = None if _is_remote(project) else await tx.rooted(owner, root)
+            name = known or await _free(tx, owner, root, project)
+            for key in (root, folder):
+                await tx.put_root(owner, key, name)
+            return name
+
+        async def known(tx: Reader) -> list[str | None]:
+            return [await tx.rooted(owner, key) for key in (root, folder)]
+
+        name, there = await self._store.read(known)
+        if name is not None and name == there and (name == project or not _is_remote(project)):
+            return name
+        return await self._store.write(work)
+
+    async def _renamed(self, who: Principal, old: str, seen: Place) -> None:
+        """A repository has a remote now: sessions of all folders that are known to be of it go by the new name."""
         owner = checked_owner(who)
-
-        async def work(tx: Writer) -> str | None:
-            known = await tx.rooted(owner, root)
-            if known is None or _is_remote(name):
-                await tx.put_root(owner, root, name)
-            return known
-
-        known = await self._store.read(lambda tx: tx.rooted(owner, root))
-        return known if known == name else await self._store.write(work)
-
-    async def _renamed(self, who: Principal, old: str, new: str, top: str) -> None:
-        """A repository has a remote now: its sessions go by the new name."""
+        keys = set(await self._store.read(lambda tx: tx.roots(owner, old)))
         found = [session async for session in every(self, who, Filter(project=old, archived="include"))]
         for session in found:
-            if session.cwd is not None and (session.cwd + "/").startswith(top + "/"):
-                await self.assign(who, session.id, new)
+            cwds = [cwd for cwd in (session.cwd, *session.earlier_cwds) if cwd is not None]
+            if any(_folder(cwd) in keys or f"{cwd}/".startswith(f"{seen.top}/") for cwd in cwds):
+                await self.assign(who, session.id, seen.project)
+
+        async def work(tx: Writer) -> None:
+            for key in keys:
+                await tx.put_root(owner, key, seen.project)
+
+        # Behind the sessions: if this is interrupted, it is begun again.
+        await self._store.write(work)
 
 
 class Placed(TypedDict):
@@ -121,6 +141,20 @@ async def called(tx: Reader, owner: str, name: str) -> str:
     known = await tx.projects(owner)
     ending = [project for project in known if project.endswith(f"/{name}")]
     return ending[0] if name not in known and len(ending) == 1 else name
+
+
+async def _free(tx: Reader, owner: str, root: str, project: str) -> str:
+    """The name of a repository that was not met before: not that of another one, unless both have that remote."""
+    taken = [] if _is_remote(project) else await tx.roots(owner, project)
+    if all(key.startswith(FOLDER) for key in taken):
+        return project
+    mark = f"@{root[:SHORT]}"
+    return project[: NAME_CHARS - len(mark)] + mark
+
+
+def _folder(cwd: str) -> str:
+    """How a folder is kept by which a repository is known: not by its name, which goes with the sessions in it."""
+    return FOLDER + sha256(cwd.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_remote(project: str) -> bool:

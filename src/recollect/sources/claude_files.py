@@ -14,7 +14,7 @@ import msgspec
 from recollect.claude.places import TRANSCRIPT, is_session_id
 from recollect.claude.sidecars import ARCHIVED, TITLE, read_sidecar, session_folder
 from recollect.model import Value
-from recollect.sources.files import Seen, inside
+from recollect.sources.files import Seen, Shut, inside
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"
@@ -42,6 +42,13 @@ class Found(msgspec.Struct, frozen=True, gc=False):
         """Where it is."""
         return self.file.path
 
+    @property
+    def identity(self) -> str:
+        """What a copy of it in another project's folder has in common with it; empty if only the transcript knows."""
+        if self.agent is None or self.session is None:
+            return self.session or ""
+        return f"{self.session}:{self.agent}"
+
 
 class Notes(Value, frozen=True):
     """What the small files beside a session's transcript say. `archived_at` is in ms."""
@@ -60,11 +67,12 @@ class AgentNotes(Value, frozen=True, rename="camel"):
     parent_agent_id: str | None = None
 
 
-def find(config_home: Path) -> Iterator[Found]:
-    """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder."""
+def find(config_home: Path, shut: list[Shut]) -> Iterator[Found]:
+    """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder. Folders
+    that cannot be read are added to `shut`."""
     projects = config_home / "projects"
-    for name in inside(projects).folders:
-        yield from _in_project(f"{projects}/{name}", name)
+    for name in inside(projects, shut=shut).folders:
+        yield from _in_project(f"{projects}/{name}", name, shut)
 
 
 def notes(found: Found) -> Notes:
@@ -90,12 +98,12 @@ def agent_notes(found: Found) -> AgentNotes:
     return msgspec.convert(texts, AgentNotes)
 
 
-def _in_project(folder: str, project: str) -> Iterator[Found]:
-    there = inside(folder, TRANSCRIPT)
+def _in_project(folder: str, project: str, shut: list[Shut]) -> Iterator[Found]:
+    there = inside(folder, TRANSCRIPT, shut=shut)
     noted: dict[str, int] = {}
     for name in there.folders:
         if is_session_id(name):
-            noted[name] = yield from _in_session(f"{folder}/{name}", project, name)
+            noted[name] = yield from _in_session(f"{folder}/{name}", project, name, shut)
     for file in there.files:
         stem = file.name[: -len(TRANSCRIPT)]
         if is_session_id(stem):
@@ -105,21 +113,21 @@ def _in_project(folder: str, project: str) -> Iterator[Found]:
             yield Found(file, project, None, stem.removeprefix(AGENT))
 
 
-def _in_session(folder: str, project: str, session: str) -> Generator[Found, None, int]:
+def _in_session(folder: str, project: str, session: str, shut: list[Shut]) -> Generator[Found, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
-    there = inside(folder, *_SIDECARS)
+    there = inside(folder, *_SIDECARS, shut=shut)
     if SUBAGENTS in there.folders:
-        yield from _agents(f"{folder}/{SUBAGENTS}", project, session, _DEPTH)
+        yield from _agents(f"{folder}/{SUBAGENTS}", project, session, _DEPTH, shut)
     return max((max(1, file.stamp[3]) for file in there.files if file.name in _SIDECARS), default=0)
 
 
-def _agents(folder: str, project: str, session: str, depth: int) -> Iterator[Found]:
-    there = inside(folder, TRANSCRIPT)
+def _agents(folder: str, project: str, session: str, depth: int, shut: list[Shut]) -> Iterator[Found]:
+    there = inside(folder, TRANSCRIPT, shut=shut)
     for file in there.files:
         if file.name.startswith(AGENT):
             yield Found(file, project, session, file.name.removeprefix(AGENT).removesuffix(TRANSCRIPT))
     for name in there.folders if depth else ():
-        yield from _agents(f"{folder}/{name}", project, session, depth - 1)
+        yield from _agents(f"{folder}/{name}", project, session, depth - 1, shut)
 
 
 def _moment(at: object) -> int | None:

@@ -18,7 +18,7 @@ from recollect.sources import claude, claude_files, files
 from recollect.sources.claude import Parsed, State
 from recollect.sources.claude_files import Found as Transcript
 from recollect.sources.files import MS
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.titles import title_from
 
 NAME = "claude"
@@ -48,12 +48,17 @@ class ClaudeSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home / "projects",)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
-        for each in claude_files.find(self.home):
+        shut = list[files.Shut]()
+        for each in claude_files.find(self.home, shut):
             file = each.file
             stamp = file.stamp
             noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
-            yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2])
+            yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2], each.identity)
+        yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:
         read = _read(found.where, known)

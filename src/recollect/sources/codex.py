@@ -39,13 +39,15 @@ class Before(NamedTuple):
 class State(Value, frozen=True):
     """What must be known of the bytes read so far to go on with those behind them.
 
-    `offset` is where to go on; `seal` is what stood before it; `open` says that no line end stood there.
+    `offset` is where to go on; `seal` is what stood before it; `open` says that no line end stood there. `lost` is the
+    rollout in which the history that it begins with is, if that is not there; empty if it will not come.
     """
 
     version: int = VERSION
     offset: int = 0
     seal: bytes = b""
     open: bool = False
+    lost: str | None = None
     memory: Memory = msgspec.field(default_factory=Memory)
 
 
@@ -138,6 +140,7 @@ def _parsed(
         offset=start.offset + end,
         seal=sealed(start.seal, data, end),
         open=data[end - 1] != _NEWLINE if end else start.open,
+        lost=start.lost,
         memory=memory,
     )
     return Parsed(

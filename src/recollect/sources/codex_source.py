@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from recollect.model import Json, Session, encode
 from recollect.service import Imported
 from recollect.sources import codex, files
 from recollect.sources.codex import Before, Parsed, State
 from recollect.sources.codex_memory import Meta
-from recollect.sources.codex_state import names_of_threads, rollouts_of_threads
+from recollect.sources.codex_state import files_beside, names_of_threads, rollouts_of_threads
 from recollect.sources.pi_source import raw_copies
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import SHELL, Found, Known, Reading, closed
 from recollect.titles import title_from
 
 NAME = "codex"
@@ -45,22 +47,23 @@ class Rollout(msgspec.Struct, frozen=True, gc=False):
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where a session is, the name that it was given, and where the rollouts are that it may begin with."""
+    """Where a session is, the name that it was given, and where the rollouts are that it may begin with. `unsure`: nobody
+    can tell just now whether it was given a name."""
 
     rollout: Rollout
     name: str | None
     rollouts: Mapping[str, Rollout]
+    unsure: bool = False
 
 
 class _Read(NamedTuple):
-    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean. `lost_base`: the
-    history that it begins with is not there. `torn`: its end is not, and will not come."""
+    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean. `torn`: its end
+    is not there, and will not come."""
 
     data: bytes
     start: int
     size: int
     parsed: Parsed
-    lost_base: bool = False
     torn: bool = False
 
     @property
@@ -77,15 +80,21 @@ class CodexSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return self.home / SESSIONS, self.home / ARCHIVED
 
+    def beside(self) -> Sequence[Path]:
+        return files_beside(self.home)
+
     def find(self) -> Iterator[Found]:
-        names = names_of_threads(self.home)
-        rollouts = self._rollouts()
+        shut = list[files.Shut]()
+        names = names_of_threads(self.home, shut)
+        unsure, names = names is None, names or {}
+        rollouts = self._rollouts(shut)
         for each in self._present(rollouts.values()):
             name = names.get(each.thread)
-            mark = zlib.crc32(name.encode("utf-8", "replace")) if name else 0
+            mark = zlib.crc32(name.encode("utf-8", "replace")) if name else None if unsure else 0
             stamp = each.file.stamp
-            where = Place(each, name, rollouts)
-            yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2])
+            where = Place(each, name, rollouts, unsure)
+            yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], each.thread)
+        yield from closed(self, shut)
 
     def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
         """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
@@ -98,11 +107,12 @@ class CodexSource(msgspec.Struct, frozen=True):
             present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, said))
         return present.values()
 
-    def _rollouts(self) -> dict[str, Rollout]:
-        """All of them by their ids; of one that is there both packed and not, the one that is not."""
+    def _rollouts(self, shut: list[files.Shut]) -> dict[str, Rollout]:
+        """All of them by their ids; of one that is there more than once, the fullest: one that is not packed, or else the
+        longest."""
         found = dict[str, Rollout]()
         for folder in self.folders():
-            _gather(str(folder), DEEPEST, found)
+            _gather(str(folder), DEEPEST, found, shut)
         return found
 
     def read(self, found: Found, known: Known | None) -> Reading:
@@ -110,8 +120,11 @@ class CodexSource(msgspec.Struct, frozen=True):
         read = _read(place, known)
         parsed = read.parsed
         consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
+        imported = imported_from(self.home, place, read)
+        if place.unsure and known is not None:
+            imported = replace(imported, title=None)  # the one that it has stays
         return Reading(
-            imported=imported_from(self.home, place, read),
+            imported=imported,
             entries=parsed.entries,
             total=parsed.memory.entries,
             state=encode(parsed.state),
@@ -122,33 +135,49 @@ class CodexSource(msgspec.Struct, frozen=True):
             size=read.size,
             damaged=read.damaged,
             unknown=parsed.memory.unknown,
+            waits_for=parsed.state.lost or "",
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
         source, _, uuid = session.id.partition(":")
-        return None if source != NAME or session.parent is not None else ("codex", "resume", uuid)
+        if source != NAME or session.parent is not None:
+            return None
+        if not self._is_put_away(session):
+            return (NAME, "resume", uuid)
+        # Codex refuses to go on with what it has archived.
+        return (*SHELL, f"codex unarchive {shlex.quote(uuid)} && codex resume {shlex.quote(uuid)}")
 
     def home_of(self, session: Session) -> Path | None:
         path = Path(str(session.meta.get("path", "")))
         inside = any(path.is_relative_to(folder) for folder in self.folders()) and ".." not in path.parts
         return path if inside and _ROLLOUT.fullmatch(path.name) else None
 
+    def _is_put_away(self, session: Session) -> bool:
+        """Whether Codex has archived it: as it is now, which may be otherwise than when it was read."""
+        path, archived = Path(str(session.meta.get("path", ""))), self.home / ARCHIVED
+        return path.is_relative_to(archived) if path.is_file() else (archived / path.name).is_file()
+
 
 # Finding
 
 
-def _gather(folder: str, depth: int, found: dict[str, Rollout]) -> None:
+def _gather(folder: str, depth: int, found: dict[str, Rollout], shut: list[files.Shut]) -> None:
     """Find the rollouts below a folder."""
-    there = files.inside(folder, SUFFIX, PACKED)
+    there = files.inside(folder, SUFFIX, PACKED, shut=shut)
     for file in there.files:
         if (name := _ROLLOUT.fullmatch(file.name)) is not None:
             at, thread, own, packed = name.groups()
             id = own or thread
-            if id not in found or not packed:
-                key = file.where.removesuffix(PACKED) if packed else file.where
-                found[id] = Rollout(key, file, thread, id, at, packed is not None)
+            key = file.where.removesuffix(PACKED) if packed else file.where
+            each = Rollout(key, file, thread, id, at, packed is not None)
+            if (known := found.setdefault(id, each)) is not each and _fullness(each) > _fullness(known):
+                found[id] = each
     for inner in there.folders if depth else ():
-        _gather(f"{folder}/{inner}", depth - 1, found)
+        _gather(f"{folder}/{inner}", depth - 1, found, shut)
+
+
+def _fullness(rollout: Rollout) -> tuple[bool, int]:
+    return not rollout.packed, rollout.file.size
 
 
 def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
@@ -163,7 +192,7 @@ def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
 def _read(place: Place, known: Known | None) -> _Read:
     file = place.rollout.file
     state = None if place.rollout.packed else _state(file, known)
-    if state is not None:
+    if state is not None and state.lost not in place.rollouts:
         data = files.read_on(file.path, state.offset, state.seal)
         parsed = None if data is None else codex.parse(data, state)
         if data is not None and parsed is not None:
@@ -179,9 +208,10 @@ def _read_whole(place: Place) -> _Read:
     parsed = codex.parse(data, None, before, _inherited(meta, place))
     if parsed is None:
         raise ValueError("a rollout read as a whole goes on with nothing")
+    parsed = replace(parsed, state=replace(parsed.state, lost=lost))
     size = len(data) + sum(len(part.data) for part in before)
     torn = place.rollout.packed and parsed.state.offset < len(data)
-    return _Read(raw, 0, size, parsed, lost, torn)
+    return _Read(raw, 0, size, parsed, torn)
 
 
 def _state(file: files.Seen, known: Known | None) -> State | None:
@@ -193,22 +223,24 @@ def _state(file: files.Seen, known: Known | None) -> State | None:
     return codex.load_state(known.state)
 
 
-def _before(meta: Meta, place: Place) -> tuple[list[Before], bool]:
-    """The history that a fork begins with, the oldest part first; and whether some of it is lost."""
+def _before(meta: Meta, place: Place) -> tuple[list[Before], str | None]:
+    """The history that a fork begins with, the oldest part first; and what of it is lost, as in `State`."""
     parts, at = list[Before](), None if meta.subagent else meta.base
     seen = {place.rollout.id}
     while at is not None and len(parts) < FORKS:
         rollout = place.rollouts.get(at.rollout)
-        if rollout is None or rollout.id in seen:
-            return parts, True
+        if rollout is None:
+            return parts, at.rollout
+        if rollout.id in seen:
+            return parts, ""
         seen.add(rollout.id)
         try:
             data = _bytes(rollout)
         except (OSError, ValueError):
-            return parts, True
+            return parts, ""
         parts.insert(0, Before(data[: at.offset], at.ordinal))
         at = codex.first_line(data).base
-    return parts, False
+    return parts, None
 
 
 def _inherited(meta: Meta, place: Place) -> frozenset[str]:
@@ -284,8 +316,9 @@ def _meta(place: Place, meta: Meta, read: _Read) -> Json:
         "forked_from": f"{NAME}:{meta.forked_from}" if meta.forked_from else None,
         "agent": meta.nickname,
         "agent_type": meta.agent_role,
-        "history_is_lost": read.lost_base,
         "unknown_records": memory.unknown,
         "damaged_records": read.damaged,
     }
-    return {name: value for name, value in told.items() if value}
+    # Said of every fork: what was lost when it was read before may be there now.
+    fork: Json = {"history_is_lost": read.parsed.state.lost is not None} if meta.base else {}
+    return {name: value for name, value in told.items() if value} | fork

@@ -21,7 +21,7 @@ from recollect.service import Sessions
 from recollect.sources import AGENTS, Source
 from recollect.sources.codex_source import SESSIONS
 from recollect.sources.ledger import Ledger
-from recollect.sources.resuming import Resuming
+from recollect.sources.resuming import Resuming, folder_to_be_in
 from recollect.sources.retelling import Fidelity, Retold, retold
 from recollect.sources.syncing import Sync
 from recollect.sources.transcripts import Heading, claude_transcript, codex_rollout
@@ -55,7 +55,7 @@ TARGETS: dict[str, Target] = {
 
 class Continued(Value, frozen=True):
     """How a session goes on in an agent. `continued` is the session there; `path` is what was written for it, if anything
-    was; `turns` is how many turns are told word for word."""
+    was; `messages` is how many are told word for word."""
 
     session: str
     agent: str
@@ -65,7 +65,7 @@ class Continued(Value, frozen=True):
     command: tuple[str, ...]
     shell: str
     path: str | None = None
-    turns: int = 0
+    messages: int = 0
 
 
 class Continuing:
@@ -93,8 +93,8 @@ class Continuing:
         session = await self._sessions.get(self._who, session_id)
         home = AGENTS[agent].home(os.environ)
         source = AGENTS[agent].at(home)
-        if (words := _native(session, source)) is not None:
-            return _told(session, agent, "native", session.id, Resuming(words, cwd or session.cwd))
+        if (native := _native(session, source, cwd)) is not None:
+            return _told(session, agent, "native", session.id, native)
         folder = _folder(session, cwd)
         await self._sessions.keep_own(
             self._who, session.id, {}
@@ -109,7 +109,7 @@ class Continuing:
         await self._link(session, made.id)
         how = Resuming(tuple(source.resume(made) or ()), folder)
         told = _told(session, agent, said.fidelity, made.id, how)
-        return replace(told, path=str(path), turns=len(said.turns))
+        return replace(told, path=str(path), messages=len(said.turns))
 
     async def _context(self, session_id: str) -> AsyncIterator[Entry]:
         after: str | None = None
@@ -138,20 +138,21 @@ class Continuing:
         await self._sessions.keep_own(self._who, session.id, {CONTINUED_IN: [*known, made]})
 
 
-def _native(session: Session, source: Source) -> tuple[str, ...] | None:
-    """The command that resumes a session which is the agent's own, and still there."""
+def _native(session: Session, source: Source, cwd: str | None) -> Resuming | None:
+    """How the agent goes on with a session which is its own, and still there."""
     words = source.resume(session) if session.source == source.name else None
     path = source.home_of(session)
-    return tuple(words) if words is not None and path is not None and path.is_file() else None
+    if words is None or path is None or not path.is_file():
+        return None
+    folder = cwd or session.cwd
+    return Resuming(tuple(words), None if folder is None else folder_to_be_in(session, folder))
 
 
 def _folder(session: Session, given: str | None) -> str:
     folder = given or session.cwd
     if folder is None:
         raise InvalidCwd(f"session {session.id!r} has no folder to go on in; name one with --cwd")
-    if not os.path.isdir(folder):
-        raise InvalidCwd(f"there is no folder {folder!r} to go on in; name another with --cwd")
-    return os.path.abspath(folder)
+    return folder_to_be_in(session, folder)
 
 
 def _begun_in(session: Session) -> str:

@@ -25,6 +25,8 @@ SOON = 7 * DAY
 """What is deleted within this time is told of."""
 SETTINGS = "settings.json"
 _PERIOD = re.compile(r"(\d{1,6})([hdwm])", re.ASCII)
+# A text, which stays, or a comment; either may lack its end.
+_COMMENT = re.compile(rb'("(?:[^"\\]|\\.)*"?)|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY}
 
 
@@ -68,13 +70,13 @@ class _Gemini(msgspec.Struct, rename="camel"):
 
 def _claude(home: Path, found: Sequence[Found], _: int) -> Iterator[Doomed]:
     """Transcripts go when nothing was written to them for so many days; subagents' go with them."""
-    days = max(_settings(home, _Claude).cleanup_period_days, 1)
+    days = max(_settings(_said(home), _Claude).cleanup_period_days, 1)
     yield from (Doomed(each, each.at + days * DAY) for each in found if each.where.agent is None)
 
 
 def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[Doomed]:
     """Transcripts go when they are too old, or when their project has too many newer ones."""
-    said = _settings(home, _Gemini).general.session_retention
+    said = _settings(_COMMENT.sub(rb"\1", _said(home)), _Gemini).general.session_retention
     period = _PERIOD.fullmatch(said.max_age or "")
     if not said.enabled or (said.max_age and period is None):
         return  # it deletes nothing by a rule that it does not understand
@@ -136,9 +138,17 @@ async def _named(
                 )
 
 
-def _settings(home: Path, kind: type[T]) -> T:
+def _said(home: Path) -> bytes:
+    """The agent's settings; nothing if they cannot be read."""
+    try:
+        return files.read_whole(home / SETTINGS)
+    except (OSError, ValueError):
+        return b""
+
+
+def _settings(said: bytes, kind: type[T]) -> T:
     """What the agent's settings say of this, and of nothing else; what they do not say is as the agent has it."""
     try:
-        return msgspec.json.decode(files.read_whole(home / SETTINGS), type=kind)
-    except (OSError, ValueError):
+        return msgspec.json.decode(said, type=kind)
+    except ValueError:
         return kind()

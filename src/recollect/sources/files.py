@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +49,13 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return self.stamp[3] // MS
 
 
+class Shut(msgspec.Struct, frozen=True):
+    """A folder that could not be read, or not to its end, and why."""
+
+    where: str
+    reason: str
+
+
 class Inside(NamedTuple):
     """What lies in a folder: regular files with something in them, and the names of folders. Links are neither."""
 
@@ -57,10 +63,11 @@ class Inside(NamedTuple):
     folders: list[str]
 
 
-def inside(folder: Path | str, *endings: str) -> Inside:
-    """What lies in a folder, of its files those whose names end so; nothing if it cannot be read."""
+def inside(folder: Path | str, *endings: str, shut: list[Shut]) -> Inside:
+    """What lies in a folder, of its files those whose names end so. One that is not there is empty; one that cannot be read
+    is added to `shut`."""
     found = Inside([], [])
-    with suppress(OSError):
+    try:
         # By its descriptor, so that the way to the folder is gone once and not for every file.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -68,8 +75,22 @@ def inside(folder: Path | str, *endings: str) -> Inside:
                 _look(there, str(folder), endings, found)
         finally:
             os.close(descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        shut.append(Shut(str(folder), error.strerror or str(error)))
     found.folders.sort()
     return found
+
+
+def is_there(folder: Path) -> bool:
+    """Whether there is such a folder, be it one that cannot be read."""
+    try:
+        return stat.S_ISDIR(os.stat(folder).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _look(there: Iterable[os.DirEntry[str]], folder: str, endings: tuple[str, ...], found: Inside) -> None:

@@ -14,7 +14,7 @@ from recollect.service import Imported
 from recollect.sources import files, gemini
 from recollect.sources.gemini import Parsed
 from recollect.sources.pi_source import raw_copies
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.talk import known, spent
 
 NAME = "gemini"
@@ -39,13 +39,20 @@ class GeminiSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home / "tmp",)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
-        for project in files.inside(self.home / "tmp").folders:
-            for each in _transcripts(self.home / "tmp" / project):
+        shut = list[files.Shut]()
+        for project in files.inside(self.home / "tmp", shut=shut).folders:
+            for each in _transcripts(self.home / "tmp" / project, shut):
                 stamp = each.file.stamp
                 # Without the ending: a document that was gone on with as a log is the same session.
                 key = each.file.where.rpartition(".")[0]
-                yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2])
+                name = key.rpartition("/")[2]
+                identity = name if each.parent is None else f"{each.parent}/{name}"
+                yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2], identity)
+        yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
         each: Transcript = found.where
@@ -97,16 +104,16 @@ def _projects(path: Path) -> Json:
     return projects if isinstance(projects, dict) else {}
 
 
-def _transcripts(project: Path) -> Iterator[Transcript]:
+def _transcripts(project: Path, shut: list[files.Shut]) -> Iterator[Transcript]:
     """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
     chats = project / "chats"
-    there = files.inside(chats, LOG, DOCUMENT)
+    there = files.inside(chats, LOG, DOCUMENT, shut=shut)
     names = {file.name for file in there.files}
     for file in there.files:
         if file.name.startswith(PREFIX) and f"{file.name}l" not in names:
             yield Transcript(file, project)
     for folder in there.folders:
-        for file in files.inside(chats / folder, LOG).files:
+        for file in files.inside(chats / folder, LOG, shut=shut).files:
             yield Transcript(file, project, parent=folder)
 
 

@@ -14,7 +14,7 @@ from recollect.model import Json, Session
 from recollect.service import Imported
 from recollect.sources import files, goose
 from recollect.sources.databases import read_database
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.tables import Listed, Row, found_in, inner, listed, select, the_one
 from recollect.sources.talk import Told, dollars, fitting, known, moment, number, spent, text
 
@@ -53,6 +53,12 @@ LEDGER = (
     "cache_write_tokens",
     "cost",
 )
+# What is added to a message makes it longer, and so does hiding it. How long something is can be told without reading it.
+LENGTHS = {
+    "content_json": "8191 * octet_length(content_json)",
+    "metadata_json": "octet_length(metadata_json)",
+}
+COUNTED = {"messages": LENGTHS, "usage_ledger": {}}
 OF_SESSION = "WHERE session_id = ? ORDER BY id"
 
 
@@ -72,11 +78,16 @@ class GooseSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home / "sessions",)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
         for folder in self.folders():
-            for file in files.inside(folder, DATABASE).files:
+            for file in files.inside(folder, DATABASE, shut=shut).files:
                 if file.name == DATABASE:
                     yield from found_in(self, file, _listed)
+        yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
         where: Row = found.where
@@ -103,7 +114,7 @@ class GooseSource(msgspec.Struct, frozen=True):
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
     visible = f"WHERE s.session_type IS NOT '{HIDDEN}'"
-    return listed(database, "sessions", SESSION, "updated_at", ("messages", "usage_ledger"), visible)
+    return listed(database, "sessions", SESSION, "updated_at", COUNTED, visible)
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -37,6 +37,8 @@ STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
 
+DAMAGED = (apsw.NotADBError, apsw.CorruptError)
+
 
 class Seen(NamedTuple):
     """The stamp that something had when it was last read, the session that it is, and how many of its records were
@@ -49,54 +51,74 @@ class Seen(NamedTuple):
 
 
 class Ledger:
-    """The ledger in one file; a damaged one is begun anew."""
+    """The ledger in one file. One that turns out to be damaged is begun anew: nothing was read yet."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path = path
         try:
             self._db = _opened(path)
-        except (apsw.NotADBError, apsw.CorruptError):
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    path.with_name(path.name + suffix).unlink()
-            self._db = _opened(path)
+        except DAMAGED:
+            self._db = _begun_anew(path)
 
     def seen(self, source: str) -> dict[str, Seen]:
         """Everything of a source that was read, by its key."""
-        rows = cast(Any, self._db.execute(SEEN, (source,)))
-        return {os.fsdecode(key): Seen(*rest) for key, *rest in rows}
+        return {os.fsdecode(key): Seen(*rest) for key, *rest in self._rows(SEEN, source)}
 
     def stamps(self, source: str) -> dict[str, bytes]:
         """The stamp that everything of a source had when it was read, by its key."""
         try:
             return dict(cast(Any, self._db.execute(STAMPS, (source,))))
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, *DAMAGED):
             # A name that is no text: then each is made of its bytes, which takes longer.
             return {key: seen.stamp for key, seen in self.seen(source).items()}
 
     def session(self, source: str, key: str) -> str:
         """The session that something is; empty if it was not read."""
-        rows = self._db.execute(SESSION, (source, os.fsencode(key))).fetchall()
-        return cast("str", rows[0][0]) if rows else ""
+        return next((session for (session,) in self._rows(SESSION, source, os.fsencode(key))), "")
 
     def state(self, source: str, key: str) -> bytes | None:
         """How to go on with something."""
-        rows = self._db.execute(STATE, (source, os.fsencode(key))).fetchall()
-        return cast("bytes", rows[0][0]) if rows else None
+        return next((state for (state,) in self._rows(STATE, source, os.fsencode(key))), None)
 
     def put(self, read: Iterable[tuple[str, str, Seen, bytes]]) -> None:
         """These were read up to here: source, key, what was seen, and how to go on."""
         rows = [(source, os.fsencode(key), *seen, state) for source, key, seen, state in read]
+        try:
+            self._put(rows)
+        except DAMAGED:
+            self._begin_anew()
+            self._put(rows)
+
+    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._db:
             self._db.executemany(PUT, rows)
 
     def forget(self, source: str, key: str) -> None:
         """Something is gone."""
-        self._db.execute(FORGET, (source, os.fsencode(key)))
+        self._rows(FORGET, source, os.fsencode(key))
 
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+    def _rows(self, sql: str, *given: str | bytes) -> list[Any]:
+        try:
+            return self._db.execute(sql, given).fetchall()
+        except (UnicodeDecodeError, *DAMAGED):
+            self._begin_anew()
+            return []
+
+    def _begin_anew(self) -> None:
+        self._db.close(True)
+        self._db = _begun_anew(self._path)
+
+
+def _begun_anew(path: Path) -> apsw.Connection:
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).unlink()
+    return _opened(path)
 
 
 def _opened(path: Path) -> apsw.Connection:

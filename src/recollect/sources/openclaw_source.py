@@ -7,21 +7,21 @@ a session, and says which one it continues. Of a database only the tables that a
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from recollect.model import Json, Session
+from recollect.model import Json, Session, encode
 from recollect.service import Imported
 from recollect.sources import files, pi
 from recollect.sources.databases import read_database
 from recollect.sources.pi import Parsed
 from recollect.sources.pi_source import meta_of, raw_copies
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.tables import Listed, Row, found_in, rows_in, select, shape, those, view
 from recollect.sources.talk import known, text
 from recollect.titles import title_from
@@ -54,38 +54,37 @@ WINDOW = (
     "display_name",
 )
 EVENT = ("event_json",)
+REWRITTEN = ("session_id", "generation", "updated_at")
+"""Which writing of a transcript this is: another one whenever something is changed that was written before."""
+INDEX = "sessions.json"
+INDEXED = ("displayName", "label", "subject", "channel", "lastChannel", "chatType")
+NOTHING: Json = {}
 BY_SEQ = "WHERE session_id = ? ORDER BY seq"
 
 
 class File(msgspec.Struct, frozen=True, gc=False):
-    """A transcript in a file, and what the index beside it says of sessions."""
+    """A transcript in a file, and what the index beside it says of it; None if nobody can tell just now."""
 
     file: files.Seen
-    beside: Index
+    told: Json | None
 
 
-class Index:
-    """`sessions.json`: what is known of the sessions in a folder, read when the first is asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def of(self, id: str) -> Json:
-        """What is said of the session whose transcript this is."""
-        return self._by_id.get(id, {})
-
-    @cached_property
-    def _by_id(self) -> dict[str, Json]:
-        try:
-            told = msgspec.json.decode(files.read_whole(self._path))
-        except (OSError, ValueError):
-            return {}
-        entries = told.items() if isinstance(told, dict) else ()
-        return {
-            str(entry.get("sessionId")): {**entry, "session_key": key}
-            for key, entry in entries
-            if isinstance(entry, dict)
-        }
+def read_index(path: Path, shut: list[files.Shut]) -> dict[str, Json] | None:
+    """What is known of the sessions in a folder, by their ids. None if nobody can tell just now: an index that cannot be
+    read is added to `shut`."""
+    try:
+        told = msgspec.json.decode(files.read_whole(path))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        shut.append(files.Shut(str(path), f"{error}; what it said of sessions stays as it is"))
+        return None
+    entries = told.items() if isinstance(told, dict) else ()
+    return {
+        str(entry.get("sessionId")): {name: text(entry, name) for name in INDEXED} | {"session_key": key}
+        for key, entry in entries
+        if isinstance(entry, dict)
+    }
 
 
 class OpenclawSource(msgspec.Struct, frozen=True):
@@ -97,32 +96,40 @@ class OpenclawSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home / "agents",)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
-        for name in files.inside(self.home / "agents").folders:
+        shut = list[files.Shut]()
+        for name in files.inside(self.home / "agents", shut=shut).folders:
             agent = self.home / "agents" / name
             ids, whole = set[str | None](), True
-            for found in self._in_database(agent / "agent"):
+            for found in self._in_database(agent / "agent", shut):
                 ids.add(found.where.id)
                 whole = whole and found.where.id is not None
                 yield found
             # What lies in both is newer in the database; while that cannot be read, nobody knows which those are.
-            yield from self._in_files(agent / "sessions", ids) if whole else ()
+            yield from self._in_files(agent / "sessions", ids, shut) if whole else ()
+        yield from closed(self, shut)
 
-    def _in_database(self, folder: Path) -> Iterator[Found]:
-        for file in files.inside(folder, DATABASE).files:
+    def _in_database(self, folder: Path, shut: list[files.Shut]) -> Iterator[Found]:
+        for file in files.inside(folder, DATABASE, shut=shut).files:
             if file.name == DATABASE:
                 yield from found_in(self, file, _listed)
 
-    def _in_files(self, folder: Path, known: set[str | None]) -> Iterator[Found]:
-        index = Index(folder / "sessions.json")
-        for file in files.inside(folder, SUFFIX).files:
-            if file.name[: -len(SUFFIX)] not in known:
-                stamp = file.stamp
-                yield Found(self, file.where, stamp, stamp[3] // files.MS, File(file, index), stamp[2])
+    def _in_files(self, folder: Path, known: set[str | None], shut: list[files.Shut]) -> Iterator[Found]:
+        index = read_index(folder / INDEX, shut)
+        told, nothing = (None, None) if index is None else (NOTHING, 0)
+        for file in files.inside(folder, SUFFIX, shut=shut).files:
+            if (id := file.name[: -len(SUFFIX)]) not in known:
+                stamp, where, mark = file.stamp, File(file, told), nothing
+                if index and id in index:
+                    where, mark = File(file, index[id]), zlib.crc32(encode(index[id]))
+                yield Found(self, file.where, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], id)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
+    def read(self, found: Found, known: Known | None) -> Reading:
         where: Row | File = found.where
-        return _from_row(where) if isinstance(where, Row) else _from_file(where)
+        return _from_row(where) if isinstance(where, Row) else _from_file(where, is_known=known is not None)
 
     def resume(self, session: Session) -> Sequence[str] | None:
         """A transcript that its session has left behind cannot be gone on with."""
@@ -138,11 +145,10 @@ class OpenclawSource(msgspec.Struct, frozen=True):
 # In files
 
 
-def _from_file(where: File) -> Reading:
-    file = where.file
+def _from_file(where: File, *, is_known: bool) -> Reading:
+    file, told = where.file, where.told or NOTHING
     data = files.read_whole(file.path)
     parsed = pi.parse(data)
-    told = where.beside.of(file.path.stem)
     title = text(told, "displayName", "label", "subject")
     meta = {
         "session_key": text(told, "session_key"),
@@ -151,6 +157,10 @@ def _from_file(where: File) -> Reading:
         "agent": file.path.parent.parent.name,
     }
     imported = _imported(file, file.path.stem, parsed, title, meta)
+    if where.told is None and is_known:
+        # What it has stays.
+        kept = {name: value for name, value in imported.meta.items() if name != "session_key"}
+        imported = msgspec.structs.replace(imported, title=None, meta=kept)
     return _reading(imported, parsed, len(data), raw=list(raw_copies(data)))
 
 
@@ -168,13 +178,15 @@ class _Rows(NamedTuple):
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
     windows, nodes = view(database, "session_windows", WINDOW), view(database, "session_nodes", NODE)
+    rewritten = view(database, "transcript_rewrite_watermarks", REWRITTEN)
     return those(
         database,
         "SELECT CAST(e.session_id AS BLOB), max(ifnull(w.updated_at, 0), ifnull(w.transcript_updated_at, 0)),"  # noqa: S608
-        f" {shape(w=WINDOW, n=NODE)}, e.rows, e.newest"
+        f" {shape(w=WINDOW, n=NODE, r=REWRITTEN)}, e.rows, e.newest"
         f" FROM {rows_in(database, 'transcript_events')} AS e"
         f" LEFT JOIN {windows} AS w ON w.session_id = e.session_id"
-        f" LEFT JOIN {nodes} AS n ON n.session_key = w.session_key",
+        f" LEFT JOIN {nodes} AS n ON n.session_key = w.session_key"
+        f" LEFT JOIN {rewritten} AS r ON r.session_id = e.session_id",
     )
 
 

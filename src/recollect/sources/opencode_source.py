@@ -14,7 +14,7 @@ from recollect.model import Json, Session
 from recollect.service import Imported
 from recollect.sources import files, opencode
 from recollect.sources.databases import read_database
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.tables import Listed, Row, found_in, listed, select, the_one
 from recollect.sources.talk import Told, fitting, known, moment, spent, text
 
@@ -41,6 +41,9 @@ SESSION = (
 MESSAGE = ("id", "time_created", "data")
 PART = ("id", "message_id", "data")
 ROW = ("id", "type", "time_created", "data")
+CHANGED = {"time_updated": "time_updated"}
+COUNTED = {"message": CHANGED, "part": CHANGED, "session_message": CHANGED}
+"""Rows are written anew where they are when an answer or a command ends, and the session's own time stays as it was."""
 BY_TIME = "WHERE session_id = ? ORDER BY time_created, id"
 BY_ID = "WHERE session_id = ? ORDER BY message_id, id"
 BY_SEQ = "WHERE session_id = ? ORDER BY seq"
@@ -62,11 +65,16 @@ class OpencodeSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home.parent if self.home.suffix == SUFFIX else self.home,)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
         for folder in self.folders():
-            for file in files.inside(folder, SUFFIX).files:
+            for file in files.inside(folder, SUFFIX, shut=shut).files:
                 if self._is_database(file.name):
                     yield from found_in(self, file, _listed)
+        yield from closed(self, shut)
 
     def _is_database(self, name: str) -> bool:
         return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
@@ -95,7 +103,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
 
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    return listed(database, "session", SESSION, "time_updated", ("message", "part", "session_message"))
+    return listed(database, "session", SESSION, "time_updated", COUNTED)
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json], list[Json]]:

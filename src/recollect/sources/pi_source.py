@@ -14,7 +14,7 @@ from recollect.service import Imported
 from recollect.sources import files, pi
 from recollect.sources.claude_usage import total
 from recollect.sources.pi import Parsed
-from recollect.sources.port import Found, Known, Reading
+from recollect.sources.port import Found, Known, Reading, closed
 from recollect.titles import title_from
 
 NAME = "pi"
@@ -30,11 +30,16 @@ class PiSource(msgspec.Struct, frozen=True):
     def folders(self) -> Sequence[Path]:
         return (self.home,)
 
+    def beside(self) -> Sequence[Path]:
+        return ()
+
     def find(self) -> Iterator[Found]:
-        for folder in files.inside(self.home).folders:
-            for file in files.inside(self.home / folder, SUFFIX).files:
+        shut = list[files.Shut]()
+        for folder in files.inside(self.home, shut=shut).folders:
+            for file in files.inside(self.home / folder, SUFFIX, shut=shut).files:
                 stamp = file.stamp
-                yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2])
+                yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2], file.name)
+        yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         data = files.read_whole(found.where.path)

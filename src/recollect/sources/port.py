@@ -7,7 +7,7 @@ damaged records only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,19 +17,24 @@ from recollect.model import Entry, Session
 from recollect.ports import RawCopy
 from recollect.service import Imported
 from recollect.service.boundaries import Summarised
+from recollect.sources.files import Shut
 
 WITHIN = "#"
 """Stands in a key between a database and a session in it."""
-Stamp = tuple[int, ...]
-"""Numbers that change when a session does: of a file its device, inode, size and time; of a row when it was changed."""
+SHELL = ("sh", "-c")
+"""How a command begins that is more than one: a line for a shell is behind it."""
+Stamp = tuple[int | None, ...]
+"""Numbers that change when a session does: of a file its device, inode, size and time; of a row when it was changed. None
+stands for one that cannot be told just now: it is taken to be what it was."""
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """A session that was found, of which there may be very many: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own. Reading all of it takes about `size` bytes.
+    """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
+    changed last at `at`, in ms. `where` is the source's own. Reading all of it takes about `size` bytes. Copies of one
+    session have the same `identity`; what has none is like no other.
 
-    A database that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading it tells
-    why it cannot be."""
+    A database or a folder that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading
+    it tells why it cannot be."""
 
     source: Source
     key: str
@@ -37,12 +42,22 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     at: int
     where: Any
     size: int = 0
+    identity: str = ""
+
+    def holds(self, key: str) -> bool:
+        """Whether something of this key lies in this folder or database."""
+        return key.startswith((f"{self.key}/", f"{self.key}{WITHIN}"))
+
+
+def closed(source: Source, shut: Iterable[Shut]) -> Iterator[Found]:
+    """Folders of a source that could not be read, as they are found."""
+    return (Found(source, each.where, (), 0, each) for each in shut)
 
 
 class Known(NamedTuple):
     """A session as it was when it was last read, and what the source wanted to know again."""
 
-    stamp: Stamp
+    stamp: tuple[int, ...]
     state: bytes
 
 
@@ -50,7 +65,8 @@ class Reading(NamedTuple):
     """What was read of a session, as `Sessions.take_in` takes it.
 
     `total` is how many entries the session has; one without any is not taken in. `state` comes back with the next
-    reading. `size` is how many bytes were parsed; `damaged` and `unknown` count records.
+    reading. `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a
+    session without which this one is not whole: when that is found, this one is read again.
     """
 
     imported: Imported
@@ -64,6 +80,7 @@ class Reading(NamedTuple):
     size: int = 0
     damaged: int = 0
     unknown: Mapping[str, int] = {}
+    waits_for: str = ""
 
 
 class Source(Protocol):
@@ -75,6 +92,9 @@ class Source(Protocol):
 
     def folders(self) -> Sequence[Path]:
         """Where they lie, whether that is there or not; what is watched for changes."""
+
+    def beside(self) -> Sequence[Path]:
+        """Files elsewhere in which something is told of them, those that are there now; they are watched too."""
 
     def find(self) -> Iterator[Found]:
         """All of them."""

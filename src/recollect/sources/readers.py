@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from recollect.model import encode
 from recollect.ports import PackedCopy, packed
+from recollect.sources.files import Shut
 from recollect.sources.port import Found, Known, Reading
 
 WORTH = 32 << 20
@@ -120,6 +121,8 @@ def _read(found: Sequence[Found], piece: Piece, *, raw: bool) -> list[Packed | F
 
 
 def _one(found: Found, known: Known | None, *, raw: bool) -> Packed | Failed:
+    if isinstance(found.where, Shut):
+        return Failed(found.where.reason)
     try:
         reading = found.source.read(found, known)
         payloads = [encode(entry) for entry in reading.entries]

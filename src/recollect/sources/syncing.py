@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from recollect.model import Principal, Value, decode_json, encode
 from recollect.service import Imported, Sessions, Taken
 from recollect.service.placing import placed
 from recollect.sources.ledger import Ledger, Seen
-from recollect.sources.port import WITHIN, Found, Known, Reading, Source, Stamp
+from recollect.sources.port import Found, Known, Reading, Source, Stamp
 from recollect.sources.readers import Failed, Packed, Wanted, processes_for, read_all
 
 Advance = Callable[[int], None]
@@ -67,25 +67,37 @@ class Sync:
         """Take in what changed among what was found in these sources; mark sessions that are there no more."""
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
+        await self._changed(found, known)
         # Keys are paths: those of two agents are never the same.
         there = {each.key for each in found}
-        for source in sources:
-            await self._vanished(source.name, known[source.name], there)
-        report = await self._changed(found, known)
+        unreadable = [each for each in found if not each.stamp]
+        for name, stamps in known.items():
+            missing = (key for key in sorted(stamps.keys() - there) if not _holds(unreadable, key))
+            await self._vanished(name, list(missing), there)
         await self._place_others()
-        return report
+        return self._report(len(found))
 
     async def take(self, found: Found, *, anew: bool = False) -> Report:
         """Take in what changed in this one, or all of it `anew`; of others nothing is said."""
         name = found.source.name
-        return await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
+        await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
+        return self._report(1)
 
-    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, bytes]]) -> Report:
-        wanted = list[Wanted]()
-        for each in found:
-            stamp = known[each.source.name].get(each.key)
-            if stamp != encode(each.stamp):
-                wanted.append(Wanted(each, None if stamp is None else self._known(each, stamp)))
+    def _report(self, found: int) -> Report:
+        return Report(found=found, failed=tuple(self._failed), **self._counts)
+
+    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, bytes]]) -> None:
+        changed = [
+            (each, stamp)
+            for each in found
+            if (stamp := known[each.source.name].get(each.key)) != encode(each.stamp)
+        ]
+        there = {each.identity for each in found} if changed else set()
+        wanted = [
+            Wanted(each, None if stamp is None else self._known(each, stamp))
+            for each, stamp in changed
+            if stamp is None or not _is_same(stamp, each.stamp, there)
+        ]
         self._counts["unchanged"] += len(found) - len(wanted)
         self._advance(len(found) - len(wanted))
         anew = {each.found.key for each in wanted if each.known is None}
@@ -93,7 +105,6 @@ class Sync:
         async with aclosing(read_all(wanted, processes, raw=self._raw)) as pieces:
             async for piece in pieces:
                 await self._take_all(piece, anew)
-        return Report(found=len(found), failed=tuple(self._failed), **self._counts)
 
     def _known(self, found: Found, stamp: bytes) -> Known:
         state = self._ledger.state(found.source.name, found.key) or b""
@@ -122,6 +133,7 @@ class Sync:
         self._counts["parsed_files"] += 1
         self._counts["parsed_bytes"] += reading.size
         if not reading.total:
+            self._count_records(reading)
             return True
         try:
             taken = await self._sessions.take_packed(
@@ -175,27 +187,54 @@ class Sync:
             self._counts["updated"] += 1
         else:
             self._counts["unchanged"] += 1
+        self._count_records(reading)
+
+    def _count_records(self, reading: Reading) -> None:
         self._counts["damaged_records"] += reading.damaged
         self._counts["unknown_records"] += sum(reading.unknown.values())
 
-    async def _vanished(self, source: str, known: Mapping[str, bytes], there: Set[str]) -> None:
-        for key in sorted(known.keys() - there):
-            if key.partition(WITHIN)[0] not in there:
-                session = self._ledger.session(source, key)
-                if await self._sessions.mark_source(self._who, session, gone=True):
-                    self._counts["kept"] += 1
-                self._ledger.forget(source, key)
+    async def _vanished(self, source: str, missing: Sequence[str], there: Set[str]) -> None:
+        """Mark the sessions of what is there no more, unless they lie elsewhere now."""
+        seen = self._ledger.seen(source) if missing else {}
+        present = {each.session for key, each in seen.items() if key in there}
+        # Of one that is not known any more the ledger was damaged, and was begun anew meanwhile.
+        for key in filter(seen.__contains__, missing):
+            session = seen[key].session
+            if session not in present and await self._sessions.mark_source(self._who, session, gone=True):
+                self._counts["kept"] += 1
+            self._ledger.forget(source, key)
+
+
+def _holds(unreadable: Sequence[Found], key: str) -> bool:
+    return any(each.holds(key) for each in unreadable)
 
 
 def _seen(found: Found, reading: Reading) -> Seen:
     strange = sum(reading.unknown.values())
-    return Seen(encode(found.stamp), reading.imported.id, reading.damaged, strange)
+    stamp = (*found.stamp, reading.waits_for) if reading.waits_for else found.stamp
+    return Seen(encode(stamp), reading.imported.id, reading.damaged, strange)
 
 
 def is_new(found: Found, seen: Seen | None) -> bool:
     """Whether there is something to read that was not read yet."""
-    return seen is None or seen.stamp != encode(found.stamp)
+    return seen is None or not (
+        seen.stamp == encode(found.stamp) or _is_same(seen.stamp, found.stamp, frozenset())
+    )
 
 
-def _unpacked(stamp: bytes) -> Stamp:
-    return tuple(decode_json(stamp))
+def _is_same(known: bytes, stamp: Stamp, there: Set[str]) -> bool:
+    """Whether something is as it was, as far as its stamp tells; not if what it waits for is there now."""
+    before: Sequence[object] = _unpacked(known)
+    if before and isinstance(before[-1], str):
+        *before, waits_for = before
+        if waits_for in there:
+            return False
+    pairs = zip(stamp, before, strict=False)
+    return len(before) == len(stamp) and all(now is None or now == was for now, was in pairs)
+
+
+def _unpacked(stamp: bytes) -> tuple[int, ...]:
+    try:
+        return tuple(decode_json(stamp))
+    except (TypeError, ValueError):
+        return ()  # the ledger is damaged: it is like no other

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import apsw
@@ -21,6 +22,10 @@ _PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
 _MISSING = "NULL AS {0}"
 # In ms; text is a date.
 _MOMENT = "CASE typeof({0}) WHEN 'text' THEN round((julianday({0}) - 2440587.5) * 86400000) ELSE {0} END"
+
+
+Changes = Mapping[str, str]
+"""Columns of a table whose rows may be changed where they are, and SQL for a number that changes when a column does."""
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +58,7 @@ def found_in(
     size = file.size // max(len(sessions), 1)
     for each in sessions:
         stamp = (file.inode, *each.stamp)
-        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size)
+        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size, each.id)
 
 
 def select(
@@ -81,16 +86,22 @@ def listed(
     table: str,
     columns: Sequence[str],
     at: str,
-    counted: Sequence[str],
+    counted: Mapping[str, Changes],
     rest: str = "",
 ) -> Iterator[Listed]:
     """The sessions in a table `s`, one row for each; when one was changed last is in the column `at`.
 
-    One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, or which is the
-    newest of them. All in one statement: there may be many, and as a rule none has changed.
+    One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, which is the
+    newest of them, or what changes when one of them does. All in one statement: there may be many, and as a rule none has
+    changed.
     """
-    joined = [(f"c{place}", rows_in(database, name)) for place, name in enumerate(counted)]
-    numbers = "".join(f", ifnull({alias}.rows, 0), ifnull({alias}.newest, 0)" for alias, _ in joined)
+    joined = [
+        (f"c{place}", rows_in(database, name, changes))
+        for place, (name, changes) in enumerate(counted.items())
+    ]
+    numbers = "".join(
+        f", ifnull({alias}.{name}, 0)" for alias, _ in joined for name in ("rows", "newest", "changes")
+    )
     joins = " ".join(f"LEFT JOIN {rows} AS {alias} ON {alias}.session_id = s.id" for alias, rows in joined)
     return those(
         database,
@@ -119,11 +130,23 @@ def view(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
     return f"(SELECT {picked} FROM {table})" if there else f"(SELECT {picked} WHERE 0)"  # noqa: S608 - the names are ours
 
 
-def rows_in(database: apsw.Connection, table: str) -> str:
-    """SQL for how many rows of a table each session has, and the number of the newest; no row if there is no table."""
-    if not columns_of(database, table):
-        return "(SELECT NULL AS session_id, 0 AS rows, 0 AS newest WHERE 0)"
-    return f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest FROM {table} GROUP BY session_id)"  # noqa: S608
+def rows_in(database: apsw.Connection, table: str, changes: Changes = MappingProxyType({})) -> str:
+    """SQL for how many rows of a table each session has, the number of the newest, and one that changes when a row does;
+    no row if there is no table."""
+    there = columns_of(database, table)
+    if not there:
+        return "(SELECT NULL AS session_id, 0 AS rows, 0 AS newest, 0 AS changes WHERE 0)"
+    told = (f"ifnull({number}, 0)" for column, number in changes.items() if column in there)
+    return (
+        f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest, {_sum(told)} AS changes"  # noqa: S608
+        f" FROM {table} GROUP BY session_id)"
+    )
+
+
+def _sum(numbers: Iterable[str]) -> str:
+    # Of each its last 32 bits, so that no number is too large to be added.
+    term = " + ".join(numbers)
+    return f"sum(({term}) & 4294967295)" if term else "0"
 
 
 def columns_of(database: apsw.Connection, table: str) -> set[str]:

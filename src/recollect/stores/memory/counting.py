@@ -64,6 +64,9 @@ class CountingReader:
     async def rooted(self, owner: str, root: str) -> str | None:
         return self._kept(owner).roots.get(root)
 
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return sorted(root for root, name in self._kept(owner).roots.items() if name == project)
+
     def _told(self, owner: str, first: int, last: int) -> Iterator[tuple[Record, Said, Tally]]:
         shelf = self._kept(owner)
         for record in shelf.sessions.values():

@@ -79,6 +79,7 @@ PLACELESS = """
 SELECT DISTINCT cwd FROM session WHERE owner = %s AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT %s
 """
 ROOTED = "SELECT project FROM root WHERE owner = %s AND root = %s"
+ROOTS = "SELECT root FROM root WHERE owner = %s AND project = %s ORDER BY root"
 PUT_ROOT = """
 INSERT INTO root (owner, root, project) VALUES (%s, %s, %s)
 ON CONFLICT (owner, root) DO UPDATE SET project = excluded.project
@@ -136,6 +137,9 @@ class CountingReader:
     async def rooted(self, owner: str, root: str) -> str | None:
         row = await self._statements.row(ROOTED, (owner, root))
         return None if row is None else str(row[0])
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return [row[0] for row in await self._statements.rows(ROOTS, (owner, project))]
 
 
 async def count(statements: Statements, owner: str, old: Traits | None, new: Traits | None) -> None:

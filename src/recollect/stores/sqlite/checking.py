@@ -16,10 +16,16 @@ from recollect.stores.sqlite.rows import CHECKED, crc_of, is_whole
 ALTERED_SESSIONS = f"""
 SELECT count(*) FROM session AS s WHERE crc <> crc_of((SELECT name FROM owner WHERE num = s.owner), {", ".join(CHECKED)})
 """
-ALTERED_ENTRIES = "SELECT count(*) FROM entry WHERE NOT is_whole(payload, crc)"
+ALTERED_ENTRIES = """
+SELECT count(*) FROM entry
+WHERE NOT is_whole(payload, crc) OR typeof(tokens) <> 'integer' OR typeof(errors) <> 'integer'
+    OR typeof(cost) <> 'integer' OR typeof(bytes) <> 'integer'
+"""
 MISSING_ENTRIES = """
 SELECT count(*) FROM span AS p JOIN session AS s ON s.num = p.session
-WHERE coalesce(p.last, s.head) >= p.first AND (
+WHERE typeof(p.log) <> 'integer' OR typeof(p.first) <> 'integer' OR typeof(p.last) NOT IN ('integer', 'null')
+OR p.last IS NULL AND p.log <> p.session
+OR coalesce(p.last, s.head) >= p.first AND (
     SELECT count(*) FROM entry AS e
     WHERE e.pos BETWEEN (p.log << 24 | p.first) AND (p.log << 24 | coalesce(p.last, s.head))
 ) <> coalesce(p.last, s.head) - p.first + 1

@@ -39,6 +39,7 @@ SELECT DISTINCT cwd FROM session INDEXED BY session_placeless
 WHERE owner = ? AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT ?
 """
 ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
+ROOTS = "SELECT root FROM root WHERE owner = ? AND project = ? ORDER BY root"
 
 
 class CountReading(OwnerReading):
@@ -94,3 +95,6 @@ class CountReading(OwnerReading):
     async def rooted(self, owner: str, root: str) -> str | None:
         rows = fetch(self._db, ROOTED, (self._owner(owner), root))
         return rows[0][0] if rows else None
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return [row[0] for row in fetch(self._db, ROOTS, (self._owner(owner), project))]

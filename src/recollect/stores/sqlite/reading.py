@@ -21,7 +21,7 @@ from recollect.stores.sqlite.connection import fetch
 from recollect.stores.sqlite.counting import CountReading
 from recollect.stores.sqlite.index import SearchIndex
 from recollect.stores.sqlite.remembering import FactReading
-from recollect.stores.sqlite.rows import READ, record_of, whole_payloads
+from recollect.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
 from recollect.stores.sqlite.writer import NEWEST_CHANGE
 from recollect.words import Term
 
@@ -251,8 +251,8 @@ class Reading(AccessReading, FactReading, CountReading):
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         rows = fetch(self._db, SPANS, (num, name))
-        if any(row[0] is None or row[1] is None for row in rows):
-            raise StoreDamaged("a span has no beginning; try `recollect doctor`")
+        if not all(is_span(num, *row[:3]) for row in rows):
+            raise StoreDamaged("a span has no beginning or no end; try `recollect doctor`")
         return tuple(Span(*row) for row in rows)
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
@@ -273,6 +273,8 @@ class Reading(AccessReading, FactReading, CountReading):
 
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
         rows = fetch(self._db, TOTALS, (position(log, seq),))
+        if rows and not all(isinstance(each, int) for each in rows[0]):
+            raise StoreDamaged("the sums beside an entry are not what was written; try `recollect doctor`")
         return Totals(*rows[0]) if rows else Totals()
 
     async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:

@@ -12,7 +12,7 @@ import msgspec
 from recollect import words
 from recollect.errors import StoreDamaged
 from recollect.filters import title_text
-from recollect.model import Identity, Lease, Session, decode_json, encode
+from recollect.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from recollect.ports import Record, Totals
 
 Columns = tuple[Any, ...]
@@ -52,8 +52,17 @@ def crc_of(owner: Any, *checked: Any) -> int:
 
 
 def is_whole(payload: Any, crc: Any) -> bool:
-    """Whether an entry is what was written, as far as that is known."""
-    return isinstance(payload, bytes) and crc in (None, crc32(payload))
+    """Whether an entry is what was written, as far as that is known: one without a checksum is an entry at least."""
+    known = isinstance(payload, bytes) and crc in (None, crc32(payload))
+    return known and (crc is not None or _is_entry(payload))
+
+
+def _is_entry(payload: bytes) -> bool:
+    try:
+        decode_entry(payload)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+    return True
 
 
 def whole_payloads(rows: Sequence[Columns]) -> list[bytes]:
@@ -66,6 +75,12 @@ def whole_payloads(rows: Sequence[Columns]) -> list[bytes]:
     if altered := sum(not is_whole(*row) for row in rows):
         raise StoreDamaged(f"{altered} entries are not what was written; try `recollect doctor`")
     return payloads
+
+
+def is_span(session: int, log: Any, first: Any, last: Any) -> bool:
+    """Whether these are places in a log; only the session's own is open. The disk may have made anything of them."""
+    ends = isinstance(last, int) if last is not None else log == session
+    return ends and isinstance(log, int) and isinstance(first, int)
 
 
 def record_of(owner: str, row: Columns) -> Record:
