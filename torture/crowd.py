@@ -1,4 +1,4 @@
-"""Many processes that append to one store of SQLite at the same time, and note what was acknowledged to each.
+"""Many processes that append to one store at the same time, and note what was acknowledged to each.
 
 `python -m torture.crowd JSON` loads the program once and becomes as many processes as it is told; all begin together.
 Each says a message in the common session and one in its own, in turn, and writes a line about it to a file of its own.

@@ -69,4 +69,5 @@ R19 = Row(
     control=planted,
     broken="one store has a fault: a fork ends an entry early, a list shows another owner's, an erased message is found, …",
     in_tests=False,
+    short_forms=(TEST,),
 )
