@@ -14,6 +14,7 @@ from recollect.model import LOCAL, Session
 from recollect.service import Sessions
 from recollect.settings import RAW_BUDGET
 from recollect.sources import sources_here
+from recollect.sources.paths import shown
 from recollect.sources.restoring import original, write_back
 
 
@@ -44,9 +45,9 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
         )
     write_back(path, data)
     if out.json:
-        out.document({"session": session_id, "path": str(path), "bytes": len(data)})
+        out.document({"session": session_id, "path": shown(path), "bytes": len(data)})
     else:
-        out.line(str(path))
+        out.line(shown(path))
 
 
 def _place(session: Session) -> Path:

@@ -18,6 +18,7 @@ from recollect.sources import claude, claude_files, files
 from recollect.sources.claude import Parsed, State
 from recollect.sources.claude_files import Found as Transcript
 from recollect.sources.files import MS
+from recollect.sources.paths import as_meta, path_of
 from recollect.sources.port import Found, Known, Reading, closed
 from recollect.titles import title_from
 
@@ -82,7 +83,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         return None if source != NAME or ":" in uuid else ("claude", "--resume", uuid)
 
     def home_of(self, session: Session) -> Path | None:
-        path = Path(str(session.meta.get("path", "")))
+        path = path_of(session)
         inside = path.is_relative_to(self.home / "projects") and ".." not in path.parts
         return path if inside and path.suffix == TRANSCRIPT else None
 
@@ -151,7 +152,7 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
     """What else is known and worth showing; left out where it is not."""
     info = parsed.info
     meta: Json = {
-        "path": str(found.path).encode("utf-8", "replace").decode(),
+        **as_meta(found.path),
         "git_branch": info.git_branch,
         "models": list(info.models),
         "usage": None if info.usage is None else msgspec.to_builtins(info.usage),

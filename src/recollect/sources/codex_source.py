@@ -18,6 +18,7 @@ from recollect.sources import codex, files
 from recollect.sources.codex import Before, Parsed, State
 from recollect.sources.codex_memory import Meta
 from recollect.sources.codex_state import files_beside, names_of_threads, rollouts_of_threads
+from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi_source import raw_copies
 from recollect.sources.port import SHELL, Found, Known, Reading, closed
 from recollect.titles import title_from
@@ -148,13 +149,13 @@ class CodexSource(msgspec.Struct, frozen=True):
         return (*SHELL, f"codex unarchive {shlex.quote(uuid)} && codex resume {shlex.quote(uuid)}")
 
     def home_of(self, session: Session) -> Path | None:
-        path = Path(str(session.meta.get("path", "")))
+        path = path_of(session)
         inside = any(path.is_relative_to(folder) for folder in self.folders()) and ".." not in path.parts
         return path if inside and _ROLLOUT.fullmatch(path.name) else None
 
     def _is_put_away(self, session: Session) -> bool:
         """Whether Codex has archived it: as it is now, which may be otherwise than when it was read."""
-        path, archived = Path(str(session.meta.get("path", ""))), self.home / ARCHIVED
+        path, archived = path_of(session), self.home / ARCHIVED
         return path.is_relative_to(archived) if path.is_file() else (archived / path.name).is_file()
 
 
@@ -305,7 +306,7 @@ def _meta(place: Place, meta: Meta, read: _Read) -> Json:
     """What else is known and worth showing; left out where it is not."""
     memory = read.parsed.memory
     told: Json = {
-        "path": str(place.rollout.file.path).encode("utf-8", "replace").decode(),
+        **as_meta(place.rollout.file.path),
         "git_branch": meta.branch,
         "git_commit": meta.commit,
         "models": memory.models,

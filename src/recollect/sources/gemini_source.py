@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from recollect.model import Json, Session
 from recollect.service import Imported
 from recollect.sources import files, gemini
 from recollect.sources.gemini import Parsed
+from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi_source import raw_copies
 from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.talk import known, spent
@@ -79,7 +79,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         return None if session.parent else (NAME, "--resume", id)
 
     def home_of(self, session: Session) -> Path | None:
-        path = Path(str(session.meta.get("path", "")))
+        path = path_of(session)
         inside = path.is_relative_to(self.home / "tmp") and ".." not in path.parts
         return path if inside and path.suffix in (LOG, DOCUMENT) else None
 
@@ -145,7 +145,7 @@ def _meta(each: Transcript, parsed: Parsed) -> Json:
     return known(
         {
             **spent(parsed.told.entries),
-            "path": os.fsencode(each.file.path).decode("utf-8", "replace"),
+            **as_meta(each.file.path),
             "directories": list(parsed.info.directories),
             "unknown_records": parsed.told.unknown,
             "damaged_records": parsed.told.damaged,

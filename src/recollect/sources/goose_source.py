@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from recollect.model import Json, Session
 from recollect.service import Imported
 from recollect.sources import files, goose
 from recollect.sources.databases import read_database
+from recollect.sources.paths import shown
 from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.tables import Listed, Row, found_in, inner, listed, select, the_one
 from recollect.sources.talk import Told, dollars, fitting, known, moment, number, spent, text
@@ -160,7 +160,7 @@ def _meta(file: files.Seen, session: Json, told: Told) -> Json:
     }
     return known(
         {
-            "path": os.fsencode(file.path).decode("utf-8", "replace"),
+            "path": shown(file.path),
             "models": used["models"] or ([model] if model else []),
             "usage": used["usage"] or known(whole),
             "cost": used["cost"] or dollars(session["accumulated_cost"]),

@@ -6,7 +6,6 @@ a session, and says which one it continues. Of a database only the tables that a
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from recollect.model import Json, Session, encode
 from recollect.service import Imported
 from recollect.sources import files, pi
 from recollect.sources.databases import read_database
+from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi import Parsed
 from recollect.sources.pi_source import meta_of, raw_copies
 from recollect.sources.port import Found, Known, Reading, closed
@@ -137,7 +137,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         return (NAME, "tui", "--session", key) if isinstance(key, str) else None
 
     def home_of(self, session: Session) -> Path | None:
-        path = Path(str(session.meta.get("path", "")))
+        path = path_of(session)
         inside = path.is_relative_to(self.home / "agents") and ".." not in path.parts
         return path if inside and path.suffix == SUFFIX else None
 
@@ -243,7 +243,6 @@ def _id(session: str | None) -> str | None:
 def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta: Json) -> Imported:
     info, at = parsed.info, file.at
     updated = info.updated_at or at
-    path = os.fsencode(file.path).decode("utf-8", "replace")
     return Imported(
         id=f"{NAME}:{id}",
         source=NAME,
@@ -253,7 +252,7 @@ def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta
         title=title or info.name or title_from(info.first_prompt or ""),
         agent_id=NAME,
         # Said even if there is none: one that was known before is to be forgotten.
-        meta=meta_of(parsed) | known({"path": path, **meta}) | {"session_key": meta["session_key"]},
+        meta=meta_of(parsed) | known({**as_meta(file.path), **meta}) | {"session_key": meta["session_key"]},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from recollect.model import Json, Session
 from recollect.service import Imported
 from recollect.sources import files, opencode
 from recollect.sources.databases import read_database
+from recollect.sources.paths import shown
 from recollect.sources.port import Found, Known, Reading, closed
 from recollect.sources.tables import Listed, Row, found_in, listed, select, the_one
 from recollect.sources.talk import Told, fitting, known, moment, spent, text
@@ -139,7 +139,7 @@ def _meta(file: files.Seen, session: Json, told: Told) -> Json:
     return known(
         {
             **spent(told.entries),
-            "path": os.fsencode(file.path).decode("utf-8", "replace"),
+            "path": shown(file.path),
             "version": text(session, "version"),
             "forked_from": f"{NAME}:{fork}" if fork else None,
             "unknown_records": told.unknown,

@@ -13,6 +13,7 @@ from recollect.ports import RawCopy
 from recollect.service import Imported
 from recollect.sources import files, pi
 from recollect.sources.claude_usage import total
+from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi import Parsed
 from recollect.sources.port import Found, Known, Reading, closed
 from recollect.titles import title_from
@@ -56,11 +57,12 @@ class PiSource(msgspec.Struct, frozen=True):
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
+        """One whose path is no text cannot be named."""
         path = session.meta.get("path")
-        return ("pi", "--session", path) if isinstance(path, str) else None
+        return ("pi", "--session", path) if isinstance(path, str) and path == str(path_of(session)) else None
 
     def home_of(self, session: Session) -> Path | None:
-        path = Path(str(session.meta.get("path", "")))
+        path = path_of(session)
         inside = path.is_relative_to(self.home) and ".." not in path.parts
         return path if inside and path.suffix == SUFFIX else None
 
@@ -77,7 +79,7 @@ def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
         cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
         title=info.name or title_from(info.first_prompt or ""),
         agent_id=NAME,
-        meta={"path": str(file.path).encode("utf-8", "replace").decode(), **meta_of(parsed)},
+        meta={**as_meta(file.path), **meta_of(parsed)},
     )
 
 
