@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from recollect.sources.port import Found, Source
@@ -13,14 +14,15 @@ Rank = tuple[bool, int, int]
 def found_in_all(sources: Iterable[Source]) -> list[Found]:
     """All sessions of these sources. Of one that lies in several places of an agent, as in a backup or the folder of a
     project that was moved, it is the fullest: the longest file, in databases what was changed last."""
-    best: dict[tuple[str, str], Found] = {}
+    of_agents = defaultdict[str, dict[str, Found]](dict)
     for source in sources:
+        best = of_agents[source.name]
         for each in source.find():
-            place = source.name, each.identity or each.key
-            known = best.setdefault(place, each)
+            name = each.identity or each.key
+            known = best.setdefault(name, each)
             if known is not each and _rank(each) > _rank(known):
-                best[place] = each
-    return list(best.values())
+                best[name] = each
+    return [each for best in of_agents.values() for each in best.values()]
 
 
 def _rank(found: Found) -> Rank:
