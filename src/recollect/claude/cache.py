@@ -1,7 +1,8 @@
 """What lists read from transcripts, remembered beside Recollect's own data; never in the agent's folder.
 
 A cache is only ever a shortcut. One that is missing, damaged, of another version or not writable is as if it were
-empty, and so is one in a data folder that is refused because others can write to it. Processes that write it at the same time replace each other's file as a whole; the loser's work is done again.
+empty, and so is one in a data folder that is refused because others can write to it. Processes that write it at the
+same time replace each other's file as a whole; the loser's work is done again.
 """
 
 from __future__ import annotations
