@@ -129,4 +129,10 @@ FOUND: tuple[Found, ...] = (
         "It is told as damage, by both.",
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
+    Found(
+        "In a store of ten million messages, a search for a word that twelve of them have took eight times the CPU that it takes "
+        "among ten thousand: the index went backwards through all documents of the owner. (R21)",
+        "Few hits are found by their words first, and each is then looked up among the owner's.",
+        "R21",
+    ),
 )
