@@ -30,6 +30,7 @@ NOWHERE = "qqqqqq"
 """No message has this word: searching for it only brings the index up to date."""
 SILENT_BYTES = 4_096
 TICKS = os.sysconf("SC_CLK_TCK")
+END_SECONDS = 60
 LARGE, FILLING = 20_000, 40
 """So many messages of that size are more than is kept on its way to anybody."""
 
@@ -105,7 +106,20 @@ def served(
             port = int(told["address"].rpartition(":")[2])
             yield Server(process, port, Path(told["token_file"]).read_text(encoding="ascii").strip())
         finally:
-            process.terminate()
+            _end(process, log)
+
+
+def _end(process: subprocess.Popen[bytes], log: IO[bytes] | None) -> None:
+    """End a server; that it had to be killed is told in its log."""
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        if log is None:
+            raise
+        log.write(b"the server does not end when it is told to\n")
+        log.flush()
 
 
 @asynccontextmanager
