@@ -135,4 +135,10 @@ FOUND: tuple[Found, ...] = (
         "Few hits are found by their words first, and each is then looked up among the owner's.",
         "R21",
     ),
+    Found(
+        "A server on PostgreSQL that was told to end at the moment when a part of it was given a connection never ended: that "
+        "part was not told, and went on for ever. (R1b)",
+        "Whoever gets a connection looks whether it is still wanted.",
+        "tests/stores/test_postgres.py::test_who_waits_for_a_connection_and_is_cancelled_when_one_comes_ends",
+    ),
 )

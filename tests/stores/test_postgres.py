@@ -951,3 +951,27 @@ async def test_closing_ends_what_listens_even_if_a_cancellation_is_lost_on_the_w
         task = kept._bell._tasks["deaf"] = asyncio.ensure_future(deaf())
         await asyncio.wait((task,), timeout=0)
     assert task.cancelled()
+
+
+async def test_who_waits_for_a_connection_and_is_cancelled_when_one_comes_ends(store: PostgresStore) -> None:
+    for pauses in range(12):
+        hold, waited = asyncio.Event(), asyncio.Event()
+
+        async def held(_tx: Reader, hold: asyncio.Event = hold, waited: asyncio.Event = waited) -> None:
+            waited.set()
+            await hold.wait()
+
+        async def quick(_tx: Reader) -> str:
+            return "done"
+
+        holders = [asyncio.create_task(store.read(held)) for _ in range(CONNECTIONS)]
+        await waited.wait()
+        waiting = asyncio.create_task(store.read(quick))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        hold.set()
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        was_cancelled = waiting.cancel()
+        await asyncio.wait([waiting, *holders])
+        assert waiting.cancelled() == was_cancelled

@@ -159,8 +159,13 @@ class Transactions:
 
     @contextlib.asynccontextmanager
     async def _borrowed(self) -> AsyncIterator[Connection]:
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
         connection = await self._pool.getconn()
         try:
+            # Before Python 3.12 the pool does not tell whoever is cancelled at the very moment when a connection comes.
+            if task and task.cancelling() > before:
+                raise asyncio.CancelledError
             yield connection
         except asyncio.CancelledError:
             # Cleaning up was cut short, or is not worth trusting: the pool opens another.
