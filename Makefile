@@ -64,7 +64,7 @@ run: $(VENV)/.runtime
 	PYTHONPATH=src $(PY) -m recollect serve $(ARGS)
 
 test: $(VENV)/.ready
-	$(PY) -m pytest -n 2 $(ARGS)
+	$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
 # Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
 interop: $(VENV)/.ready
