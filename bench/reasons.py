@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.parts.appending import FASTER, GROUPED, HALF_OF_RAW
+from bench.parts.histories import BYTES
 from bench.parts.listing import PROMISE as FLAT
 from bench.parts.loading import HALF
 from bench.parts.syncing import first, near
@@ -27,6 +28,10 @@ _NEAR = (
 )
 
 REASONS = {
+    BYTES: (
+        "Every entry that is read is compared with its checksum, which a bare column does not have: about as long as SQLite takes"
+        " to give out the row. What a disk has altered was served as if it had been said so before."
+    ),
     FASTER: _COMMIT,
     HALF_OF_RAW: f"{_COMMIT} The faster the disk syncs, the more that weighs: here a raw commit takes about 0.15 ms.",
     GROUPED: (

@@ -58,7 +58,7 @@ MERGE = "INSERT INTO doc (doc, rank) VALUES ('merge', ?)"
 ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
 DROP = "DELETE FROM doc WHERE rowid = ?"
 FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
-IS_ONE = "SELECT 1 FROM doc WHERE doc MATCH ? AND rowid = ?"
+FIND_ALL = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid"
 FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?"
 FIND_WITHIN_BACKWARDS = (
     "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
@@ -148,18 +148,16 @@ class SearchIndex:
         with self._lock:
             self.catch_up()
             bound = NO_BOUND if before is None else before
-            rare = self._rare(terms, bound)
-            if rare is not None:
-                return [number for number in rare if fetch(self._index(), IS_ONE, (query, number))][:limit]
+            if self._are_rare(terms, bound):
+                found = fetch(self._index(), FIND_ALL, (query, bound))
+                return [row[0] for row in reversed(found)][:limit]
             return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
 
-    def _rare(self, terms: Sequence[Term], bound: int) -> list[int] | None:
-        """The documents of all owners that have these words, if they are few. To go through the owner's documents for them
-        from the newest to the oldest costs more with each document; to look there for a few is cheap."""
-        if not (query := words.fts_match(terms)):
-            return None
-        found = [row[0] for row in fetch(self._index(), FIND, (query, bound, FEW + 1))]
-        return found if len(found) <= FEW else None
+    def _are_rare(self, terms: Sequence[Term], bound: int) -> bool:
+        """Whether few documents have these words, of all owners. To meet those, FTS5 goes through the owner's documents: from
+        the oldest to the newest in leaps, but backwards at a cost that grows with all of them."""
+        query = words.fts_match(terms)
+        return bool(query) and len(fetch(self._index(), FIND, (query, bound, FEW + 1))) <= FEW
 
     def within(
         self,
