@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from recollect.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
+from recollect.ports import Store
 from recollect.service import Sessions
+from recollect.words import parse_query
 from tests.contract.talk import finds, hits, listed, say, started, talk
 from tests.homes import Clock
 
@@ -376,3 +378,24 @@ async def test_operators_are_plain_words_in_the_filter_of_a_list(sessions: Sessi
     await sessions.create(ann, title="About title bread")
     page = await sessions.find(ann, Filter(text="title:bread"))
     assert [session.title for session in page.sessions] == ["About title bread"]
+
+
+@pytest.mark.parametrize("count", [5, 100])
+async def test_the_store_finds_the_newest_documents_first_however_many_there_are(
+    store: Store, sessions: Sessions, ann: Principal, bob: Principal, count: int
+) -> None:
+    """The service puts hits in order once more; here the store alone is asked, for a part of them."""
+    terms = parse_query("needle").terms
+    for who in (bob, ann):
+        session = await sessions.create(who)
+        await sessions.append(who, session.id, [say(f"needle {number}") for number in range(count)])
+
+    async def numbers(before: int | None, limit: int) -> list[int]:
+        found = await store.read(lambda tx: tx.matches("ann", terms, "user", before, limit))
+        return [match.number for match in found]
+
+    every = await numbers(None, count + 1)
+    assert len(every) == count
+    assert every == sorted(every, reverse=True)
+    assert await numbers(None, 2) == every[:2]
+    assert await numbers(every[2], 2) == every[3:5]

@@ -293,7 +293,6 @@ async def test_whatever_is_asked_of_a_damaged_ledger_nothing_was_read_and_it_can
     asked: list[tuple[Callable[[Ledger], object], object]] = [
         (lambda ledger: ledger.seen("claude"), {}),
         (lambda ledger: ledger.stamps("claude"), {}),
-        (lambda ledger: ledger.session("claude", "/one"), ""),
         (lambda ledger: ledger.state("claude", "/one"), None),
         (lambda ledger: ledger.forget("claude", "/one"), None),
         (lambda ledger: ledger.put([("claude", "/one", one, b"")]), None),

@@ -32,7 +32,6 @@ CREATE INDEX IF NOT EXISTS stamped ON read (source, key, stamp);
 """
 SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
 STAMPS = "SELECT CAST(key AS TEXT), stamp FROM read WHERE source = ?"
-SESSION = "SELECT session FROM read WHERE source = ? AND key = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
@@ -72,10 +71,6 @@ class Ledger:
         except (UnicodeDecodeError, *DAMAGED):
             # A name that is no text: then each is made of its bytes, which takes longer.
             return {key: seen.stamp for key, seen in self.seen(source).items()}
-
-    def session(self, source: str, key: str) -> str:
-        """The session that something is; empty if it was not read."""
-        return next((session for (session,) in self._rows(SESSION, source, os.fsencode(key))), "")
 
     def state(self, source: str, key: str) -> bytes | None:
         """How to go on with something."""
