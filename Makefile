@@ -63,8 +63,12 @@ install: $(VENV)/.ready
 run: $(VENV)/.runtime
 	PYTHONPATH=src $(PY) -m recollect serve $(ARGS)
 
+# The files of tests live in memory where there is enough of it and programs may be started from it: no waiting for a disk.
+ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000')
+MEMORY := $(if $(ROOM),$(shell mount | grep -q ' /dev/shm .*noexec' || echo TMPDIR=/dev/shm))
+
 test: $(VENV)/.ready
-	$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
+	$(MEMORY) $(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
 # Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
 interop: $(VENV)/.ready

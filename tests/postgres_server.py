@@ -29,8 +29,8 @@ from psycopg import sql
 SUPERUSER = "postgres"
 # Named in the URI as well, so that a PGPORT in somebody's environment cannot send us elsewhere.
 PORT = 5432
-# A socket's path ends at about 100 bytes and `nobody` must reach it: TMPDIR promises neither.
-SHORT_AND_OPEN = "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
+# A socket's path ends at about 100 bytes and `nobody` must reach it: another TMPDIR promises neither.
+SHORT_AND_OPEN = ("/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in it
 PATIENCE = 30.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 INITDB = [
@@ -63,7 +63,7 @@ class PostgresServer:
     ) -> None:
         self._fast, self._listens, self._under = fast, listens, under
         self._process: subprocess.Popen[bytes] | None = None
-        self.folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=SHORT_AND_OPEN))
+        self.folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=_short_and_open()))
         self._data = self.folder / "data"
         self._log = self.folder / "log"
         atexit.register(self.close)
@@ -230,7 +230,7 @@ def _runs(folder: Path) -> bool:
 def _copied(install: Path) -> Path:
     """A copy that the server's user owns, with the wheel's libraries beside it as the programs expect them."""
     package = install.parent
-    place = Path(tempfile.mkdtemp(prefix="recollect-pg-bin-", dir=SHORT_AND_OPEN))
+    place = Path(tempfile.mkdtemp(prefix="recollect-pg-bin-", dir=_short_and_open()))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     copy = shutil.copytree(install, place / package.name / install.name, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")
@@ -243,6 +243,11 @@ def _copied(install: Path) -> Path:
             f"PostgreSQL's programs do not run, neither from {install} nor from a copy of it"
         )
     return copy
+
+
+def _short_and_open() -> str:
+    usual = tempfile.gettempdir()
+    return usual if usual in SHORT_AND_OPEN else SHORT_AND_OPEN[0]
 
 
 def _is_root() -> bool:

@@ -56,6 +56,8 @@ class Plan:
     """Whether clients that ask again show the key that they showed before."""
     stillborn: int = 0
     """Before every so manieth life, one is killed while it starts; none if 0."""
+    unheard: bool = False
+    """Whether the answer at which a server is killed never reaches its client: one request, at least, that was stored and is made again."""
 
 
 class Place(NamedTuple):
@@ -92,8 +94,8 @@ async def _hammered(place: Place, plan: Plan, kills: int, dice: random.Random) -
                 stillborn += 1
             with served(folder, environment, log) as server:
                 problems += await examined(url)
-                life = Life(book, server, dice.randint(*plan.acknowledged), dice.uniform(0, DELAY_SECONDS))
-                problems += await life.lived()
+                last, delay = dice.randint(*plan.acknowledged), dice.uniform(0, DELAY_SECONDS)
+                problems += await Life(book, server, last, delay, unheard=plan.unheard).lived()
         with served(folder, environment, log) as server:
             problems += await Life(book, server).lived()
         log.seek(0)
@@ -134,7 +136,9 @@ class Life:
     server: Server
     last: int | None = None
     delay: float = 0.0
-    _acknowledged: int = field(default=0, init=False)
+    unheard: bool = False
+    """Whether the client does not hear of the last one."""
+    _answers: int = field(default=0, init=False)
     _over: bool = field(default=False, init=False)
 
     async def lived(self) -> list[str]:
@@ -188,9 +192,12 @@ class Life:
         if "error" in answer:
             self.book.refused.append(f"{message.mark}: {answer['error']}")
             return
-        self.book.acknowledged[message.mark] = door
-        self._acknowledged += 1
-        if self._acknowledged == self.last:
+        self._answers += 1
+        if self.unheard and self._answers == self.last:
+            self.book.unanswered(message, now())
+        else:
+            self.book.acknowledged[message.mark] = door
+        if self._answers == self.last:
             asyncio.get_running_loop().call_later(self.delay, self._die)
 
     def _die(self) -> None:

@@ -174,7 +174,7 @@ MUTANTS = (
             Change(
                 "stores/sqlite/writer.py",
                 "            began = time.perf_counter()\n",
-                "            self._answer(done)\n            time.sleep(0.05)\n            began = time.perf_counter()\n",
+                "            self._answer(done)\n            time.sleep(0.2)\n            began = time.perf_counter()\n",
             ),
         ),
         f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",

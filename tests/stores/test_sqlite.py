@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import resource
@@ -879,8 +880,9 @@ async def test_doctor_counts_anew_what_is_counted_wrong(
 
 
 async def test_a_day_with_many_sessions_is_listed_like_any_other(
-    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sessions = Sessions(store, now=itertools.count(1_750_000_000_000).__next__)
     ids = []
     for number in range(30):
         session = await sessions.create(LOCAL, project="p" if number % 3 else "q")
