@@ -208,8 +208,16 @@ def _told(connection: psycopg.Connection, question: str) -> int:
 
 def _own_pages() -> int:
     """What the SQLite connections of this process have looked at."""
+    return sum(map(_looked_at, apsw.connections()))
+
+
+def _looked_at(connection: apsw.Connection) -> int:
+    """Told when no thread is busy with the connection."""
     kinds = (apsw.SQLITE_DBSTATUS_CACHE_HIT, apsw.SQLITE_DBSTATUS_CACHE_MISS)
-    return sum(each.status(kind)[0] for each in apsw.connections() for kind in kinds)
+    for _ in range(ROUNDS):
+        with contextlib.suppress(apsw.ThreadingViolationError):
+            return sum(connection.status(kind)[0] for kind in kinds)
+    raise TimeoutError("a connection of SQLite stays busy")
 
 
 async def _spent(url: str, server: int | None, kind: Kind, seed: int, size: int) -> Spent:

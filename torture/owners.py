@@ -34,7 +34,10 @@ class Owner:
     def ask(self, method: str, params: Json) -> str:
         """The answer over HTTP, as it came."""
         self.connection.request("POST", "/rpc", _request(method, params).encode(), self.headers)
-        return self.connection.getresponse().read().decode()
+        answer = self.connection.getresponse().read().decode()
+        # A server ends a line that was idle for some seconds: the next request opens a new one.
+        self.connection.close()
+        return answer
 
     def say(self, method: str, params: Json) -> str:
         """The answer on the socket, as it came."""

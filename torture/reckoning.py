@@ -33,7 +33,7 @@ class Book:
         self.acknowledged: dict[str, str] = {}
         """By which door each was acknowledged."""
         self.unknown: dict[str, int] = {}
-        """When each was left without an answer for the first time, in milliseconds."""
+        """When each was left without an answer for the last time, in milliseconds."""
         self.refused: list[str] = []
 
     def next(self, *, fresh: bool = True) -> Message | None:
@@ -48,7 +48,7 @@ class Book:
 
     def unanswered(self, message: Message, now: int) -> None:
         """Nobody knows what became of it."""
-        self.unknown.setdefault(message.mark, now)
+        self.unknown[message.mark] = now
         self._waiting.append(message)
 
     def params(self, message: Message) -> Json:
@@ -75,7 +75,7 @@ class Reckoning:
     unknown: int = 0
     """Left without an answer by a kill, and said again where the door has keys for that."""
     kept: int = 0
-    """Those of them that had been stored all the same."""
+    """Those of them that had been stored all the same before they were said again."""
     examinations: int = 0
     """How often a store was examined by the program's own check."""
     problems: tuple[str, ...] = ()
