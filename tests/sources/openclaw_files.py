@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 from tests.sources.pi_files import PiWriter
 from tests.sources.rows import Database
 
+Json = dict[str, Any]
 KEY = "agent:main:main"
+PACKED_FROM = 1_024
 SECRET = "sk-never-to-be-read"  # noqa: S105 - it opens nothing
 SCHEMA = f"""
 CREATE TABLE session_nodes (
@@ -23,7 +27,8 @@ CREATE TABLE session_windows (
     display_name TEXT
 ) STRICT;
 CREATE TABLE transcript_events (
-    session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT NOT NULL, created_at INTEGER NOT NULL,
+    session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT, created_at INTEGER NOT NULL,
+    event_zstd BLOB, event_utf8_bytes INTEGER, navigation_json TEXT,
     PRIMARY KEY (session_id, seq)
 ) STRICT;
 CREATE TABLE transcript_rewrite_watermarks (
@@ -60,9 +65,17 @@ class OpenclawWriter(Database):
         done = self._written.get(made.session_id, 0)
         for seq, record in enumerate(made.records[done:], done):
             more = {"created_at": 5} if self._dated else {}
-            told = {"session_id": made.session_id, "seq": seq, "event_json": json.dumps(record)}
-            self.add("transcript_events", **told, **more)
+            told = {"session_id": made.session_id, "seq": seq}
+            self.add("transcript_events", **told, **more, **self._payload(record))
         self._written[made.session_id] = len(made.records)
+
+    def _payload(self, record: Json) -> Json:
+        """The columns of an event: those that are long enough are packed."""
+        event = json.dumps(record)
+        if not self._dated or len(data := event.encode()) < PACKED_FROM:
+            return {"event_json": event}
+        packed = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(data)
+        return {"event_zstd": packed, "event_utf8_bytes": len(data), "navigation_json": "{}"}
 
 
 def save(home: Path, made: PiWriter, agent: str = "main") -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import recollect
 from recollect.model import LOCAL
@@ -148,6 +149,38 @@ async def test_a_damaged_event_costs_itself_only(house: House, home: Path, harm:
     database.run("UPDATE transcript_events SET event_json = ? WHERE seq = 2", harm)
     report = await house.sync()
     assert (report.failed, report.damaged_records) == ((), 0 if harm.endswith('"}') or not harm else 1)
+    assert await house.said(ID) == ["one", "three"]
+
+
+async def test_a_long_event_that_is_packed_is_read_like_any_other(house: House, home: Path) -> None:
+    database, long = OpenclawWriter(home), "lang, sehr lang. \u6f22" * 100
+    database.node(SESSION)
+    database.window(SESSION)
+    database.write(talk("one", long))
+    database.close()
+    assert long.encode() not in database.path.read_bytes()
+    before = house.hashes(home)
+    assert (await house.sync()).damaged_records == 0
+    assert await house.said(ID) == ["one", long]
+    assert (await house.sync()).parsed_files == 0
+    assert house.hashes(home) == before
+
+
+@pytest.mark.parametrize("harm", ["torn", "noise", "nothing", "no bytes", "bomb"])
+async def test_a_packed_event_that_is_damaged_costs_itself_only(house: House, home: Path, harm: str) -> None:
+    database, long = OpenclawWriter(home), "long " * 1_000
+    database.node(SESSION)
+    database.window(SESSION)
+    made = talk("one", long, "three")
+    made.records[-1]["parentId"] = made.records[1]["id"]
+    database.write(made)
+    packed = zstandard.ZstdCompressor().compress(long.encode())
+    # Blocks of one byte that stands for 128 KiB of it: 131 MB in all.
+    bomb = b"\x28\xb5\x2f\xfd\x00\x58" + b"\x02\x00\x10a" * 1_000 + b"\x03\x00\x10a"
+    data = {"torn": packed[:-9], "noise": b"\xff" * 40, "nothing": None, "no bytes": b"", "bomb": bomb}[harm]
+    database.run("UPDATE transcript_events SET event_zstd = ? WHERE seq = 2", data)
+    report = await house.sync()
+    assert (report.failed, report.damaged_records) == ((), 1)
     assert await house.said(ID) == ["one", "three"]
 
 

@@ -18,6 +18,7 @@ from recollect.sources import codex, files
 from recollect.sources.codex import Before, Parsed, State
 from recollect.sources.codex_memory import Meta
 from recollect.sources.codex_state import files_beside, names_of_threads, rollouts_of_threads
+from recollect.sources.packed import unpacked
 from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi_source import raw_copies
 from recollect.sources.port import SHELL, Found, Known, Reading, closed
@@ -256,24 +257,6 @@ def _inherited(meta: Meta, place: Place) -> frozenset[str]:
 def _bytes(rollout: Rollout) -> bytes:
     data = files.read_whole(rollout.file.path)
     return unpacked(data) if rollout.packed else data
-
-
-def unpacked(data: bytes) -> bytes:
-    """What is packed in these bytes, as far as it can be had."""
-    import zstandard  # here: few rollouts are packed
-
-    pieces, size = list[bytes](), 0
-    with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-        try:
-            # One step at a time: a longer read would lose what comes before the damage.
-            while size <= files.LARGEST and (piece := reader.read1(1 << 20)):
-                pieces.append(piece)
-                size += len(piece)
-        except zstandard.ZstdError:
-            pass  # what was read before the damage is all there is
-    if size > files.LARGEST:
-        raise ValueError(f"larger than {files.LARGEST} bytes")
-    return b"".join(pieces)
 
 
 # What it tells

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import apsw
 import msgspec
@@ -18,6 +18,7 @@ from recollect.model import Json, Session, encode
 from recollect.service import Imported
 from recollect.sources import files, pi
 from recollect.sources.databases import read_database
+from recollect.sources.packed import unpacked
 from recollect.sources.paths import as_meta, path_of
 from recollect.sources.pi import Parsed
 from recollect.sources.pi_source import meta_of, raw_copies
@@ -53,13 +54,16 @@ WINDOW = (
     "channel",
     "display_name",
 )
-EVENT = ("event_json",)
+EVENT = ("session_id", "seq", "event_json", "event_zstd")
 REWRITTEN = ("session_id", "generation", "updated_at")
 """Which writing of a transcript this is: another one whenever something is changed that was written before."""
 INDEX = "sessions.json"
 INDEXED = ("displayName", "label", "subject", "channel", "lastChannel", "chatType")
 NOTHING: Json = {}
-BY_SEQ = "WHERE session_id = ? ORDER BY seq"
+LONGEST_PACKED = 64 << 20
+"""Of an event that is packed, in bytes: sixteen times what OpenClaw packs."""
+TORN = b"{"
+"""Stands for an event that cannot be had, and counts as damaged."""
 
 
 class File(msgspec.Struct, frozen=True, gc=False):
@@ -173,7 +177,7 @@ class _Rows(NamedTuple):
     window: Json
     node: Json
     parent: str | None
-    events: list[Json]
+    events: list[bytes]
 
 
 def _listed(database: apsw.Connection) -> Iterable[Listed]:
@@ -191,13 +195,33 @@ def _listed(database: apsw.Connection) -> Iterable[Listed]:
 
 
 def _rows(database: apsw.Connection, id: str | None) -> _Rows:
-    events = list(select(database, "transcript_events", EVENT, BY_SEQ, [id]))
+    events = list(_events(database, id))
     if not events:
         raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
     window = _first(database, "session_windows", WINDOW, "WHERE session_id = ?", id)
     node = _node(database, text(window, "session_key"))
     parent = _node(database, text(node, "parent_session_key", "spawned_by"))
     return _Rows(window, node, text(parent, "current_session_id"), events)
+
+
+def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
+    """What is said in a transcript, a line for each, as in a file. A longer event is packed, in newer versions."""
+    rows = database.execute(
+        "SELECT CAST(event_json AS BLOB), event_zstd"  # noqa: S608 - the names are ours
+        f" FROM {view(database, 'transcript_events', EVENT)} WHERE session_id = ? ORDER BY seq",
+        (id,),
+    )
+    for plain, packed in cast(Any, rows):
+        event = _event(packed) if plain is None else plain
+        # Outside of strings a line end means nothing, and inside there is none.
+        yield event.decode("utf-8", "replace").replace("\n", " ").encode() + b"\n"
+
+
+def _event(packed: Any) -> bytes:
+    try:
+        return (unpacked(packed, LONGEST_PACKED) if isinstance(packed, bytes) else b"") or TORN
+    except ValueError:
+        return TORN
 
 
 def _node(database: apsw.Connection, key: str | None) -> Json:
@@ -210,11 +234,7 @@ def _first(database: apsw.Connection, table: str, columns: Sequence[str], rest: 
 
 def _from_row(where: Row) -> Reading:
     window, node, parent, events = read_database(where.file.path, lambda database: _rows(database, where.id))
-    # A line for each, as in a file: outside of strings a line end means nothing, and inside there is none.
-    lines = (
-        str(event["event_json"]).replace("\n", " ").encode("utf-8", "replace") + b"\n" for event in events
-    )
-    data = b"".join(lines)
+    data = b"".join(events)
     parsed = pi.parse(data)
     is_current = text(node, "current_session_id") == where.id
     meta = {
