@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import recollect
 from recollect.model import Principal
@@ -32,6 +33,11 @@ from tests.postgres_server import PostgresServer
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the programs that tests start and interrupt would not hear ^C either.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("chance", print_blob=True)
+# The same examples each time, so that a run says something of the change and not of chance; `--hypothesis-profile=chance` looks for more.
+settings.load_profile("same")
 
 SHARED = ("sqlite", "postgres")
 """The stores that several processes can open."""

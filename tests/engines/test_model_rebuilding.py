@@ -303,6 +303,14 @@ def test_a_message_of_thoughts_alone_is_left_out() -> None:
     assert outline(rebuilt(history, "anthropic")) == [["a\n\nb"]]
 
 
+@pytest.mark.parametrize(("provider", "kept"), [("anthropic", 1), ("openai", 2)])
+def test_an_unsigned_thought_goes_back_by_its_id_where_that_is_enough(provider: str, kept: int) -> None:
+    thought = Thought(text="hm", provider=provider)
+    replay = {"provider": provider, "parts": {"0": {"id": "of the thought"}}}
+    _, answer, _ = rebuilt([entry("user", "a"), entry("assistant", thought, "b", replay=replay)], provider)
+    assert len(answer.parts) == kept
+
+
 def test_what_shows_nothing_is_left_out() -> None:
     history = [
         entry("user"),
@@ -513,8 +521,10 @@ def test_whatever_the_entries_hold_it_can_be_sent(provider: Provider, name: str)
 @contextmanager
 def closing_with(runner: asyncio.Runner, model: Model) -> Iterator[Model]:
     runner.run(model.__aenter__())
-    yield model
-    runner.run(model.__aexit__(None, None, None))
+    try:
+        yield model
+    finally:
+        runner.run(model.__aexit__(None, None, None))
 
 
 async def _sent(asking: Asking, history: list[Entry]) -> None:
