@@ -104,9 +104,8 @@ class Visitor:
         """The bytes of a page."""
         try:
             reply = self._asked(name)
-        except (
-            http.client.RemoteDisconnected
-        ):  # the other one has had a long turn, and the server closes what is idle
+        except ConnectionError:
+            # The other one has had a long turn, and the server closes what is idle.
             self._line.close()
             reply = self._asked(name)
         body = reply.read()

@@ -32,12 +32,12 @@ BEGINNING = "(The beginning of this conversation is not shown.)"
 NOTHING = "(An empty message.)"
 GO_ON = "(Go on.)"
 NO_OUTPUT = "(no output)"
-SIGNING = ("anthropic",)
-"""Providers that know a thought of theirs by its signature only; others know it by its id too."""
 INTERRUPTED = "interrupted: the tool was started and its end was never seen"
 
 _WHEN = datetime.fromtimestamp(0, UTC)
 """Messages carry a time that is never sent; one for all keeps equal conversations equal."""
+_SIGNING = ("anthropic",)
+"""Providers that know a thought of theirs by its signature only; others know it by its id too."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -82,7 +82,7 @@ class _Talk:
         match part:
             case Thought(provider=by, signature=signature):
                 # Another provider's thought would be taken for text; so would one that carries no mark of its own.
-                if by == self._provider and (signature or (mark.get("id") and by not in SIGNING)):
+                if by == self._provider and (signature or (mark.get("id") and by not in _SIGNING)):
                     self._said.append(_thought(part, {"provider_name": by, **mark}))
             case Unknown(raw={"type": "redacted_thinking", "data": str(data)}) if (
                 self._provider == "anthropic"

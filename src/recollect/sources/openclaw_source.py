@@ -205,7 +205,11 @@ def _rows(database: apsw.Connection, id: str | None) -> _Rows:
 
 
 def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
-    """What is said in a transcript, a line for each, as in a file. A longer event is packed, in newer versions."""
+    """What is said in a transcript, a line for each, as in a file. A longer event is packed, in newer versions.
+
+    `ValueError` if it is more than a file may hold: little that is packed may become much.
+    """
+    size = 0
     rows = database.execute(
         "SELECT CAST(event_json AS BLOB), event_zstd"  # noqa: S608 - the names are ours
         f" FROM {view(database, 'transcript_events', EVENT)} WHERE session_id = ? ORDER BY seq",
@@ -213,6 +217,8 @@ def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
     )
     for plain, packed in cast(Any, rows):
         event = _event(packed) if plain is None else plain
+        if (size := size + len(event)) > files.LARGEST:
+            raise ValueError(f"larger than {files.LARGEST} bytes")
         # Outside of strings a line end means nothing, and inside there is none.
         yield event.decode("utf-8", "replace").replace("\n", " ").encode() + b"\n"
 

@@ -40,7 +40,8 @@ def folder_to_be_in(session: Session, folder: str) -> str:
     """The folder, in which a session goes on. Raises `InvalidCwd`, with what can be done, if it is not there."""
     if not os.path.isdir(folder):
         raise InvalidCwd(
-            f"there is no folder {folder!r} to go on in; if it was moved, say so with `recollect move`; "
+            f"there is no folder {folder!r} to go on in; if it was moved, say so: "
+            f"`recollect move --folder {shlex.quote(folder)} FOLDER`; "
             f"to go on in another: `recollect continue {session.id} --in AGENT --cwd FOLDER`"
         )
     return os.path.abspath(folder)
