@@ -109,6 +109,7 @@ def test_where_its_folder_is_gone_a_session_is_not_gone_on_with(shell: Shell, tm
             done = shell.invoke(*arguments)
             assert (done.code, done.out) == (2, ""), done
             assert f"there is no folder '{tmp_path / 'work'}'" in done.err
+            assert f"`recollect move --folder {tmp_path / 'work'} FOLDER`" in done.err
             assert "--cwd" in done.err
     for agent, session in sessions.items():
         elsewhere = ("--cwd", str(tmp_path / "moved"))
