@@ -440,7 +440,7 @@ def worlds(tmp_path: Path, postgres_database: PostgresHome) -> Iterator[Worlds]:
         yield opened
 
 
-@pytest.mark.timeout(900 + STEPS // 10)
+@pytest.mark.limit(1_800 + STEPS // 10)
 def test_all_stores_agree_whatever_is_done(worlds: Worlds) -> None:
     agree(worlds, STEPS)
 

@@ -23,7 +23,7 @@ RESUMED = {
 }
 
 
-pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,6 +6,7 @@ but always ready for it: most of the time that a short transaction takes.
 
 from __future__ import annotations
 
+import asyncio
 import select
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN
 
 
 class EagerConnection(AsyncConnection[Row]):
-    """As its parent in all but speed."""
+    """As its parent in all but speed, and closed for good if a wait is cancelled."""
 
     async def wait(self, gen: PQGen[T], interval: float = INTERVAL, timeout: float | None = None) -> T:  # noqa: ASYNC109
         socket = self.pgconn.socket
@@ -35,7 +36,13 @@ class EagerConnection(AsyncConnection[Row]):
         except StopIteration as done:
             result: T = done.value
             return result
-        return await super().wait(_resumed(gen, wanted), interval, timeout)
+        try:
+            return await super().wait(_resumed(gen, wanted), interval, timeout)
+        except asyncio.CancelledError:
+            # psycopg has asked the server to cancel the statement. The request travels by itself and may arrive late,
+            # so this connection must not serve anybody else.
+            self.pgconn.finish()
+            raise
 
 
 def _resumed(gen: PQGen[T], wanted: Wait) -> PQGen[T]:

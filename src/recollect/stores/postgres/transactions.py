@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.abc import Params
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
@@ -36,14 +38,15 @@ SECONDS_FOR_A_CONNECTION = 20.0
 SECONDS_TO_CLEAN_UP = 5.0
 # After that the pool begins anew with its attempts, which come less and less often.
 SECONDS_OF_ATTEMPTS = 3.0
+STATEMENT_SECONDS = 60.0
 
 # A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever: nor one
 # that was cut off, of which PostgreSQL hears nothing, not even that it is gone, unless it asks. Every statement here
 # has an index that leads it: PostgreSQL must not think otherwise of tables that it has not analysed yet. Compiling a
 # plan is never worth it for statements so short.
-CONFIGURE = """
+CONFIGURE = f"""
 SELECT set_config(name, value, false)
-FROM (VALUES ('statement_timeout', '60s'), ('idle_in_transaction_session_timeout', '60s'),
+FROM (VALUES ('statement_timeout', '{STATEMENT_SECONDS:g}s'), ('idle_in_transaction_session_timeout', '60s'),
              ('transaction_timeout', '120s'), ('tcp_user_timeout', '8s'), ('tcp_keepalives_idle', '4s'),
              ('tcp_keepalives_interval', '2s'), ('tcp_keepalives_count', '2'),
              ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('jit', 'off')
@@ -141,11 +144,13 @@ class Transactions:
         """The result of `work` in a transaction of its own, tried again while others are faster."""
         lost_before = False
         for attempt in range(1, ATTEMPTS + 1):
+            began = time.monotonic()
             try:
                 return await self._once(begin, work)
             except psycopg.Error as error:
                 lost = is_lost(error)
-                if attempt == ATTEMPTS or (lost and lost_before) or not (lost or is_conflict(error)):
+                again = lost or is_conflict(error) or _struck(error, time.monotonic() - began)
+                if attempt == ATTEMPTS or (lost and lost_before) or not again:
                     raise translated(error) from error
                 lost_before = lost
             if lost_before:
@@ -174,6 +179,11 @@ class Transactions:
             raise
         finally:
             await self._pool.putconn(connection)
+
+
+def _struck(error: psycopg.Error, seconds: float) -> bool:
+    """Whether a statement was cancelled by somebody who is not here: it had not reached its own limit of time."""
+    return isinstance(error, errors.QueryCanceled) and seconds < STATEMENT_SECONDS
 
 
 async def _transaction(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
