@@ -13,7 +13,12 @@ COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 
 	--no-emit-index-url --no-emit-find-links --no-header $(if $(UPGRADE),--exclude-newer "1 week")
 # What a requirement file must never hold: an address, a host option or a path of somebody's machine.
 ADDRESS := ://|^ *--(index|extra|find|trusted)|file:|(^| )[~/]
-NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt; then echo 'an address or a path in a requirement file' >&2; exit 1; fi
+NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt || grep -n '"resolved"' $(PROGRAMS)/package-lock.json; then \
+	echo 'an address or a path in a requirement file' >&2; exit 1; fi
+# What `make interop` fetches from npm. Without npm what is pinned stays as it is.
+PROGRAMS := tests/interop/js
+PIN_PROGRAMS = npm $(if $(UPGRADE),update --min-release-age=7,install) --package-lock-only --prefix $(PROGRAMS) \
+	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund
 
 # An environment of $(1) from the hashed files $(2): uv if pip can fetch it, else pip alone.
 define environment
@@ -115,6 +120,7 @@ lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements-audit.txt requirements-audit.in
 	$(COMPILE) $(UPGRADE) -o requirements-torture.txt requirements-torture.in
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
+	@if command -v npm >/dev/null; then $(PIN_PROGRAMS); else echo "no npm: $(PROGRAMS) stays as it is"; fi
 	$(NO_ADDRESS)
 
 clean:
