@@ -75,11 +75,15 @@ MEMORY := $(if $(ROOM),$(shell mount | grep -q ' /dev/shm .*noexec' || echo TMPD
 test: $(VENV)/.ready
 	$(MEMORY) $(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
-# Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
+# Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes. They are fetched
+# first, so that no test waits for it; then every part is run, whatever became of those before.
 interop: $(VENV)/.ready
-	$(PY) -m pytest tests/interop/claude_cli.py tests/interop/codex_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py $(ARGS)
-	$(PY) -m pytest tests/interop/agents_sources.py tests/interop/acp_proxy.py $(ARGS)
-	$(PY) -m pytest -p tests.interop.schema_plugin tests/acp $(ARGS)
+	$(PY) -m tests.interop.packages
+	@trap 'exit 130' INT; failed=0; for part in \
+	  "tests/interop/claude_cli.py tests/interop/codex_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py" \
+	  "tests/interop/agents_sources.py tests/interop/acp_proxy.py" \
+	  "-p tests.interop.schema_plugin tests/acp"; do echo "pytest $$part"; \
+	  $(PY) -m pytest $$part $(ARGS) || { failed=1; echo "failed: $$part" >&2; }; done; exit $$failed
 
 check: $(VENV)/.ready
 	$(VENV)/bin/ruff check .
