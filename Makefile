@@ -13,7 +13,12 @@ COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 
 	--no-emit-index-url --no-emit-find-links --no-header $(if $(UPGRADE),--exclude-newer "1 week")
 # What a requirement file must never hold: an address, a host option or a path of somebody's machine.
 ADDRESS := ://|^ *--(index|extra|find|trusted)|file:|(^| )[~/]
-NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt; then echo 'an address or a path in a requirement file' >&2; exit 1; fi
+NO_ADDRESS = @if grep -nE '$(ADDRESS)' requirements*.txt || grep -n '"resolved"' $(PROGRAMS)/package-lock.json; then \
+	echo 'an address or a path in a requirement file' >&2; exit 1; fi
+# What `make interop` fetches from npm. Without npm what is pinned stays as it is.
+PROGRAMS := tests/interop/js
+PIN_PROGRAMS = npm $(if $(UPGRADE),update --min-release-age=7,install) --package-lock-only --prefix $(PROGRAMS) \
+	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund
 
 # An environment of $(1) from the hashed files $(2): uv if pip can fetch it, else pip alone.
 define environment
@@ -70,11 +75,15 @@ MEMORY := $(if $(ROOM),$(shell mount | grep -q ' /dev/shm .*noexec' || echo TMPD
 test: $(VENV)/.ready
 	$(MEMORY) $(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
-# Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes.
+# Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes. They are fetched
+# first, so that no test waits for it; then every part is run, whatever became of those before.
 interop: $(VENV)/.ready
-	$(PY) -m pytest tests/interop/claude_cli.py tests/interop/codex_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py $(ARGS)
-	$(PY) -m pytest tests/interop/agents_sources.py tests/interop/acp_proxy.py $(ARGS)
-	$(PY) -m pytest -p tests.interop.schema_plugin tests/acp $(ARGS)
+	$(PY) -m tests.interop.packages
+	@trap 'exit 130' INT; failed=0; for part in \
+	  "tests/interop/claude_cli.py tests/interop/codex_cli.py tests/interop/acp_typescript.py tests/interop/acp_acpx.py" \
+	  "tests/interop/agents_sources.py tests/interop/acp_proxy.py" \
+	  "-p tests.interop.schema_plugin tests/acp"; do echo "pytest $$part"; \
+	  $(PY) -m pytest $$part $(ARGS) || { failed=1; echo "failed: $$part" >&2; }; done; exit $$failed
 
 check: $(VENV)/.ready
 	$(VENV)/bin/ruff check .
@@ -115,6 +124,7 @@ lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements-audit.txt requirements-audit.in
 	$(COMPILE) $(UPGRADE) -o requirements-torture.txt requirements-torture.in
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
+	@if command -v npm >/dev/null; then $(PIN_PROGRAMS); else echo "no npm: $(PROGRAMS) stays as it is"; fi
 	$(NO_ADDRESS)
 
 clean:

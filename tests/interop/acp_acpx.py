@@ -26,6 +26,8 @@ from tests.interop.tap import conversations
 Json = dict[str, Any]
 SECONDS = 90
 
+pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+
 
 class Acpx:
     """The program in a home and a folder of its own."""

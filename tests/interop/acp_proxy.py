@@ -100,7 +100,9 @@ async def rows(driver: Driver) -> dict[str, Json]:
 def kept_by(agent: Behind) -> set[str]:
     """The sessions that the agent has itself; goose does not list those of editors."""
     known = AGENTS[agent.name]
-    return {found.where[1] for found in known.at(known.home(agent.variables())).find()}
+    kept = {found.identity for found in known.at(known.home(agent.variables())).find()}
+    assert "" not in kept, f"what {agent.name} keeps could not be read"
+    return kept
 
 
 def asked(driver: Driver) -> str:

@@ -40,6 +40,8 @@ QUIET = (
 REMINDER = "<system-reminder>"
 Said = list[tuple[str, list[str]]]
 
+pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+
 
 class CommandLine:
     """The program in a home and a folder of its own."""

@@ -42,6 +42,8 @@ enabled = false
 """
 INJECTED = ("<environment_context>", "<skills_instructions>")
 
+pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+
 
 class CommandLine:
     """The program in a home and a folder of its own."""

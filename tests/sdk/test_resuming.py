@@ -246,3 +246,23 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     with pytest.raises(SessionNotFound) as caught:
         await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     assert caught.value.__notes__ == [f"not read: {UUID}.jsonl: larger than 10 bytes"]
+
+
+async def test_a_folder_that_cannot_be_read_is_told_of_and_takes_no_session_away(store: str) -> None:
+    saved(transcript())
+    projects = config_home() / "projects"
+    aside = projects.rename(config_home() / "aside")
+    projects.symlink_to(projects)  # a way that leads nowhere, not even to "there is none"
+    with pytest.raises(SessionNotFound) as caught:
+        await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
+    (note,) = caught.value.__notes__
+    assert note.startswith("not read: projects: ")
+    projects.unlink()
+    aside.rename(projects)
+    await synced(store)
+    projects.rename(aside)
+    projects.symlink_to(projects)
+    engine = Scripted()
+    async with recollect.resume_session(UUID, engine=engine, store=store) as session:
+        await session.prompt("And now?")
+    assert "The answer is 42." in [plain_text(entry) for entry in engine.turns[0].history]

@@ -128,6 +128,17 @@ def test_agents_that_delete_nothing_by_themselves_are_not_warned_of(tmp_path: Pa
     assert doomed(PiSource(tmp_path)) == []
 
 
+def test_a_folder_that_cannot_be_read_is_not_taken_for_a_session(tmp_path: Path) -> None:
+    projects = tmp_path / "projects"
+    projects.symlink_to(projects)  # a way that leads nowhere, not even to "there is none"
+    assert doomed(ClaudeSource(tmp_path)) == []
+    gemini(tmp_path, 1, 29)
+    chats = tmp_path / "tmp" / "project-1" / "chats"
+    chats.parent.mkdir()
+    chats.symlink_to(chats)
+    assert doomed(GeminiSource(tmp_path)) == [1]
+
+
 @pytest.fixture
 async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
     async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:

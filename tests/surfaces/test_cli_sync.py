@@ -70,6 +70,19 @@ def test_resume_exec_runs_it_in_the_sessions_folder(
     assert (done.code, done.out) == (0, f"{folder}: --resume {UUID}\n")
 
 
+def test_a_folder_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, str], transcript: Path) -> None:
+    shell.run("sync", env=env)
+    projects = transcript.parent.parent
+    projects.rename(projects.with_name("aside"))
+    projects.symlink_to(projects)  # a way that leads nowhere, not even to "there is none"
+    done = shell.run("sync", env=env)
+    assert (done.code, done.err) == (1, "")
+    told, counts = done.lines
+    assert told.startswith("not read: projects: ")
+    assert counts == "1 transcript: 0 new, 0 updated, 0 unchanged, 1 not read."
+    assert SESSION in shell.run("list", env=env).out
+
+
 def test_only_a_session_of_another_agent_can_be_resumed(shell: Shell, env: dict[str, str]) -> None:
     own = shell.run("new", env=env).out.strip()
     done = shell.run("resume", own, env=env)

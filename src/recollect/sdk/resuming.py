@@ -18,6 +18,7 @@ from recollect.service import Sessions
 from recollect.service.placing import placed
 from recollect.settings import read_settings
 from recollect.sources import claude
+from recollect.sources.claude_files import Found as Transcript
 from recollect.sources.claude_source import NAME, ClaudeSource
 from recollect.sources.ledger import Ledger
 from recollect.sources.port import Found
@@ -99,12 +100,18 @@ async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: boo
 
 
 def _transcript(uuid: str) -> Found | None:
-    """The transcript of a session; of several the one changed last."""
+    """The transcript of a session; of several the one changed last. If there is none, a folder that cannot be read, in which
+    it may be."""
     if not is_session_id(uuid):
         return None
-    found = ClaudeSource(config_home()).find()
-    own = (each for each in found if each.where.session == uuid and each.where.agent is None)
-    return max(own, key=lambda each: each.where.file.stamp[3], default=None)
+    own, shut = dict[int, Found](), list[Found]()
+    for each in ClaudeSource(config_home()).find():
+        where = each.where
+        if not isinstance(where, Transcript):
+            shut.append(each)
+        elif where.session == uuid and where.agent is None:
+            own.setdefault(where.file.stamp[3], each)
+    return own[max(own)] if own else next(iter(shut), None)
 
 
 @contextmanager

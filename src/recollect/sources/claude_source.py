@@ -62,7 +62,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        read = _read(found.where, known)
+        read = _read(found.place(Transcript), known)
         parsed = read.parsed
         return Reading(
             imported=imported_from(read.found, parsed),

@@ -118,7 +118,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         return found
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        place: Place = found.where
+        place = found.place(Place)
         read = _read(place, known)
         parsed = read.parsed
         consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]

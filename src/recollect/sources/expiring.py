@@ -14,7 +14,7 @@ import msgspec
 from recollect.errors import SessionNotFound
 from recollect.model import Principal, Value
 from recollect.service import Sessions
-from recollect.sources import files
+from recollect.sources import claude_files, files, gemini_source
 from recollect.sources.ledger import Ledger, Seen
 from recollect.sources.port import Found, Source
 
@@ -47,7 +47,8 @@ class Doomed(NamedTuple):
 
 
 Rule = Callable[[Path, Sequence[Found], int], Iterator[Doomed]]
-"""From the folder of an agent, what was found there and the time: what it deletes by itself, sooner or later."""
+"""From the folder of an agent, what was found there and the time: what it deletes by itself, sooner or later. A folder that
+cannot be read is found too, and is no session."""
 
 
 class _Claude(msgspec.Struct, rename="camel"):
@@ -71,7 +72,9 @@ class _Gemini(msgspec.Struct, rename="camel"):
 def _claude(home: Path, found: Sequence[Found], _: int) -> Iterator[Doomed]:
     """Transcripts go when nothing was written to them for so many days; subagents' go with them."""
     days = max(_settings(_said(home), _Claude).cleanup_period_days, 1)
-    yield from (Doomed(each, each.at + days * DAY) for each in found if each.where.agent is None)
+    for each in found:
+        if isinstance(each.where, claude_files.Found) and each.where.agent is None:
+            yield Doomed(each, each.at + days * DAY)
 
 
 def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[Doomed]:
@@ -83,7 +86,7 @@ def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[Doomed]:
     lasts = int(period[1]) * _UNITS[period[2]] if period else None
     projects = defaultdict[Path, list[Found]](list)
     for each in sorted(found, key=lambda each: -each.at):
-        if each.where.parent is None:
+        if isinstance(each.where, gemini_source.Transcript) and each.where.parent is None:
             projects[each.where.project].append(each)
     # The session that is begun when it looks is one of those that stay.
     room = None if said.max_count is None else max(said.max_count - 1, 0)

@@ -55,7 +55,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
-        each: Transcript = found.where
+        each = found.place(Transcript)
         data = files.read_whole(each.file.path)
         parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document
         parsed = parse(data)

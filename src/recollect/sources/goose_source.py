@@ -90,7 +90,7 @@ class GooseSource(msgspec.Struct, frozen=True):
         yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        where: Row = found.where
+        where = found.place(Row)
         file, id = where.file, where.id
         session, messages, ledger = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["content_json"]) for row in messages]

@@ -107,10 +107,10 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         shut = list[files.Shut]()
         for name in files.inside(self.home / "agents", shut=shut).folders:
             agent = self.home / "agents" / name
-            ids, whole = set[str | None](), True
+            ids, whole = set[str](), True
             for found in self._in_database(agent / "agent", shut):
-                ids.add(found.where.id)
-                whole = whole and found.where.id is not None
+                ids.add(found.identity)
+                whole = whole and bool(found.stamp)
                 yield found
             # What lies in both is newer in the database; while that cannot be read, nobody knows which those are.
             yield from self._in_files(agent / "sessions", ids, shut) if whole else ()
@@ -121,7 +121,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
             if file.name == DATABASE:
                 yield from found_in(self, file, _listed)
 
-    def _in_files(self, folder: Path, known: set[str | None], shut: list[files.Shut]) -> Iterator[Found]:
+    def _in_files(self, folder: Path, known: set[str], shut: list[files.Shut]) -> Iterator[Found]:
         index = read_index(folder / INDEX, shut)
         told, nothing = (None, None) if index is None else (NOTHING, 0)
         for file in files.inside(folder, SUFFIX, shut=shut).files:
@@ -132,8 +132,9 @@ class OpenclawSource(msgspec.Struct, frozen=True):
                 yield Found(self, file.where, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], id)
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        where: Row | File = found.where
-        return _from_row(where) if isinstance(where, Row) else _from_file(where, is_known=known is not None)
+        if isinstance(found.where, Row):
+            return _from_row(found.where)
+        return _from_file(found.place(File), is_known=known is not None)
 
     def resume(self, session: Session) -> Sequence[str] | None:
         """A transcript that its session has left behind cannot be gone on with."""

@@ -80,7 +80,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
         return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        where: Row = found.where
+        where = found.place(Row)
         file, id = where.file, where.id
         session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["data"]) for row in (*messages, *parts, *rows)]

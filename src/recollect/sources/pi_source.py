@@ -43,10 +43,11 @@ class PiSource(msgspec.Struct, frozen=True):
         yield from closed(self, shut)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
-        data = files.read_whole(found.where.path)
+        file = found.place(files.Seen)
+        data = files.read_whole(file.path)
         parsed = pi.parse(data)
         return Reading(
-            imported=imported_from(found.where, parsed),
+            imported=imported_from(file, parsed),
             entries=parsed.entries,
             total=len(parsed.entries),
             compactions=parsed.compactions,

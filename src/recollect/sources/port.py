@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from recollect.service import Imported
 from recollect.service.boundaries import Summarised
 from recollect.sources.files import Shut
 
+T = TypeVar("T")
 WITHIN = "#"
 """Stands in a key between a database and a session in it."""
 SHELL = ("sh", "-c")
@@ -30,7 +31,7 @@ stands for one that cannot be told just now: it is taken to be what it was."""
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own. Reading all of it takes about `size` bytes. Copies of one
+    changed last at `at`, in ms. `where` is the source's own: see `place`. Reading all of it takes about `size` bytes. Copies of one
     session have the same `identity`; what has none is like no other.
 
     A database or a folder that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading
@@ -40,9 +41,15 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     key: str
     stamp: Stamp
     at: int
-    where: Any
+    where: object
     size: int = 0
     identity: str = ""
+
+    def place(self, kind: type[T]) -> T:
+        """`where`, to the source that knows what it has put there. `TypeError` if it is nothing of this kind."""
+        if not isinstance(self.where, kind):
+            raise TypeError(f"{self.key} is a {type(self.where).__name__}, not a {kind.__name__}")
+        return self.where
 
     def holds(self, key: str) -> bool:
         """Whether something of this key lies in this folder or database."""
