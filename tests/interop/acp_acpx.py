@@ -26,7 +26,7 @@ from tests.interop.tap import conversations
 Json = dict[str, Any]
 SECONDS = 90
 
-pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
 
 class Acpx:

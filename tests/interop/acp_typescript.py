@@ -28,7 +28,7 @@ DRIVER = Path(__file__).parent / "js" / "driver.mjs"
 ROOT = Path(__file__).parent.parent.parent
 SECONDS = 60
 
-pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
 
 class Refusal(Exception):

@@ -40,7 +40,7 @@ QUIET = (
 REMINDER = "<system-reminder>"
 Said = list[tuple[str, list[str]]]
 
-pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
 
 class CommandLine:

@@ -42,7 +42,7 @@ enabled = false
 """
 INJECTED = ("<environment_context>", "<skills_instructions>")
 
-pytestmark = pytest.mark.timeout(600)  # programs that take seconds to start, many times
+pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
 
 class CommandLine:
