@@ -122,6 +122,20 @@ async def test_a_second_signal_ends_the_turn_and_keeps_what_was_said(
         assert await kept(store, prompted.session_id) == ("idle", [f"wait {pipe}", "Waiting. "])
 
 
+async def test_further_signals_do_not_cut_the_end_short(store: str, pipe: Path) -> None:
+    with serving(store) as server:
+        async with by_socket(server, f"wait {pipe}") as prompted:
+            for _ in range(2):
+                server.signal(signal.SIGTERM)
+                await refused(server)
+            while server.process.poll() is None:
+                server.signal(signal.SIGTERM)
+                await asyncio.sleep(0)
+            await asyncio.wait([prompted.answer])
+            prompted.answer.exception()
+        assert await kept(store, prompted.session_id) == ("idle", [f"wait {pipe}", "Waiting. "])
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_turn_that_takes_too_long_is_ended_and_kept(store: str, pipe: Path, way: str) -> None:
     with serving(store, where={"grace": 0.0}, noisy=True) as server:

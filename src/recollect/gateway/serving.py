@@ -148,15 +148,14 @@ class Ending:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Begin to end at a signal, and end at the second."""
+        """Begin to end at a signal, and end at the second; from then on signals are ignored, until the process is gone."""
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._heard)
         try:
             yield
         finally:
-            for number in STOP_SIGNALS:
-                loop.remove_signal_handler(number)
+            _ignore_signals()
 
     async def finished(self) -> None:
         """All that was begun has come to its end, and what was said is stored."""
@@ -173,8 +172,16 @@ class Ending:
         else:
             for task in self._server.server_state.tasks:
                 task.cancel()
-            for number in STOP_SIGNALS:
-                asyncio.get_running_loop().remove_signal_handler(number)
+            _ignore_signals()
+
+
+def _ignore_signals() -> None:
+    """One more would kill the process before what was said is stored: that is a signal's action when nobody handles it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
