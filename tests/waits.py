@@ -132,7 +132,8 @@ def output(
     said: dict[IO[AnyStr] | None, AnyStr] = {}
 
     def read(pipe: IO[AnyStr]) -> None:
-        said[pipe] = pipe.read()
+        with pipe:
+            said[pipe] = pipe.read()
 
     readers = [threading.Thread(target=read, args=(pipe,), daemon=True) for pipe in pipes if pipe is not None]
     with or_killed(process, what, limit=limit):
