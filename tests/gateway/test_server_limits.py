@@ -169,7 +169,7 @@ def test_connections_are_bounded_for_each_peer(store: str) -> None:
         opened[0].close()
         opened[1].sendall(b"GET /health HTTP/1.1\r\nHost: %b\r\n\r\n" % server.host.encode())
         assert opened[1].recv(65_536).startswith(b"HTTP/1.1 200 ")
-        assert server.request("GET", "/health").status == 200
+        block_until(lambda: server.request("GET", "/health").status == 200, "the place of who has left")
 
 
 def test_connections_are_bounded_in_all(store: str) -> None:
