@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import IO, Any, AnyStr, TypeVar, overload
 
+import psutil
+
 T = TypeVar("T")
 
 LIMIT = 240.0
@@ -86,12 +88,12 @@ def is_over(thread: threading.Thread, what: str, *, limit: float = LIMIT) -> Non
 
 @contextlib.contextmanager
 def or_killed(process: subprocess.Popen[AnyStr], what: str, *, limit: float = LIMIT) -> Iterator[None]:
-    """Read what a process says, inside: it is killed at the limit, which ends its pipes too."""
+    """Read what a process says, inside: it is killed at the limit with all below it, which ends its pipes too."""
     reached = threading.Event()
 
     def strike() -> None:
         reached.set()
-        process.kill()
+        kill(process)
 
     timer = threading.Timer(limit, strike)
     timer.daemon = True
@@ -160,6 +162,15 @@ def ended(process: subprocess.Popen[AnyStr], what: str, *, limit: float = LIMIT)
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired as error:
-        process.kill()
+        kill(process)
         process.wait()
         raise missed(what, limit) from error
+
+
+def kill(process: subprocess.Popen[AnyStr]) -> None:
+    """End a process and all that it has started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+    process.kill()

@@ -709,5 +709,7 @@ async def test_a_caller_from_outside_reaches_no_private_address(
 
 def test_importing_it_does_not_import_the_sdk() -> None:
     program = "import sys, recollect.engines.mcp; print(sorted({'mcp', 'anyio', 'httpx2', 'pydantic'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=LIMIT
+    )
     assert ran.stdout.strip() == "[]"
