@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.waits import (
     LIMIT,
     arrives,
     block_until,
+    end_of,
     ended,
     is_over,
     is_set,
@@ -131,3 +134,18 @@ def test_what_goes_wrong_since_a_process_was_killed_is_told_as_the_limit() -> No
         read(SHORT, "a line")
     with running(SPEAKS) as process, pytest.raises(AssertionError, match="said something else"):
         read(LIMIT, "a line")
+
+
+def test_a_pipe_has_an_end_to_write_to_once_somebody_reads(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert end_of(pipe) is None
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    end = end_of(pipe)
+    assert end is not None
+    with end:
+        end.write(b"go")
+    assert os.read(reading, 9) == b"go"
+    os.close(reading)
+    with pytest.raises(FileNotFoundError):
+        end_of(tmp_path / "nowhere")

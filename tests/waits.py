@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import inspect
+import os
 import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import IO, Any, AnyStr, TypeVar, overload
 
 import psutil
@@ -84,6 +87,16 @@ def is_over(thread: threading.Thread, what: str, *, limit: float = LIMIT) -> Non
     thread.join(limit)
     if thread.is_alive():
         raise missed(what, limit)
+
+
+def end_of(pipe: Path) -> IO[bytes] | None:
+    """The end of a named pipe to write to, if somebody has opened the other one to read."""
+    try:
+        return open(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb")
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return None
 
 
 @contextlib.contextmanager

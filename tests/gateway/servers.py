@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import http.client
 import itertools
 import json
@@ -21,7 +20,7 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from recollect.scopes import SCOPES
-from tests.waits import LIMIT, arrives, block_until, ended, line_of, output, until, within
+from tests.waits import LIMIT, arrives, block_until, end_of, ended, line_of, output, until, within
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -235,24 +234,17 @@ class Client:
 
 def go(pipe: Path) -> None:
     """Let a turn go on that waits for this pipe, or will."""
-    end = block_until(lambda: _opened(pipe), f"a turn that waits for {pipe}")
-    with open(end, "w") as writing:
-        writing.write("go")
+    end = block_until(lambda: end_of(pipe), f"a turn that waits for {pipe}")
+    assert end is not None
+    with end:
+        end.write(b"go")
 
 
 async def awaited(pipe: Path) -> None:
     """Wait until a turn waits for this pipe: what it says before that is said."""
-    os.close(await until(lambda: _opened(pipe), f"a turn that waits for {pipe}"))
-
-
-def _opened(pipe: Path) -> int:
-    """An end to write to, or 0 if nobody reads the other."""
-    try:
-        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        return 0
+    end = await until(lambda: end_of(pipe), f"a turn that waits for {pipe}")
+    assert end is not None
+    end.close()
 
 
 @contextmanager
