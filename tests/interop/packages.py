@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waits import LIMIT
+
 FOLDER = Path(__file__).parent.parent.parent / ".interop"
 MODULES = FOLDER / "node_modules"
 MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
@@ -52,5 +54,7 @@ def install() -> None:
     ]
     # With a project of its own, npm does not look for one further up.
     (FOLDER / "package.json").write_text('{"private": true}')
-    subprocess.run([npm, "install", *options, *PACKAGES], check=True, timeout=600, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        [npm, "install", *options, *PACKAGES], check=True, timeout=10 * LIMIT, stdin=subprocess.DEVNULL
+    )
     done.write_text(json.dumps(PACKAGES))
