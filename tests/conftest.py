@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import recollect
 from recollect.model import Principal
@@ -34,8 +34,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the programs that tests start and interrupt would not hear ^C either.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("chance", print_blob=True)
+# How long an example takes says something of the machine only.
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", untimed, derandomize=True)
+settings.register_profile("chance", untimed, print_blob=True)
 # The same examples each time, so that a run says something of the change and not of chance; `--hypothesis-profile=chance` looks for more.
 settings.load_profile("same")
 

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +25,13 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from tests.waits import LIMIT, block_until, ended
+
 SUPERUSER = "postgres"
 # Named in the URI as well, so that a PGPORT in somebody's environment cannot send us elsewhere.
 PORT = 5432
 # A socket's path ends at about 100 bytes and `nobody` must reach it: another TMPDIR promises neither.
 SHORT_AND_OPEN = ("/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in it
-PATIENCE = 30.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 INITDB = [
     f"--username={SUPERUSER}",
@@ -73,6 +73,7 @@ class PostgresServer:
             [binaries() / "initdb", "-D", self._data, *INITDB],
             capture_output=True,
             check=False,
+            timeout=LIMIT,
             **_as_server(),
         )
         if made.returncode != 0:
@@ -138,7 +139,7 @@ class PostgresServer:
         workers = server.children(recursive=True)
         for process in (server, *workers):
             _kill(process)
-        psutil.wait_procs(workers, timeout=PATIENCE)
+        psutil.wait_procs(workers, timeout=LIMIT)
         self._forget()
 
     def close(self) -> None:
@@ -167,20 +168,27 @@ class PostgresServer:
             connection.execute(statement)
 
     def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + PATIENCE
         problem = "it ended"
-        while process.poll() is None and time.monotonic() < deadline:
+
+        def answers_or_ended() -> bool:
+            nonlocal problem
             try:
-                psycopg.connect(self.uri(), connect_timeout=5).close()
+                psycopg.connect(self.uri(), connect_timeout=int(LIMIT)).close()
             except psycopg.OperationalError as error:
                 problem = str(error)
-                # PostgreSQL announces nothing that could be waited on: trying is the interface.
-                time.sleep(0.02)
-            else:
-                return
-        log = self.log_tail()
-        self._end(signal.SIGQUIT)
-        raise PostgresFailed(f"PostgreSQL did not start: {problem}\n{log}")
+                return process.poll() is not None
+            problem = ""
+            return True
+
+        # PostgreSQL announces nothing that could be waited on: trying is the interface.
+        try:
+            block_until(answers_or_ended, "PostgreSQL to answer")
+        except AssertionError as error:
+            problem = f"{error}: {problem}"
+        if problem:
+            log = self.log_tail()
+            self._end(signal.SIGQUIT)
+            raise PostgresFailed(f"PostgreSQL did not start: {problem}\n{log}")
 
     def _end(self, how: signal.Signals) -> None:
         process = self._process
@@ -188,14 +196,14 @@ class PostgresServer:
             raise PostgresFailed("the server is not running")
         process.send_signal(how)
         try:
-            process.wait(PATIENCE)
+            process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             self.kill()
         self._forget()
 
     def _forget(self) -> None:
         if self._process is not None:
-            self._process.wait(PATIENCE)
+            ended(self._process, "the end of PostgreSQL")
         self._process = None
 
 
@@ -219,7 +227,13 @@ def _runs(folder: Path) -> bool:
     """Whether the server's user can run what is here; as root that is `nobody`, whom a private home keeps out."""
     try:
         asked = [
-            subprocess.run([folder / program, "--version"], capture_output=True, check=False, **_as_server())
+            subprocess.run(
+                [folder / program, "--version"],
+                capture_output=True,
+                check=False,
+                timeout=LIMIT,
+                **_as_server(),
+            )
             for program in ("initdb", "postgres")
         ]
     except PermissionError:

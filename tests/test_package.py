@@ -12,12 +12,15 @@ import flit_core.buildapi  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 import recollect
+from tests.waits import LIMIT
 
 ROOT = Path(__file__).parent.parent
 
 
 def run(code: str, cwd: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False, timeout=LIMIT
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

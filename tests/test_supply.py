@@ -17,6 +17,7 @@ import pytest
 import recollect
 from recollect.stores.sqlite.connection import OLDEST_SAFE
 from supply.pins import ROOT, asked_for, normal, pins
+from tests.waits import LIMIT
 
 PAGE = ROOT / "docs/supply-chain.md"
 SIGNED_OFF = re.compile(
@@ -50,7 +51,9 @@ def _would_run(*words: str) -> str:
     """What `make` would do, one command a line."""
     make = shutil.which("make")
     assert make is not None
-    ran = subprocess.run([make, "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [make, "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=LIMIT
+    )
     return ran.stdout.replace("\\\n", " ")
 
 

@@ -17,8 +17,9 @@ from recollect.acp.methods import NOTIFICATIONS, REQUESTS
 from recollect.gateway.methods import METHODS
 from tests.acp.test_hostile import FRAMES, SILENT
 from tests.acp.wire import Agent, running
-from tests.gateway.servers import LIMIT_SECONDS, Client, Server
+from tests.gateway.servers import Client, Server
 from tests.gateway.test_methods_access import request
+from tests.waits import LIMIT
 from torture.programs import served
 from torture.trying import Environment
 
@@ -176,7 +177,7 @@ async def _on_socket(client: Client, piece: Sequence[bytes], found: Found) -> No
             await client.connection.send(frame)
     number = await client.begin("session.list")
     while True:
-        told = parsed(await asyncio.wait_for(client.connection.recv(), LIMIT_SECONDS))
+        told = parsed(await asyncio.wait_for(client.connection.recv(), LIMIT))
         if told.get("id") == str(number):
             return
         found.look(told)
@@ -205,7 +206,7 @@ async def _on_input(agent: Agent, given: Sequence[bytes], found: Found) -> None:
         await agent.write(b"".join(frame + b"\n" for frame in piece))
         number = await agent.begin("session/list")
         while True:
-            line = await asyncio.wait_for(agent._out.readline(), LIMIT_SECONDS)
+            line = await asyncio.wait_for(agent._out.readline(), LIMIT)
             assert line, "the agent has left"
             told = parsed(line)
             if told.get("id") == str(number):

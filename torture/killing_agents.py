@@ -18,10 +18,11 @@ from typing import IO, Any
 import recollect
 from recollect.model import LOCAL
 from tests.acp.checking import checked
-from tests.acp.wire import LIMIT_SECONDS, LINE_BYTES, Talk, environment
+from tests.acp.wire import LINE_BYTES, Talk, environment
 from tests.engines import provider
 from tests.engines.provider import Provider, Step
 from tests.mutants import ROOT
+from tests.waits import LIMIT
 from torture import nursery
 from torture.grounds import FILES, Ground, examined
 from torture.killing import now
@@ -50,7 +51,7 @@ class Agent(Talk):
         self._pid = pid
 
     async def read(self) -> Json:
-        line = await asyncio.wait_for(self._out.readline(), LIMIT_SECONDS)
+        line = await asyncio.wait_for(self._out.readline(), LIMIT)
         if not line.endswith(b"\n"):
             raise ConnectionError("the agent has left")
         return checked(line, self.methods)

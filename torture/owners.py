@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from websockets.sync.client import ClientConnection, connect
 
-from tests.gateway.servers import LIMIT_SECONDS, Json, Server
+from tests.gateway.servers import Json, Server
+from tests.waits import LIMIT
 
 RECENT = 40
 
@@ -43,7 +44,7 @@ class Owner:
         """The answer on the socket, as it came."""
         self.socket.send(_request(method, params))
         while True:
-            text = str(self.socket.recv(LIMIT_SECONDS))
+            text = str(self.socket.recv(LIMIT))
             if "method" not in json.loads(text):
                 return text
             self.told.append(text)
@@ -71,7 +72,7 @@ class Owner:
 @contextmanager
 def connected(server: Server, name: str) -> Iterator[Owner]:
     """The holder of this token."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_SECONDS)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT)
     headers = {"Content-Type": "application/json", **server.bearer(name)}
     with connect(
         f"ws://{server.host}/ws", additional_headers=server.bearer(name), max_size=None, proxy=None

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.gateway.servers import LIMIT_SECONDS, Server, Token
+from tests.gateway.servers import Server, Token
 from tests.mutants import ROOT
+from tests.waits import LIMIT
 from torture.trying import Environment
 
 
@@ -34,7 +35,7 @@ def command(
         env=home_of(folder, environment),
         capture_output=True,
         check=False,
-        timeout=LIMIT_SECONDS,
+        timeout=LIMIT,
         umask=umask,
     )
 
@@ -75,7 +76,7 @@ def served(folder: Path, environment: Environment, *words: str, umask: int = -1)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.communicate(timeout=LIMIT_SECONDS)
+            process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

@@ -17,9 +17,9 @@ from recollect.model import LOCAL
 from recollect.rpc.transport import FrameTooLong
 from recollect.service import Sessions
 from tests.acp.checking import checked
+from tests.waits import arrives, within
 
 Json = dict[str, Any]
-PATIENCE = 30
 
 
 class Line:
@@ -49,7 +49,7 @@ class Line:
     async def send(self, data: bytes) -> None:
         if not self.taking.is_set():
             self.full.set()
-            await self.taking.wait()
+            await arrives(self.taking.wait(), "the client to take something")
         self.sizes.append(len(data))
         self.seen += [checked(line, self._methods) for line in data.splitlines(keepends=True)]
         self._arrived.set()
@@ -68,7 +68,7 @@ class Line:
 
     async def until(self, wanted: Callable[[Json], bool]) -> int:
         """The place of the first message that is wanted, once it is there."""
-        async with asyncio.timeout(PATIENCE):
+        async with within("a message that is wanted"):
             while True:
                 self._arrived.clear()
                 for at, message in enumerate(self.seen):
@@ -107,8 +107,7 @@ async def serving(
         finally:
             line.taking.set()
             line.leave()
-            async with asyncio.timeout(PATIENCE):
-                await agent
+            await arrives(agent, "the agent to end")
 
 
 async def opened(line: Line) -> str:

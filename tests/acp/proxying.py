@@ -15,7 +15,8 @@ from recollect.acp import Pipes
 from recollect.acp.proxy.running import serve
 from recollect.model import LOCAL, Entry, Json, encode
 from recollect.service import Sessions
-from tests.acp.wire import LIMIT_SECONDS, LINE_BYTES, Streams, Talk, environment, url_of
+from tests.acp.wire import LINE_BYTES, Streams, Talk, environment, url_of
+from tests.waits import arrives
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -51,14 +52,14 @@ async def streams(
             if not writer.is_closing():
                 writer.write_eof()
             rest = asyncio.ensure_future(reader.read())
-            await asyncio.wait_for(proxy, LIMIT_SECONDS)
+            await arrives(proxy, "the proxy to end")
         finally:
             proxy.cancel()
-            await asyncio.wait([proxy])
+            await arrives(asyncio.wait([proxy]), "the proxy to end")
             pipes.close()
             theirs.close()
             writer.close()
-    await rest
+    await arrives(rest, "the rest of what the proxy said")
 
 
 @asynccontextmanager
@@ -87,7 +88,7 @@ class Lenient(Talk):
     """An editor that takes whatever is JSON, since an agent may say what no package knows."""
 
     async def read(self) -> Json:
-        line = await asyncio.wait_for(self._out.readline(), LIMIT_SECONDS)
+        line = await arrives(self._out.readline(), "a line of the agent")
         assert line, "the agent has left"
         message: Json = json.loads(line)
         return message

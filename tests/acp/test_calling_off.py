@@ -10,6 +10,7 @@ import pytest
 from recollect.engine import Delta, Event, Message, Turn, answering
 from recollect.model import LOCAL, Text
 from tests.acp.inside import Json, Line, opened, quiet, serving
+from tests.waits import arrives
 
 PROMPT = [{"type": "text", "text": "Go"}]
 
@@ -64,7 +65,7 @@ async def test_a_request_that_is_called_off_while_its_answer_waits_for_the_clien
         line.taking.clear()
         line.begin("session/list")
         request = line.begin(method, sessionId=session_id, **params)
-        await line.full.wait()
+        await arrives(line.full.wait(), "an answer that waits for the client")
         await quiet()
         call_off(line, request)
         await quiet()

@@ -31,6 +31,7 @@ from recollect.model import LOCAL, Json
 from tests.acp.scripted import engine
 from tests.acp.wire import beside, environment, modelled, url_of
 from tests.engines.provider import PAUSE, Provider, ToolUse, serving
+from tests.waits import arrives, is_set
 
 ROOT = Path(__file__).parent.parent.parent
 MODEL = "anthropic:claude-sonnet-5"
@@ -192,7 +193,7 @@ async def test_methods_and_notifications_of_the_agents_own_are_reached_by_name(t
     async with scripted_agent(tmp_path, abilities) as client:
         await client.request("_recollect/session/list/subscribe", {})
         session = await client.new_session(str(tmp_path))
-        change = await asyncio.wait_for(told.get(), 60)
+        change = await arrives(told.get(), "the change")
         assert [row["sessionId"] for row in change["sessions"]] == [session.session_id]
         with pytest.raises(AgentRefused) as refused:
             await client.request("_nonesuch", {})
@@ -302,10 +303,10 @@ async def test_a_question_is_withdrawn_when_the_turn_is_cancelled(tmp_path: Path
         provider.script([ToolUse("write_file", {"path": str(tmp_path / "a"), "content": "x"})])
         session = (await client.new_session(str(tmp_path))).session_id
         running = asyncio.ensure_future(turn(client, session, "write it"))
-        await asyncio.wait_for(asked.wait(), 60)
+        await arrives(asked.wait(), "the question")
         await client.cancel(session)
-        await asyncio.wait_for(dropped.wait(), 60)
-        assert (await running)[1] == "cancelled"
+        await arrives(dropped.wait(), "the question to be withdrawn")
+        assert (await arrives(running, "the end of the turn"))[1] == "cancelled"
         assert not (tmp_path / "a").exists()
 
 
@@ -373,7 +374,7 @@ async def test_leaving_a_turn_early_cancels_it(tmp_path: Path) -> None:
             async for step in steps:
                 if isinstance(step, Update) and step.text:
                     break
-        assert await asyncio.to_thread(provider.left.wait, 60)
+        await asyncio.to_thread(is_set, provider.left, "the engine to leave the provider")
         provider.go.set()
         assert (await turn(client, session, "And now?"))[0] == "Second."
         told = await replayed(client, session, tmp_path)
@@ -391,10 +392,10 @@ async def test_a_cancelled_caller_cancels_its_turn(tmp_path: Path) -> None:
                     begun.set()
 
         task = asyncio.ensure_future(prompting())
-        await asyncio.wait_for(begun.wait(), 60)
+        await arrives(begun.wait(), "the first words")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await task
+            await arrives(task, "the end of the turn")
         assert await turn(client, session, "Hello") == ("You said: Hello", "end_turn")
 
 
@@ -405,7 +406,7 @@ async def test_an_agent_that_leaves_is_an_error_for_all_who_wait_and_all_who_com
         with pytest.raises(AgentLeft):
             await turn(client, leaving, "leave")
         with pytest.raises(AgentLeft):
-            await other
+            await arrives(other, "the end of the turn")
         with pytest.raises(AgentLeft):
             await client.new_session("/p")
         with pytest.raises(AgentLeft):

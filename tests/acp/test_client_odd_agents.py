@@ -16,6 +16,7 @@ from recollect.acp.client_abilities import Abilities, Question
 from recollect.acp.client_updates import UNHEARD
 from recollect.engine import HttpServer, McpServer, StdioServer
 from recollect.errors import EngineError, InvalidInput, SessionNotFound
+from tests.waits import arrives, within
 
 Json = dict[str, Any]
 EVERYTHING: Json = {
@@ -86,12 +87,13 @@ class OddAgent:
 
     async def heard_answer(self, number: int) -> Json:
         """What the client answers to a request."""
-        while True:
-            for message in self.heard:
-                if message.get("id") == number and "method" not in message:
-                    return message
-            self.told.clear()
-            await asyncio.wait_for(self.told.wait(), 60)
+        async with within(f"the answer to {number}"):
+            while True:
+                for message in self.heard:
+                    if message.get("id") == number and "method" not in message:
+                        return message
+                self.told.clear()
+                await self.told.wait()
 
 
 Answer = Callable[[OddAgent, Json], Awaitable[Json | None]]
@@ -109,7 +111,7 @@ async def odd(
         async with Client.over(*streams, abilities=abilities or Abilities()) as client:
             yield client, agent
     finally:
-        await asyncio.wait_for(running, 60)
+        await arrives(running, "the agent to end")
         agent.leave()
 
 
@@ -354,9 +356,9 @@ async def test_an_agent_is_held_up_by_a_slow_reader_but_not_by_one_who_waits_for
             await client.delete_session("other")  # whoever waits for an answer gets it
             assert sent < many
         flooding[0].cancel()
-        await asyncio.wait(flooding)
+        await arrives(asyncio.wait(flooding), "the end of the flood")
         await agent.update("s", **chunk("later"))
-        await asyncio.wait_for(later.wait(), 60)  # what nobody will hear any more holds nothing up
+        await arrives(later.wait(), "the next update")  # what nobody will hear any more holds nothing up
 
 
 # Turns
@@ -372,9 +374,10 @@ async def test_a_turn_that_is_left_is_cancelled_and_over_before_the_next_one() -
     async with odd({"session/prompt": prompt}) as (client, agent):
 
         async def obey() -> None:
-            while not agent.asked("session/cancel"):
-                agent.told.clear()
-                await agent.told.wait()
+            async with within("the turn to be cancelled"):
+                while not agent.asked("session/cancel"):
+                    agent.told.clear()
+                    await agent.told.wait()
             for _ in range(3 * UNHEARD):
                 await agent.update("s", **chunk("more" * 300))
             await agent.say({"id": waiting[0], "result": {"stopReason": "cancelled"}})
@@ -402,11 +405,11 @@ async def test_a_question_of_a_turn_that_is_cancelled_is_answered_with_cancelled
     waiting: list[int] = []
     async with odd({"session/prompt": prompt}, Abilities(permit=permit)) as (client, agent):
         turn = asyncio.ensure_future(anext(client.prompt("s", "Go")))
-        await asyncio.wait_for(asked.wait(), 60)
+        await arrives(asked.wait(), "the question")
         await client.cancel("s")
         assert (await agent.heard_answer(99))["result"] == {"outcome": {"outcome": "cancelled"}}
         await agent.say({"id": waiting[0], "result": {"stopReason": "cancelled"}})
-        assert await turn == Ended(stop_reason="cancelled")
+        assert await arrives(turn, "the end of the turn") == Ended(stop_reason="cancelled")
 
 
 async def test_an_agent_that_hangs_up_in_a_turn_ends_it() -> None:

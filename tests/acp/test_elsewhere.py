@@ -13,8 +13,9 @@ from recollect.errors import SessionNotFound
 from recollect.model import LOCAL
 from recollect.service import Sessions, turning
 from recollect.updates import Outcome, Said
-from tests.acp.inside import PATIENCE, Json, opened, serving
+from tests.acp.inside import Json, opened, serving
 from tests.contract.engines import Scripted, Watcher, in_background
+from tests.waits import arrives
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ async def test_archiving_a_session_ends_its_turn_first_wherever_that_runs(of_our
         session_id = await opened(line) if of_ours else (await sessions.create(LOCAL)).id
         async with going_on(sessions, session_id) as running:
             await line.call("session/archive", sessionId=session_id)
-            assert (await asyncio.wait_for(running, PATIENCE)).stop_reason == "cancelled"
+            assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
         session = await sessions.get(LOCAL, session_id)
         assert (session.archived, session.status) == (True, "idle")
 
@@ -54,7 +55,7 @@ async def test_deleting_a_session_ends_its_turn_wherever_that_runs() -> None:
         async with going_on(sessions, session_id) as running:
             await line.call("session/delete", sessionId=session_id)
             with pytest.raises(SessionNotFound):
-                await asyncio.wait_for(running, PATIENCE)
+                await arrives(running, "the end of the turn")
 
 
 async def test_a_prompt_whose_session_is_deleted_elsewhere_is_told_so() -> None:
@@ -73,4 +74,4 @@ async def test_cancel_ends_a_turn_that_the_client_only_follows() -> None:
         session_id = await opened(line)
         async with going_on(sessions, session_id) as running:
             line.say(method="session/cancel", params={"sessionId": session_id})
-            assert (await asyncio.wait_for(running, PATIENCE)).stop_reason == "cancelled"
+            assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"

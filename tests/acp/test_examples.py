@@ -19,6 +19,7 @@ from recollect.model import LOCAL, Draft, Text
 from recollect.service import Sessions
 from tests.acp.wire import environment, url_of
 from tests.homes import Clock
+from tests.waits import arrives
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 AGENT = (sys.executable, str(EXAMPLES / "registry_agent.py"))
@@ -50,7 +51,7 @@ async def browse(folder: Path, *arguments: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         env=environment(folder),
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 60)
+    said, _ = await arrives(process.communicate(), "the example to end")
     assert process.returncode == 0
     return said.decode()
 
@@ -68,7 +69,7 @@ async def test_the_agent_keeps_a_registry_with_titles_pages_and_a_filter(tmp_pat
         assert "".join(step.text for step in steps if isinstance(step, Update)) == (
             "You said: paint the barn in blue"
         )
-        await asyncio.wait_for(titled.wait(), 60)
+        await arrives(titled.wait(), "the title")
         first = await client.list_page()
         assert first.sessions[0].session_id == made[0]
         assert first.sessions[0].title == "Paint the barn in"

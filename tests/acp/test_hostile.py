@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.acp.wire import Json, Refusal, Talk, scripted, separate, texts, unmet
+from tests.waits import arrives, until, within
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 FRAMES: list[tuple[bytes, int | None, Any]] = [
@@ -109,7 +110,7 @@ async def test_an_id_comes_back_as_it_was(tmp_path: Path) -> None:
     async with scripted(tmp_path) as agent:
         for number in (b"null", b"0", b"-5", b"1.5", b'"\\u00e9"', b"9" * 300, b'"\\ud800"'):
             await agent.write(b'{"jsonrpc":"2.0","id":%b,"method":"no/such"}\n' % number)
-            line = await agent._out.readline()
+            line = await arrives(agent._out.readline(), "an answer")
             told = json.loads(line)["id"]
             assert told == json.loads(number.replace(b"\\ud800", b"\\ufffd"))
 
@@ -151,12 +152,12 @@ async def test_random_bytes_do_no_harm(tmp_path: Path) -> None:
             await agent.write(bytes(line).replace(b"\n", b" ") + b"\n")
         await agent.write(dice.randbytes(100_000) + b"\n")
         number = await agent.begin("session/list", {"search": "the last one"})
-        while True:
-            line_out = await asyncio.wait_for(agent._out.readline(), 60)
-            message = json.loads(line_out)
-            assert message["jsonrpc"] == "2.0"
-            if message.get("id") == number:
-                break
+        async with within("the last answer"):
+            while True:
+                message = json.loads(await agent._out.readline())
+                assert message["jsonrpc"] == "2.0"
+                if message.get("id") == number:
+                    break
 
 
 async def test_a_line_of_64_megabytes_is_refused_without_being_kept(tmp_path: Path) -> None:
@@ -211,8 +212,11 @@ async def test_a_client_that_does_not_read_costs_nothing(tmp_path: Path) -> None
         )
         # Nothing is read until another process sees that the turn is over.
         async with scripted(tmp_path) as other:
-            while (await row(other, session))["_meta"]["messageCount"] < 6:
-                pass
+
+            async def over() -> bool:
+                return bool((await row(other, session))["_meta"]["messageCount"] >= 6)
+
+            await until(over, "the end of the turn")
         assert process.memory_info().rss - before < 30 * 1024 * 1024
         assert (await agent.answer(prompt))["stopReason"] == "end_turn"
         found = agent.updates(session)
@@ -237,5 +241,5 @@ async def test_a_thousand_requests_at_once_are_all_answered(tmp_path: Path) -> N
         agent.methods = dict.fromkeys(range(1000), "session/list")
         sending = asyncio.ensure_future(agent.write("\n".join(lines).encode() + b"\n"))
         numbers = {(await agent.read())["id"] for _ in range(1000)}
-        await sending
+        await arrives(sending, "all requests to be sent")
         assert numbers == set(range(1000))

@@ -11,7 +11,8 @@ import pytest
 from recollect.engine import Choices, Conversation, Delta, Event, Message, Notice, Setup, Turn, answering
 from recollect.errors import ModelUnreachable
 from recollect.model import LOCAL, Draft, Entry, Text, ToolCall
-from tests.acp.inside import PATIENCE, Json, is_told, opened, quiet, serving
+from tests.acp.inside import Json, is_told, opened, quiet, serving
+from tests.waits import arrives, until, within
 
 CALL = ToolCall(id="t1", name="run", kind="execute", input={"command": "ls"})
 PROMPT = [{"type": "text", "text": "Go"}]
@@ -27,7 +28,7 @@ class Slow:
 
     @asynccontextmanager
     async def open(self, _: Setup) -> AsyncIterator[Conversation]:
-        await self.opening.wait()
+        await arrives(self.opening.wait(), "leave to open")
         yield self
 
     async def run(self, _: Turn) -> AsyncIterator[Event]:
@@ -40,7 +41,7 @@ class Slow:
 
     async def window(self, choices: Choices) -> int | None:  # noqa: ARG002
         self.asked.set()
-        await self.known.wait()
+        await arrives(self.known.wait(), "the window to be known")
         return None
 
 
@@ -48,7 +49,7 @@ async def test_a_call_is_shown_before_it_is_asked_about_however_slowly_the_clien
     @answering
     async def engine(turn: Turn) -> AsyncIterator[Event]:
         yield Delta(text="I will.")
-        await line.full.wait()  # the client does not take it
+        await arrives(line.full.wait(), "a client that does not take it")
         yield Message(parts=(Text(text="I will."), CALL))
         await turn.permit(CALL)
 
@@ -56,7 +57,7 @@ async def test_a_call_is_shown_before_it_is_asked_about_however_slowly_the_clien
         session_id = await opened(line)
         line.taking.clear()
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
-        async with asyncio.timeout(PATIENCE), aclosing(sessions.watch(LOCAL, after=0)) as changes:  # type: ignore[type-var]
+        async with within("the question"), aclosing(sessions.watch(LOCAL, after=0)) as changes:  # type: ignore[type-var]
             async for _ in changes:
                 if (await sessions.get(LOCAL, session_id)).status == "waiting":
                     break
@@ -89,7 +90,7 @@ async def test_a_prompt_cancelled_in_the_moment_it_begins_ends_without_an_answer
     async with serving(engine) as (line, sessions):
         session_id = await opened(line)
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
-        await asyncio.wait_for(engine.asked.wait(), PATIENCE)
+        await arrives(engine.asked.wait(), "the engine to be asked")
         line.say(method="session/cancel", params={"sessionId": session_id})
         await line.call("session/status", sessionId=session_id)
         engine.known.set()
@@ -153,8 +154,7 @@ async def test_an_engine_that_could_not_be_opened_is_opened_by_the_next_prompt()
     engine = Late()
     async with serving(engine) as (line, _):
         session_id = await opened(line)
-        await quiet()
-        assert engine.tried == 1
+        await until(lambda: engine.tried == 1, "the engine to be opened")
         answer = await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
         assert answer["stopReason"] == "end_turn"
         await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
@@ -166,18 +166,19 @@ class Clinging(Slow):
 
     def __init__(self, sessions: int) -> None:
         super().__init__()
-        self._all, self._ending = sessions, 0
+        self._all, self._ending, self.opened = sessions, 0, 0
         self.told = asyncio.Event()
 
     @asynccontextmanager
     async def open(self, _: Setup) -> AsyncIterator[Conversation]:
+        self.opened += 1
         try:
             yield self
         finally:
             self._ending += 1
             if self._ending == self._all:
                 self.told.set()
-            await self.told.wait()
+            await arrives(self.told.wait(), "all that are open to be asked to end")
 
 
 async def test_when_a_client_leaves_all_its_sessions_are_closed_at_once() -> None:
@@ -185,7 +186,7 @@ async def test_when_a_client_leaves_all_its_sessions_are_closed_at_once() -> Non
     async with serving(engine) as (line, _):
         for _ in range(3):
             await line.call("session/new", cwd="/p", mcpServers=[])
-        await quiet()
+        await until(lambda: engine.opened == 3, "all engines to be opened")
     assert engine.told.is_set()
 
 
@@ -206,8 +207,11 @@ async def test_what_fails_while_a_session_is_opened_is_told_once_to_every_client
     engine.known.set()
     async with serving(engine, capabilities={"session": able}) as (line, _):
         session_id = await opened(line)
-        await quiet()
-        assert any(is_told(message, "notice") for message in line.seen) is (kind == "notice")
+        if kind == "notice":
+            await line.until(lambda message: is_told(message, "notice"))
+        else:
+            await quiet()
+            assert not any(is_told(message, "notice") for message in line.seen)
         for _ in range(2):
             await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
         told = [message["params"]["update"] for message in line.seen if is_told(message, kind)]

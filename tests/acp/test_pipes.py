@@ -13,6 +13,7 @@ from recollect.acp import pipes
 from recollect.acp.pipes import Pipes
 from recollect.rpc.failures import Gone
 from recollect.rpc.transport import FrameTooLong, Lines
+from tests.waits import arrives
 
 
 @asynccontextmanager
@@ -48,7 +49,7 @@ async def arriving(source: int) -> None:
     """Return when there is something to take."""
     there, loop = asyncio.Event(), asyncio.get_running_loop()
     loop.add_reader(source, there.set)
-    await there.wait()
+    await arrives(there.wait(), "something to take")
     loop.remove_reader(source)
 
 
@@ -86,8 +87,8 @@ async def test_a_sender_waits_for_its_reader_and_what_it_sends_arrives_whole() -
         sending = asyncio.ensure_future(transport.send(data))
         await arriving(from_agent)
         assert not sending.done()
-        assert await asyncio.to_thread(take, from_agent, len(data)) == data
-        await sending
+        assert await arrives(asyncio.to_thread(take, from_agent, len(data)), "all that was sent") == data
+        await arrives(sending, "the end of what is sent")
 
 
 async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
@@ -97,10 +98,11 @@ async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
         await arriving(from_agent)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await sending
+            await arrives(sending, "the end of what is sent")
         following = asyncio.ensure_future(transport.send(second))
-        assert await asyncio.to_thread(take, from_agent, len(first + second)) == first + second
-        await following
+        taken = asyncio.to_thread(take, from_agent, len(first + second))
+        assert await arrives(taken, "all that was sent") == first + second
+        await arrives(following, "the end of what is sent")
 
 
 async def test_a_reader_that_has_left_is_noticed() -> None:
@@ -109,7 +111,7 @@ async def test_a_reader_that_has_left_is_noticed() -> None:
         await arriving(from_agent)
         os.close(from_agent)
         with pytest.raises(Gone):
-            await sending
+            await arrives(sending, "the end of what is sent")
         with pytest.raises(Gone):
             await transport.send(b"more")
 
@@ -121,4 +123,4 @@ async def test_a_client_that_neither_speaks_nor_reads_is_given_up(monkeypatch: p
         os.close(to_agent)
         assert await transport.receive() is None
         with pytest.raises(Gone):
-            await asyncio.wait_for(sending, 30)
+            await arrives(sending, "the end of what is sent")

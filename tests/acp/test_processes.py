@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import recollect
 from recollect.model import LOCAL
 from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, separate, texts, url_of
+from tests.waits import until
 
 CALL = {"id": "t1", "name": "run", "kind": "execute", "input": {"command": "ls"}}
 
@@ -46,9 +46,11 @@ async def test_a_running_session_is_open_and_busy_for_the_other(tmp_path: Path) 
 
 async def status_is(agent: Agent, session_id: str, status: str) -> None:
     """It becomes that: what others do is told as soon as they have done it."""
-    async with asyncio.timeout(30):
-        while (await agent.call("session/status", {"sessionId": session_id}))["status"] != status:
-            pass
+
+    async def is_so() -> bool:
+        return bool((await agent.call("session/status", {"sessionId": session_id}))["status"] == status)
+
+    await until(is_so, f"the session to be {status}")
 
 
 @pytest.mark.parametrize("end", ["close", "leave", "die"])

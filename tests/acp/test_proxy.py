@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import recollect
 from recollect.model import LOCAL, Json
 from tests.acp.proxying import Lenient, editor, heard, kept, line_agent, streams
 from tests.acp.wire import Refusal, is_update, kinds, texts, url_of
+from tests.waits import until
 
 CALL = {
     "sessionUpdate": "tool_call",
@@ -545,9 +545,11 @@ async def test_titles_of_the_agent_hold_until_the_user_gives_one(tmp_path: Path)
     async with editor(tmp_path, line_agent(tmp_path)) as talk, recollect.open(url_of(tmp_path)) as sessions:
         session = await talk.new(tmp_path)
         await talk.prompt(session, titled("The agent's"))
-        async with asyncio.timeout(30):
-            while (await sessions.get(LOCAL, session)).title != "The agent's":
-                await sessions.await_change(LOCAL, after=await sessions.newest_change(LOCAL), seconds=0.05)
+
+        async def is_titled() -> bool:
+            return (await sessions.get(LOCAL, session)).title == "The agent's"
+
+        await until(is_titled, "the agent's title")
         await talk.call("session/set_title", {"sessionId": session, "title": "The user's"})
         await talk.prompt(session, titled("Another"))
         assert (await sessions.get(LOCAL, session)).title == "The user's"

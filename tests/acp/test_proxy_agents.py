@@ -19,6 +19,7 @@ from tests.acp.proxying import ROOT, entries_of, kept, line_agent, streams
 from tests.acp.test_client import replayed, turn
 from tests.acp.wire import LINE_BYTES, Agent, environment, is_update, running, texts, url_of
 from tests.engines.provider import serving
+from tests.waits import arrives, until
 
 NOTHING = Abilities()
 BARE = [sys.executable, "-m", "tests.acp.sdk_agent", "bare"]
@@ -156,14 +157,14 @@ async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_complete(tmp_
             await agent.until(
                 lambda m: is_update(session, "agent_message_chunk")(m) and "Half" in json.dumps(m)
             )
-            async with asyncio.timeout(30):
-                while len(await entries_of(sessions, session)) < 3:
-                    await sessions.await_change(
-                        LOCAL, after=await sessions.newest_change(LOCAL), seconds=0.05
-                    )
+
+            async def complete() -> bool:
+                return len(await entries_of(sessions, session)) >= 3
+
+            await until(complete, "all that is complete to be kept")
         finally:
             process.kill()
-            await process.wait()
+            await arrives(process.wait(), "the end of a killed proxy")
     async with running(tmp_path, *arguments) as again:
         await again.initialize()
         replay = await again.load(session, tmp_path)

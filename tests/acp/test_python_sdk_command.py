@@ -19,6 +19,7 @@ from recollect.model import LOCAL
 from tests.acp.test_python_sdk import ROOT, Editor, text
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Provider, serving
+from tests.waits import arrives
 
 
 class Listener(Editor):
@@ -52,7 +53,7 @@ async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSid
             assert greeting.agent_info is not None
             assert greeting.agent_info.name == "recollect"
             yield connection, provider
-        assert await process.wait() == 0
+        assert await arrives(process.wait(), "the agent to end") == 0
 
 
 async def test_a_prompt_reaches_the_model_is_loaded_again_in_the_mode_that_was_set_and_the_next_one_is_cancelled(
@@ -72,14 +73,14 @@ async def test_a_prompt_reaches_the_model_is_loaded_again_in_the_mode_that_was_s
         assert loaded is not None
         assert loaded.modes is not None
         assert loaded.modes.current_mode_id == "plan"
-        await asyncio.wait_for(editor.spoken.wait(), 60)
+        await arrives(editor.spoken.wait(), "the first words")
         assert editor.said(session) == "Hello."
         editor.spoken.clear()
         provider.script(["Half", PAUSE, "whole"])
         prompt = asyncio.ensure_future(agent.prompt(session_id=session, prompt=text("Go")))  # type: ignore[arg-type]
-        await asyncio.wait_for(editor.spoken.wait(), 60)
+        await arrives(editor.spoken.wait(), "the first words")
         await agent.cancel(session_id=session)
-        assert (await prompt).stop_reason == "cancelled"
+        assert (await arrives(prompt, "the end of the turn")).stop_reason == "cancelled"
         assert editor.said(session) == "Hello.Half"
         provider.go.set()
 

@@ -41,7 +41,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ENTRIES, max_size=4), st.booleans())
 def test_the_lines_of_entries_are_what_their_values_say(entries: list[Entry], marked: bool) -> None:
     lines: list[bytes] = []

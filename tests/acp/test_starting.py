@@ -13,6 +13,7 @@ import pytest
 from recollect.acp.stdio import Wires
 from recollect.rpc.transport import FrameTooLong, Lines
 from tests.acp.wire import Refusal, environment, running, separate, url_of
+from tests.waits import LIMIT, ended, line_of
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 HEAVY = (
@@ -45,6 +46,7 @@ main(["acp", *{arguments!r}])
         capture_output=True,
         env=environment(tmp_path, {} if setting is None else {"RECOLLECT_MODEL": setting}),
         check=False,
+        timeout=LIMIT,
     )
     result = json.loads(done.stdout)["result"]
     assert result["protocolVersion"] == 1
@@ -63,6 +65,7 @@ def test_requests_in_a_file_are_answered_into_a_file(tmp_path: Path) -> None:
             stdout=target,
             env=environment(tmp_path),
             check=False,
+            timeout=LIMIT,
         )
     assert done.returncode == 0
     assert [json.loads(line)["id"] for line in answered.read_bytes().splitlines()] == [0, 1]
@@ -113,6 +116,7 @@ def test_a_client_that_cannot_be_spoken_to_gives_one_line_and_no_trace(
         capture_output=True,
         env=environment(tmp_path),
         check=False,
+        timeout=LIMIT,
     )
     assert done.returncode == 1
     assert done.stderr.decode().splitlines() == [f"recollect: the client cannot be spoken to: {said}"]
@@ -129,7 +133,7 @@ def test_a_client_that_leaves_before_it_is_greeted_is_nothing_to_speak_of(tmp_pa
         process.stdout.close()
         process.stdin.write(INITIALIZE)
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert ended(process, "the agent to end") == 0
         assert process.stderr.read() == b""
 
 
@@ -159,11 +163,11 @@ def test_a_client_that_stops_listening_ends_the_agent(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdin.write(INITIALIZE)
         process.stdin.flush()
-        assert process.stdout.readline()
+        assert line_of(process, "the answer to the greeting")
         process.stdout.close()
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"session/list"}\n')
         process.stdin.flush()
-        assert process.wait(60) == 0
+        assert ended(process, "the agent to end") == 0
 
 
 def test_help_and_mistakes_are_those_of_the_command_line(tmp_path: Path) -> None:
@@ -178,6 +182,7 @@ def test_help_and_mistakes_are_those_of_the_command_line(tmp_path: Path) -> None
             text=True,
             env=environment(tmp_path),
             check=False,
+            timeout=LIMIT,
         )
         assert done.returncode == code
         assert said in done.stdout + done.stderr

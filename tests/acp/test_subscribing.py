@@ -10,6 +10,7 @@ from recollect.acp import extensions
 from recollect.model import LOCAL
 from tests.acp.inside import Json, Line, quiet, serving
 from tests.contract.engines import Scripted
+from tests.waits import until
 
 CHANGES = "_recollect/session/list/changes"
 
@@ -48,10 +49,8 @@ async def test_what_was_subscribed_to_and_is_no_more_leaves_nothing_running() ->
         for _ in range(5):
             await line.call("_recollect/session/list/unsubscribe", **asked)
             asked = await line.call("_recollect/session/list/subscribe")
-        await quiet()
-        assert len(asyncio.all_tasks()) == before
+        await until(lambda: len(asyncio.all_tasks()) == before, "what is subscribed to no more to end")
         both = line.begin("_recollect/session/list/unsubscribe", **asked)
         asked = await line.call("_recollect/session/list/subscribe")
         await line.answer(both)
-        await quiet()
-        assert len(asyncio.all_tasks()) == before
+        await until(lambda: len(asyncio.all_tasks()) == before, "what is subscribed to no more to end")

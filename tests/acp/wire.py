@@ -24,9 +24,9 @@ from recollect.model import LOCAL
 from tests.acp.checking import checked
 from tests.acp.scripted import engine
 from tests.engines.provider import Provider
+from tests.waits import arrives, within
 
 Json = dict[str, Any]
-LIMIT_SECONDS = 60
 LINE_BYTES = 80 * 1024 * 1024
 ALLOWED = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 EVERYTHING: Json = {
@@ -63,7 +63,7 @@ class Talk:
     async def write(self, data: bytes) -> None:
         """Send these bytes as they are."""
         self._in.write(data)
-        await asyncio.wait_for(self._in.drain(), LIMIT_SECONDS)
+        await arrives(self._in.drain(), "the agent to take a line")
 
     async def send(self, **fields: Any) -> None:
         """Send a message."""
@@ -71,7 +71,7 @@ class Talk:
 
     async def read(self) -> Json:
         """The next message, which must be a good one."""
-        line = await asyncio.wait_for(self._out.readline(), LIMIT_SECONDS)
+        line = await arrives(self._out.readline(), "a line of the agent")
         assert line, "the agent has left"
         self.lines.append(line)
         return checked(line, self.methods)
@@ -87,8 +87,9 @@ class Talk:
 
     async def answer(self, number: int) -> Json:
         """The result of a request; what comes before it is noted. Raises `Refusal` if it is an error."""
-        while number not in self._answers:
-            await self.step()
+        async with within(f"the answer to {self.methods.get(number, number)}"):
+            while number not in self._answers:
+                await self.step()
         message = self._answers.pop(number)
         if "error" in message:
             raise Refusal(message["error"])
@@ -116,10 +117,11 @@ class Talk:
         for message in self.seen:
             if wanted(message):
                 return message
-        while True:
-            message = await self.step()
-            if wanted(message):
-                return message
+        async with within("a message that is wanted"):
+            while True:
+                message = await self.step()
+                if wanted(message):
+                    return message
 
     # What sessions need
 
@@ -163,9 +165,10 @@ class Agent(Talk):
     async def leave(self) -> int:
         """Close the agent's input, as a client does that has finished; returns how the agent ended."""
         self._in.close()
-        while await asyncio.wait_for(self._out.read(LINE_BYTES), LIMIT_SECONDS):
-            pass
-        return await asyncio.wait_for(self.process.wait(), LIMIT_SECONDS)
+        async with within("the agent to end"):
+            while await self._out.read(LINE_BYTES):
+                pass
+            return await self.process.wait()
 
 
 def updates(messages: list[Json], session_id: str) -> list[Json]:
@@ -228,15 +231,15 @@ async def running(
     try:
         yield agent
         assert await agent.leave() == 0
-        said = await errors
+        said = await arrives(errors, "the end of what the agent says on stderr")
         assert noisy or not said, said.decode()
     except BaseException:
         if process.returncode is None:
             process.kill()
-        sys.stderr.write((await errors).decode())
+        sys.stderr.write((await arrives(errors, "what a killed agent has said on stderr")).decode())
         raise
     finally:
-        await process.wait()
+        await arrives(process.wait(), "the end of the agent")
 
 
 def url_of(folder: Path) -> str:
@@ -270,14 +273,14 @@ async def beside(folder: Path, engine: Engine) -> AsyncIterator[Streams]:
             if not writer.is_closing():
                 writer.write_eof()
             rest = asyncio.ensure_future(reader.read())
-            await asyncio.wait_for(agent, LIMIT_SECONDS)
+            await arrives(agent, "the agent to end")
         finally:
             agent.cancel()
-            await asyncio.wait([agent])
+            await arrives(asyncio.wait([agent]), "the agent to end")
             pipes.close()
             theirs.close()
             writer.close()
-    await rest
+    await arrives(rest, "the rest of what the agent said")
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import pytest
 
 from recollect.claude import Damage, check_session, get_session_messages, lines, list_sessions, transcript
 from tests.claude.trees import Record, Writer, compact, save, session_id
+from tests.waits import LIMIT
 
 CWD = "/home/ann/project"
 ID = session_id(1)
@@ -40,7 +41,12 @@ def read_all() -> dict[str, object]:
     """Call everything in a process of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, "-c", READ_ALL, ID], env=environment, check=True, capture_output=True, text=True
+        [sys.executable, "-c", READ_ALL, ID],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
     )
     found: dict[str, object] = json.loads(done.stdout)
     return found

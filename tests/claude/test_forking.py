@@ -19,6 +19,7 @@ from recollect.claude.forking import fork_session
 from recollect.claude.listing import get_session_info
 from recollect.claude.messages import check_session, get_session_messages
 from tests.claude.trees import Record, Writer, compact, large, save, session_id
+from tests.waits import LIMIT
 
 ID = session_id(1)
 CWD = "/home/ann/project"
@@ -464,7 +465,9 @@ def test_a_fork_that_does_not_fit_on_the_disk_leaves_nothing(projects: Path) -> 
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         f"from recollect.claude.forking import fork_session; fork_session({name!r})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
+    )
     assert "OSError" in done.stderr
     assert list(path.parent.iterdir()) == [path]
 
@@ -490,7 +493,9 @@ def test_a_fork_takes_little_memory_however_large_the_session(projects: Path, pa
     name = large(projects, 60_000_000)
     first = next(record["uuid"] for record in records(projects, name) if "uuid" in record)
     code = f"{PEAK}fork_session({name!r}, None, {first if part else None!r})\nprint(peak() - used)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LIMIT
+    )
     assert int(done.stdout) < 25_000_000
 
 
@@ -501,7 +506,9 @@ def test_a_huge_hole_in_a_transcript_takes_no_memory(projects: Path, writer: Wri
     with path.open("ab") as file:
         file.write(b"\n" + compact(writer.user("after the hole")))
     code = f"{PEAK}print(fork_session({ID!r}).session_id, peak() - used)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LIMIT
+    )
     fork, grown = done.stdout.split()
     assert int(grown) < 25_000_000
     assert len(said(fork)) == 7

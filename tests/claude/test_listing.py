@@ -20,6 +20,7 @@ from recollect.claude import (
 )
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
+from tests.waits import LIMIT
 
 CWD = "/home/ann/project"
 FIELDS = (
@@ -246,7 +247,10 @@ def test_what_may_not_be_read_is_left_out(projects: Path) -> None:
         assert get_session_info(session_id(2)) is None
 
 
-def test_the_sessions_of_all_worktrees_are_listed(projects: Path, tmp_path: Path) -> None:
+def test_the_sessions_of_all_worktrees_are_listed(
+    projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "WORKTREE_SECONDS", LIMIT)
     main, other, apart = (tmp_path / name for name in ("main", "other", "main-apart"))
     for folder in (main, apart):
         folder.mkdir()
@@ -256,7 +260,7 @@ def test_the_sessions_of_all_worktrees_are_listed(projects: Path, tmp_path: Path
         ["commit", "-q", "--allow-empty", "-m", "x"],
         ["worktree", "add", "-q", str(other)],
     ):
-        subprocess.run([*git, *words], check=True)
+        subprocess.run([*git, *words], check=True, timeout=LIMIT)
     for number, folder in enumerate((main, other, apart, main / "package")):
         writer = Writer(session_id(number), str(folder))
         writer.user("hi")

@@ -15,6 +15,7 @@ from recollect.claude import SDKSessionInfo, cache, list_sessions, listing, meta
 from recollect.claude.writing import delete_session, rename_session, tag_session
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
+from tests.waits import LIMIT
 
 CWD = "/home/ann/project"
 
@@ -291,7 +292,7 @@ def test_several_processes_may_list_and_remember_at_once(projects: Path, tmp_pat
     for number in range(40):
         rename_session(session_id(number % 8), f"name {number}")
     for process in processes:
-        process.join(60)
+        process.join(LIMIT)
         assert process.exitcode == 0
 
     assert list_sessions() == plain_list()

@@ -27,6 +27,7 @@ from recollect.claude.writing import (
 )
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import Writer, session_id
+from tests.waits import LIMIT
 
 ID = session_id(1)
 OTHER = session_id(2)
@@ -167,7 +168,7 @@ def run(code: str, *, limit: int | None = None) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT,
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.claude.foreign_appender import BEGINNING, TORN_EVERY, line
 from tests.claude.trees import Writer, session_id
+from tests.waits import line_of, output
 
 ID = session_id(1)
 OTHERS = 8
@@ -35,16 +36,15 @@ class Process:
 
     def wait_for(self, number: int) -> None:
         """Read what it says until it has said so much."""
-        assert self._process.stdout is not None
-        for said in self._process.stdout:
+        while self.said < number:
+            said = line_of(self._process, f"the number {number}")
+            assert said, "the process has ended"
             self.said = int(said)
-            if self.said >= number:
-                return
 
     def kill(self) -> int:
         """Kill it; returns the last number that it had said, one cut off by the kill left out."""
         self._process.kill()
-        rest, _ = self._process.communicate()
+        rest, _ = output(self._process, "the end of a killed process")
         whole = rest[: rest.rfind("\n") + 1]
         self.said = max([self.said, *map(int, whole.split())])
         return self.said

@@ -13,6 +13,7 @@ from recollect.permissions import Verdict
 from recollect.service import OpenSession, Sessions
 from recollect.summariser import Summariser
 from recollect.updates import Outcome, Said, Stored, Update
+from tests.waits import within
 
 
 class Scripted:
@@ -97,9 +98,10 @@ class Watcher:
         return [update.entry for update in self.seen if isinstance(update, Stored)]
 
     async def until(self, kind: type[Update], count: int = 1) -> None:
-        while sum(isinstance(update, kind) for update in self.seen) < count:
-            self._more.clear()
-            await asyncio.wait_for(self._more.wait(), 30)
+        async with within(f"{count} updates of the kind {kind}"):
+            while sum(isinstance(update, kind) for update in self.seen) < count:
+                self._more.clear()
+                await self._more.wait()
 
 
 async def ask_once(

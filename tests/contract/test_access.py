@@ -23,6 +23,7 @@ from recollect.scopes import SCOPES, checked_scopes
 from recollect.service import Sessions
 from tests.contract.outcomes import outcome
 from tests.homes import Clock, Home
+from tests.waits import LIMIT
 
 # Tokens
 
@@ -179,7 +180,10 @@ async def test_the_secret_of_a_token_is_in_no_file_of_the_store(tmp_path: Path) 
         # By another process: to open and close such a file here would take SQLite's locks away.
         copy = "import pathlib, sys; sys.stdout.buffer.write(pathlib.Path(sys.argv[1]).read_bytes())"
         command = [sys.executable, "-c", copy]
-        read = [subprocess.run([*command, str(file)], check=True, stdout=PIPE) for file in folder.iterdir()]
+        read = [
+            subprocess.run([*command, str(file)], check=True, stdout=PIPE, timeout=LIMIT)
+            for file in folder.iterdir()
+        ]
         return b"".join(each.stdout for each in read)
 
     async with recollect.open(f"sqlite:///{folder}/recollect.db") as sessions:

@@ -14,6 +14,7 @@ from recollect.service import Sessions, turning
 from recollect.updates import Said
 from tests.contract.engines import Scripted, Watcher, ask_once, in_background
 from tests.contract.talk import told
+from tests.waits import LIMIT, arrives
 
 
 async def endless(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
@@ -37,7 +38,7 @@ async def test_a_turn_ends_when_another_process_calls_it_off(
         await watcher.until(Said)
         assert not await other.call_off(bob, theirs.id)
         assert await other.call_off(ann, session.id)
-        outcome = await asyncio.wait_for(running, 30)
+        outcome = await arrives(running, "the end of the turn")
     assert outcome.stop_reason == "cancelled"
     assert await told(other, ann, session.id) == ["Go", "I was about to"]
     assert (await other.get(ann, session.id)).status == "idle"
@@ -53,7 +54,7 @@ async def test_what_was_asked_of_one_turn_is_not_asked_of_the_next(
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
         await other.call_off(ann, session.id)
-        await asyncio.wait_for(running, 30)
+        await arrives(running, "the end of the turn")
     assert (await ask_once(sessions, ann, session.id, engine)).stop_reason == "end_turn"
 
 
@@ -66,7 +67,7 @@ async def test_a_turn_ends_when_its_session_is_deleted_elsewhere(
         await watcher.until(Said)
         await other.delete(ann, session.id)
         with pytest.raises(SessionNotFound):
-            await asyncio.wait_for(running, 30)
+            await arrives(running, "the end of the turn")
         assert not opened.running
 
 
@@ -78,10 +79,10 @@ async def test_a_turn_is_ended_and_its_end_waited_for(
     async with sessions.opened(ann, session.id, Scripted(endless)) as opened:
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
-        await other.end_turn(ann, session.id, seconds=30)
+        await other.end_turn(ann, session.id, seconds=LIMIT)
         assert await other.leased(ann, session.id) is None
         assert await told(other, ann, session.id) == ["Go", "I was about to"]
-        assert (await asyncio.wait_for(running, 30)).stop_reason == "cancelled"
+        assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
 
 
 async def test_who_holds_a_session_and_hears_of_nothing_is_named(

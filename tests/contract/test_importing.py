@@ -380,7 +380,7 @@ async def test_whatever_a_file_holds_the_answer_is_an_error_of_ours_or_a_session
         session = await rich_session(sessions, ann, clock)
         good = [await exported(sessions, ann, session.id), [await filed(sessions, ann, session.id)]]
 
-        @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=300, suppress_health_check=list(HealthCheck))
         @given(st.data())
         def broken(data: st.DataObject) -> None:
             lines = list(data.draw(st.sampled_from(good)))

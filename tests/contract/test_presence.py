@@ -14,6 +14,7 @@ from recollect.model import Principal
 from recollect.service import Sessions
 from recollect.service.presence import PRESENT_MS
 from tests.homes import Clock
+from tests.waits import arrives
 
 HOLDER = "import recollect.holders as h, sys; print(h.new_holder()); sys.stdout.flush(); sys.stdin.read()"
 
@@ -59,11 +60,11 @@ async def test_a_process_that_has_died_has_nothing_open(
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDER, stdin=pipe, stdout=pipe)
     assert process.stdout is not None
-    holder = (await process.stdout.readline()).decode().strip()
+    holder = (await arrives(process.stdout.readline(), "the holder's name")).decode().strip()
     await sessions.attend(ann, holder, opened=[session.id])
     assert await other.attended(ann, session.id)
     process.kill()
-    await process.communicate()
+    await arrives(process.communicate(), "the end of a killed process")
     assert not await other.attended(ann, session.id)
 
 

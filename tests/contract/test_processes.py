@@ -13,6 +13,7 @@ from recollect.service import Sessions
 from tests.append_worker import OWNER
 from tests.contract.talk import finds, say, told
 from tests.homes import Home
+from tests.waits import arrives, within
 
 WORKERS = 8
 APPENDS = 40
@@ -41,12 +42,12 @@ async def start(url: str, name: str, *session_ids: str) -> asyncio.subprocess.Pr
 
 async def ready(worker: asyncio.subprocess.Process) -> None:
     assert worker.stdout is not None
-    assert await worker.stdout.readline() == b"ready\n"
+    assert await arrives(worker.stdout.readline(), "a worker to be ready") == b"ready\n"
 
 
 async def finished(worker: asyncio.subprocess.Process) -> list[Acknowledged]:
     """Let it run, and read what it says; a worker that met an error ends with it."""
-    out, err = await worker.communicate(b"go\n")
+    out, err = await arrives(worker.communicate(b"go\n"), "a worker to finish")
     assert (worker.returncode, err.decode()) == (0, "")
     lines = [line.split(" ", 3) for line in out.decode().splitlines()]
     return [Acknowledged(session, entry, int(revision), text) for session, entry, revision, text in lines]
@@ -62,7 +63,7 @@ async def run_workers(url: str, commands: dict[str, list[str]]) -> dict[str, lis
         for worker in workers.values():
             if worker.returncode is None:
                 worker.kill()
-                await worker.wait()
+                await arrives(worker.wait(), "the end of a killed worker")
     return dict(zip(workers, told, strict=True))
 
 
@@ -124,10 +125,12 @@ async def killed_after(worker: asyncio.subprocess.Process, appends: int) -> list
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(b"go\n")
-    lines = [await worker.stdout.readline() for _ in range(appends)]
+    async with within(f"{appends} acknowledged appends"):
+        lines = [await worker.stdout.readline() for _ in range(appends)]
     worker.kill()
-    lines += (await worker.stdout.read()).splitlines(keepends=True)
-    await worker.wait()
+    rest = await arrives(worker.stdout.read(), "the rest of what a killed worker said")
+    lines += rest.splitlines(keepends=True)
+    await arrives(worker.wait(), "the end of a killed worker")
     return [line.decode().strip() for line in lines if line.endswith(b"\n")]
 
 

@@ -26,6 +26,7 @@ from tests.homes import Clock, Home
 from tests.planting import practice
 from tests.planting.conversations import conversation
 from tests.shrink_worker import OWNER
+from tests.waits import arrives, within
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("ask", "answer")
@@ -49,7 +50,7 @@ class Saying:
     ) -> Summary:
         self.seen.append((retired, kept))
         self.begun.set()
-        await self.go.wait()
+        await arrives(self.go.wait(), "leave to make a summary")
         return self._summary
 
 
@@ -117,11 +118,11 @@ async def test_what_is_said_while_a_summary_is_made_stays_word_for_word(
     session, texts = await long_session(sessions, ann)
     summariser = Saying(waits=True)
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
-    await asyncio.wait_for(summariser.begun.wait(), 30)
+    await arrives(summariser.begun.wait(), "the summariser to be asked")
     await other.append(ann, session.id, say("Meanwhile"))  # nothing is locked
     await other.rename(ann, session.id, "A better title")
     summariser.go.set()
-    done = await task
+    done = await arrives(task, "the compaction")
     assert done.compacted
     assert (await told(other, ann, session.id))[1:] == [*texts[-4:], "Meanwhile"]
     assert (done.messages_before, done.messages_after) == (41, 6)
@@ -136,7 +137,7 @@ async def test_a_context_that_changed_meanwhile_is_left_alone(
     ids = [entry.id for entry in (await sessions.history(ann, session.id)).entries]
     summariser = Saying("S", Finding(text="A fact"), waits=True)
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
-    await asyncio.wait_for(summariser.begun.wait(), 30)
+    await arrives(summariser.begun.wait(), "the summariser to be asked")
     match change:
         case "rewind":
             await other.rewind(ann, session.id, ids[10])
@@ -151,7 +152,7 @@ async def test_a_context_that_changed_meanwhile_is_left_alone(
             await started(other, ann, "x", session_id=session.id)
     before = await everything(other, ann)
     summariser.go.set()
-    done = await task
+    done = await arrives(task, "the compaction")
     assert (done.compacted, done.reason) == (False, CHANGED)
     assert await everything(other, ann) == before
     assert await other.facts(ann) == []
@@ -163,12 +164,12 @@ async def test_of_two_compactions_at_once_one_is_done(
     session, texts = await long_session(sessions, ann)
     one, two = Saying("One", waits=True), Saying("Two")
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=one))
-    await asyncio.wait_for(one.begun.wait(), 30)
+    await arrives(one.begun.wait(), "the summariser to be asked")
     with pytest.raises(Busy):
         await other.shrink(ann, session.id, summariser=two)
     assert not two.begun.is_set()  # nobody pays for it
     one.go.set()
-    assert (await task).compacted
+    assert (await arrives(task, "the compaction")).compacted
     assert len(await other.checkpoints(ann, session.id)) == 1
     assert (await told(other, ann, session.id))[1:] == texts[-4:]
     assert (await other.shrink(ann, session.id, summariser=two)).compacted
@@ -179,9 +180,9 @@ async def test_a_compaction_that_fails_leaves_the_way_free(
 ) -> None:
     session, _ = await long_session(sessions, ann)
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
-    await asyncio.wait_for(waiting.begun.wait(), 30)
+    await arrives(waiting.begun.wait(), "the summariser to be asked")
     task.cancel()
-    await asyncio.wait([task])
+    await arrives(asyncio.wait([task]), "the end of the compaction")
     assert (await other.shrink(ann, session.id, summariser=Saying())).compacted
 
 
@@ -190,11 +191,11 @@ async def test_a_compaction_whose_process_never_came_back_is_not_waited_for_with
 ) -> None:
     session, _ = await long_session(sessions, ann)
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
-    await asyncio.wait_for(waiting.begun.wait(), 30)
+    await arrives(waiting.begun.wait(), "the summariser to be asked")
     clock.advance(LONGEST_MS)
     assert (await sessions.shrink(ann, session.id, summariser=Saying("Two"))).compacted
     waiting.go.set()
-    assert (await task).reason == CHANGED
+    assert (await arrives(task, "the compaction")).reason == CHANGED
 
 
 async def test_a_summary_that_is_not_smaller_changes_nothing(
@@ -396,11 +397,11 @@ async def test_a_turn_that_begins_meanwhile_comes_first(
     session, texts = await long_session(sessions, ann)
     summariser = Saying(waits=True)
     task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
-    await asyncio.wait_for(summariser.begun.wait(), 30)
+    await arrives(summariser.begun.wait(), "the summariser to be asked")
     await other.lease(ann, session.id, "a turn")
     summariser.go.set()
     with pytest.raises(Busy):
-        await task
+        await arrives(task, "the compaction")
     assert await told(other, ann, session.id) == texts
 
 
@@ -456,9 +457,10 @@ async def test_a_process_that_is_killed_leaves_the_old_state_or_the_new_one(shar
             stdout=asyncio.subprocess.PIPE,
         )
         assert worker.stdout is not None
-        acknowledged = [(await worker.stdout.readline()).split()[0].decode() for _ in range(25)]
+        async with within("25 sessions that were made smaller"):
+            acknowledged = [(await worker.stdout.readline()).split()[0].decode() for _ in range(25)]
         worker.kill()
-        rest, _ = await worker.communicate()
+        rest, _ = await arrives(worker.communicate(), "the end of a killed process")
         acknowledged += [line.split()[0].decode() for line in rest.splitlines() if line.endswith(b"1")]
         facts = {fact.session for fact in await sessions.facts(OWNER)}
         for session_id in ids:

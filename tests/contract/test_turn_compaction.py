@@ -17,6 +17,7 @@ from recollect.updates import Compacted
 from tests.contract.engines import Scripted, Watcher, ask_once, in_background, says
 from tests.contract.talk import told
 from tests.homes import Clock
+from tests.waits import arrives
 
 FULL = says("x" * 2_000, usage=Usage(input=400, output=500))
 
@@ -80,9 +81,9 @@ async def test_a_turn_can_be_cancelled_while_its_context_is_summarised(
     await ask_once(sessions, ann, session.id, engine, "The first question")
     async with sessions.opened(ann, session.id, engine) as opened:
         running = await in_background(opened, "The second question")
-        await asyncio.wait_for(summariser.begun.wait(), 30)
+        await arrives(summariser.begun.wait(), "the summariser to be asked")
         assert opened.cancel()
-        assert (await asyncio.wait_for(running, 30)).stop_reason == "cancelled"
+        assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     assert [text[:6] for text in await told(other, ann, session.id)] == ["The fi", "xxxxxx", "The se"]
     found = await other.get(ann, session.id)
     assert (found.status, found.last_compaction) == ("idle", None)

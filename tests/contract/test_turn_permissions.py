@@ -14,6 +14,7 @@ from recollect.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdic
 from recollect.service import Sessions
 from recollect.updates import Ask, elsewhere
 from tests.contract.engines import Permits, Scripted, ask_once, call, result
+from tests.waits import arrives, within
 
 ALLOWED: dict[Mode, set[str]] = {
     "default": {"read", "search", "think"},
@@ -159,9 +160,10 @@ async def test_a_question_is_answered_from_another_process(
     asks = Permits(call("run_command", "execute", id="c1", command="ls"))
     assert await other.question(ann, session.id) is None
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=here or person))
-    async for _ in other.watch(ann, session_id=session.id, after=0):
-        if (question := await other.question(ann, session.id)) is not None:
-            break
+    async with within("the question"):
+        async for _ in other.watch(ann, session_id=session.id, after=0):
+            if (question := await other.question(ann, session.id)) is not None:
+                break
     assert question is not None
     assert (question.id, question.input) == ("c1", {"command": "ls"})
     assert not await other.answer(ann, session.id, "another call", "allow_once")
@@ -169,7 +171,7 @@ async def test_a_question_is_answered_from_another_process(
         await other.answer(bob, session.id, "c1", "allow_once")
     assert await other.answer(ann, session.id, "c1", "allow_always")
     assert not await other.answer(ann, session.id, "c1", "reject_once")
-    await turn
+    await arrives(turn, "the end of the turn")
     assert asks.verdicts[0].allowed
     assert withdrawn.is_set() == posed.is_set() == (here is None)
     assert await other.question(ann, session.id) is None
@@ -183,11 +185,12 @@ async def test_a_question_ends_with_its_turn(sessions: Sessions, other: Sessions
     session = await sessions.create(ann)
     asks = Permits(call("run_command", "execute", id="c1"))
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=elsewhere))
-    async for _ in other.watch(ann, session_id=session.id, after=0):
-        if await other.question(ann, session.id) is not None:
-            break
+    async with within("the question"):
+        async for _ in other.watch(ann, session_id=session.id, after=0):
+            if await other.question(ann, session.id) is not None:
+                break
     await other.call_off(ann, session.id)
-    await turn
+    await arrives(turn, "the end of the turn")
     assert await other.question(ann, session.id) is None
     assert not await other.answer(ann, session.id, "c1", "allow_once")
     assert asks.verdicts == []
@@ -218,7 +221,7 @@ async def test_what_needs_no_question_does_not_wait_for_one(sessions: Sessions, 
         yield Message(parts=(Text(text="ok"),))
 
     async def person(_: ToolCall) -> Choice:
-        await answered.wait()
+        await arrives(answered.wait(), "the permission that needs no question")
         return "allow_once"
 
     session = await sessions.create(ann)

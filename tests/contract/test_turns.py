@@ -54,6 +54,7 @@ from recollect.updates import Compacted, Outcome, Said, Stored, Titled
 from tests.contract.engines import Scripted, Watcher, ask_once, call, in_background, prompt, result, says
 from tests.contract.talk import say, started, told
 from tests.homes import Clock
+from tests.waits import arrives, within
 
 
 async def entries(sessions: Sessions, who: Principal, session_id: str) -> tuple[Entry, ...]:
@@ -144,7 +145,7 @@ async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_
 
     async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
         yield Delta(text="half a ")
-        await go.wait()
+        await arrives(go.wait(), "leave to go on")
         yield Delta(text="sentence")
         yield Message(parts=(Text(text="half a sentence"),))
 
@@ -152,17 +153,18 @@ async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_
     async with sessions.opened(ann, session.id, Scripted(script)) as opened:
         running = await in_background(opened)
         live = None
-        async for _ in other.watch(ann, session_id=session.id, after=0):
-            live = await other.live(ann, session.id)
-            if live is not None:
-                break
+        async with within("the live text"):
+            async for _ in other.watch(ann, session_id=session.id, after=0):
+                live = await other.live(ann, session.id)
+                if live is not None:
+                    break
         assert live is not None
         shown = decode_json(live)
         assert shown["parts"] == [{"type": "text", "text": "half a "}]
         assert (await other.get(ann, session.id)).status == "running"
         assert opened.running
         go.set()
-        outcome = await running
+        outcome = await arrives(running, "the end of the turn")
     assert outcome.answer == shown["entry"]
     assert await other.live(ann, session.id) is None
     assert (await other.get(ann, session.id)).status == "idle"
@@ -191,13 +193,13 @@ async def test_a_cancelled_turn_keeps_what_was_said_and_answers_its_tool_calls(
         await watcher.until(Said)
         if by == "cancel":
             assert opened.cancel()
-            assert (await running).stop_reason == "cancelled"
+            assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
         elif by == "the caller's end":
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await running
+                await arrives(running, "the end of the turn")
     if by == "closing":
-        assert (await running).stop_reason == "cancelled"
+        assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     assert ended == [True]
     stored = await entries(other, ann, session.id)
     assert [entry.role for entry in stored] == ["user", "assistant", "tool", "assistant", "tool"]
@@ -227,7 +229,7 @@ async def test_a_turn_cancelled_at_any_step_of_its_beginning_leaves_nothing_held
             running = await in_background(opened, f"Prompt {count}", idempotency_key=f"k{count}")
             await steps(count)
             running.cancel()
-            await asyncio.wait([running, *others])
+            await arrives(asyncio.wait([running, *others]), "the end of all that was begun")
             found = await other.get(ann, session.id)
             assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
         await opened.prompt(prompt("And now?"))
@@ -300,7 +302,7 @@ async def test_a_second_prompt_is_told_who_is_busy_or_waits(
 
     async def script(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
         yield Delta(text="first")
-        await go.wait()
+        await arrives(go.wait(), "leave to go on")
         yield Message(parts=(Text(text="first"),))
 
     session = await sessions.create(ann)
@@ -314,8 +316,8 @@ async def test_a_second_prompt_is_told_who_is_busy_or_waits(
                 await opened.prompt(prompt("No"))
         waiting = await in_background(two, "Two", wait=True)
         go.set()
-        await running
-        assert (await waiting).text == "Noted."
+        await arrives(running, "the end of the first turn")
+        assert (await arrives(waiting, "the end of the second turn")).text == "Noted."
     assert await told(sessions, ann, session.id) == ["One", "first", "Two", "Noted."]
 
 
@@ -548,7 +550,7 @@ async def test_cancelling_again_and_again_changes_nothing_about_the_end(
                 running.cancel()
                 opened.cancel()
                 await steps(1)
-            await asyncio.wait([running, *others])
+            await arrives(asyncio.wait([running, *others]), "the end of all that was begun")
         found = await other.get(ann, session.id)
         assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
         parts = [part for entry in await entries(other, ann, session.id) for part in entry.parts]
@@ -639,7 +641,7 @@ async def test_the_cost_of_half_an_answer_is_unknown(sessions: Sessions, ann: Pr
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
         opened.cancel()
-        outcome = await running
+        outcome = await arrives(running, "the end of the turn")
     assert (outcome.usage, outcome.requests) == (Usage(), 2)
 
 
@@ -659,7 +661,7 @@ async def test_a_closed_session_takes_no_prompt_and_closing_waits_for_none(
     async with sessions.opened(ann, session.id, Slow()) as opened:
         running = await in_background(opened)
         await steps(3)
-    assert (await running).stop_reason == "cancelled"
+    assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     with pytest.raises(InvalidInput, match="closed"):
         await opened.prompt(prompt("Too late"))
     assert await told(sessions, ann, session.id) == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -11,19 +12,41 @@ from recollect.errors import SessionNotFound
 from recollect.model import Change, Principal
 from recollect.ports import Store
 from recollect.service import Sessions
+from recollect.service.watching import WAIT_SECONDS
 from tests.contract.talk import say, started, talk
+from tests.homes import Clock
+from tests.waits import arrives, within
 
-PATIENCE = 30
+
+class Watched(Sessions):
+    """Tells when somebody who watches has read all there is and waits for more."""
+
+    waits: asyncio.Event
+
+    async def await_change(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
+        self.waits.set()
+        return await super().await_change(who, after=after, seconds=seconds)
+
+
+@pytest.fixture
+async def sessions(store: Store, clock: Clock, new_id: Callable[[], str]) -> Watched:
+    watched = Watched(store, now=clock, new_id=new_id)
+    watched.waits = asyncio.Event()
+    return watched
 
 
 async def following(changes: AsyncIterator[Change]) -> Change:
-    """The next change, within a limit that only a broken watch reaches."""
-    async with asyncio.timeout(PATIENCE):
-        return await anext(changes)
+    return await arrives(anext(changes), "the next change")
 
 
-async def asleep(task: asyncio.Task[Change]) -> None:
+async def asleep(sessions: Watched, task: asyncio.Task[Any]) -> None:
     """Let a watcher run until it has nothing more to do but wait."""
+    await arrives(sessions.waits.wait(), "the watcher to wait")
+    sessions.waits.clear()
+    await hears_nothing(task)
+
+
+async def hears_nothing(task: asyncio.Task[Any]) -> None:
     done, _ = await asyncio.wait({task}, timeout=0.2)
     assert not done
 
@@ -98,54 +121,54 @@ async def test_the_feed_is_read_in_pages(sessions: Sessions, reader: Sessions, a
 
 
 async def test_a_sleeping_watcher_is_woken_by_the_other_connection(
-    sessions: Sessions, other: Sessions, ann: Principal
+    sessions: Watched, other: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
     changes = sessions.watch(ann)
     waiter = asyncio.create_task(following(changes))
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     await talk(other, ann, session.id, "Wake up")
     change = await waiter
     assert (change.session, change.kind, change.revision) == (session.id, "append", 2)
     waiter = asyncio.create_task(following(changes))
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     await other.delete(ann, session.id)
     assert (await waiter).kind == "delete"
     await changes.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_watcher_is_woken_by_its_own_connection(sessions: Sessions, ann: Principal) -> None:
+async def test_a_watcher_is_woken_by_its_own_connection(sessions: Watched, ann: Principal) -> None:
     changes = sessions.watch(ann)
     waiter = asyncio.create_task(following(changes))
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     session = await sessions.create(ann)
     assert (await waiter).session == session.id
     await changes.aclose()  # type: ignore[attr-defined]
 
 
 async def test_a_watcher_of_one_session_hears_of_no_other(
-    sessions: Sessions, other: Sessions, ann: Principal
+    sessions: Watched, other: Sessions, ann: Principal
 ) -> None:
     one = await sessions.create(ann)
     two = await sessions.create(ann)
     changes = sessions.watch(ann, session_id=two.id)
     waiter = asyncio.create_task(following(changes))
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     await other.rename(ann, one.id, "Not this")
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     await other.rename(ann, two.id, "This")
     assert (await waiter).session == two.id
     await changes.aclose()  # type: ignore[attr-defined]
 
 
 async def test_a_watcher_hears_of_no_other_owner(
-    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
+    sessions: Watched, other: Sessions, ann: Principal, bob: Principal
 ) -> None:
     changes = sessions.watch(ann)
     waiter = asyncio.create_task(following(changes))
-    await asleep(waiter)
+    await asleep(sessions, waiter)
     await other.create(bob, session_id="same")
-    await asleep(waiter)
+    await hears_nothing(waiter)
     await other.create(ann, session_id="same")
     assert (await waiter).number == 1
     await changes.aclose()  # type: ignore[attr-defined]
@@ -167,27 +190,27 @@ async def test_a_watch_from_an_earlier_number_tells_what_was_missed(
 
 
 async def test_a_watcher_that_is_cancelled_in_the_moment_of_a_change_ends(
-    sessions: Sessions, ann: Principal
+    sessions: Watched, ann: Principal
 ) -> None:
     async def watch() -> None:
         async for _ in sessions.watch(ann):
             pass
 
     for steps in range(8):
+        sessions.waits.clear()
         watching = asyncio.create_task(watch())
-        assert not (await asyncio.wait({watching}, timeout=0.05))[0]
+        await asleep(sessions, watching)
         await sessions.create(ann)
         for _ in range(steps):
             await asyncio.sleep(0)
         watching.cancel()
-        done, _ = await asyncio.wait({watching}, timeout=PATIENCE)
-        assert done, f"{steps} steps after the change"
+        await arrives(asyncio.wait({watching}), f"the watcher to end, {steps} steps after the change")
 
 
 async def test_waiting_ends_at_once_when_there_is_something_newer(store: Store, sessions: Sessions) -> None:
     who = Principal(owner="ann")
     await sessions.create(who)
-    async with asyncio.timeout(PATIENCE):
+    async with within("what is there already"):
         assert await store.wait("ann", 0, 600) == 1
         assert await store.wait("ann", 1, 0.01) == 1
         assert await store.wait("nobody", 0, 0.01) == 0

@@ -2,6 +2,7 @@
 
 `python -m tests.engines.killed_worker URL SESSION` runs a turn, which imports all that turns need, and then forks a child for
 each line on its input. A child runs a turn with a real model engine and says on its output what it is told, as it is told.
+A child that has ended is collected when the next line comes: until then its number is nobody else's.
 """
 
 from __future__ import annotations
@@ -44,15 +45,19 @@ async def turn(url: str, session_id: str, text: str) -> None:
 def main(url: str, session_id: str) -> None:
     asyncio.run(turn(url, session_id, "The first one"))
     say("ready")
+    ended = 0
     for line in sys.stdin:
+        if ended:
+            os.waitpid(ended, 0)
         pid = os.fork()
         if pid == 0:
             say(f"child {os.getpid()}")
             asyncio.run(turn(url, session_id, line.strip()))
             say("done")
             os._exit(0)
-        os.waitpid(pid, 0)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         say("ended")
+        ended = pid
 
 
 if __name__ == "__main__":

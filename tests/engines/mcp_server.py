@@ -1,5 +1,5 @@
 """A server made with the SDK: `python -m tests.engines.mcp_server stdio`, or `web FD` to serve HTTP (/mcp) and
-server-sent events (/sse) on a listening socket."""
+server-sent events (/sse) on a listening socket; with `old` after that it speaks the protocol of old only."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n pixel").decode()
 SOUND = base64.b64encode(b"RIFF sound").decode()
@@ -136,19 +138,32 @@ def spawn(path: str) -> dict[str, int]:
     return {"group": os.getpgrp(), "child": child.pid}
 
 
-def serve(descriptor: int) -> None:
+class Old:
+    """An application that does not know how servers are asked what they speak, since that came later."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (b"mcp-method", b"server/discover") in scope.get("headers", ()):
+            await Response(status_code=404)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def serve(descriptor: int, *, old: bool) -> None:
     streamed = server.streamable_http_app()
     both = Starlette(
         routes=[*streamed.routes, *server.sse_app().routes], lifespan=streamed.router.lifespan_context
     )
     listening = socket.socket(fileno=descriptor)
-    config = uvicorn.Config(both, log_level="critical", timeout_graceful_shutdown=0)
+    config = uvicorn.Config(Old(both) if old else both, log_level="critical", timeout_graceful_shutdown=0)
     uvicorn.Server(config).run(sockets=[listening])
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.argv[1] == "web":
-        serve(int(sys.argv[2]))
+        serve(int(sys.argv[2]), old="old" in sys.argv)
     else:
         server.run("stdio")

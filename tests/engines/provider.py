@@ -28,6 +28,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.waits import is_over
+
 Json = dict[str, Any]
 KEY = "key-of-the-tests"
 """The only key that is accepted."""
@@ -186,7 +188,7 @@ def serving() -> Iterator[Provider]:
         finally:
             provider.end()
             http.shutdown()
-            thread.join()
+            is_over(thread, "the end of the provider")
 
 
 class _Server(ThreadingHTTPServer):

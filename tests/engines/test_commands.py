@@ -7,25 +7,30 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from recollect.engine import Finished
 from recollect.engines.local import LocalHost
-from recollect.engines.tools import groups
+from recollect.engines.tools import groups, processes
 from recollect.engines.tools.bounds import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS_MOST
 from recollect.engines.tools.environment import without_secrets
 from recollect.engines.tools.groups import is_running
 from recollect.engines.tools.roots import OutsideRoots, Roots
-from tests.engines.tooling import ROUNDS, Bench, words
+from tests.engines.tooling import Bench, words
+from tests.waits import LIMIT, arrives, block_until, line_of, within
 
-LONG = 60.0
 FAMILY = "sleep 1000 & (sleep 1000 & sleep 1000) & (sleep 1000; true) | (sleep 1000; true) & "
 """Children and grandchildren, in the background."""
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told to end, or made to, has the time that it needs; what does not want to end has less, by its test."""
+    for place, name in ((groups, "GRACE"), (groups, "LAST"), (processes, "LAST")):
+        monkeypatch.setattr(place, name, LIMIT)
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def bench(tmp_path: Path) -> Bench:
 class Running:
     """A command that says, after its process group's number, when it is ready."""
 
-    def __init__(self, folder: Path, command: str, *, seconds: float = LONG) -> None:
+    def __init__(self, folder: Path, command: str, *, seconds: float = LIMIT) -> None:
         self._ready = asyncio.Event()
         self._shown = ""
         host = LocalHost(Roots((str(folder),)))
@@ -51,18 +56,13 @@ class Running:
             self._ready.set()
 
     async def ready(self) -> int:
-        await asyncio.wait_for(self._ready.wait(), LONG)
+        await arrives(self._ready.wait(), "the command to be ready")
         return int(self._shown.split()[0])
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true, sooner or later."""
-    return any(condition() or threading.Event().wait(groups.POLL) for _ in range(ROUNDS))
 
 
 async def timed_out(folder: Path, command: str) -> tuple[int, Finished]:
     """The group of a command that has come to its time limit after being ready, and how it ended."""
-    for seconds in (0.3, 3, 30):
+    for seconds in (0.3, 3, 30, 120):
         finished = await Running(folder, command, seconds=seconds).task
         assert finished.timed_out
         if "ready" in finished.output:
@@ -102,7 +102,7 @@ async def test_there_is_no_input_to_wait_for(bench: Bench) -> None:
     own = os.dup(0)
     os.dup2(reads, 0)
     try:
-        told = await bench.told("run_command", command="cat; read line || echo none", seconds=30)
+        told = await bench.told("run_command", command="cat; read line || echo none", seconds=int(LIMIT))
     finally:
         os.dup2(own, 0)
         for descriptor in (reads, writes, own):
@@ -114,7 +114,7 @@ async def test_output_is_shown_while_the_command_runs(tmp_path: Path) -> None:
     running = Running(tmp_path, "echo ready; while ! test -e go; do sleep 0.01; done; echo gone")
     await running.ready()
     (tmp_path / "go").touch()
-    finished = await running.task
+    finished = await arrives(running.task, "the end of the command")
     assert finished.output.endswith("ready\ngone\n")
     assert finished.exit_code == 0
 
@@ -207,7 +207,7 @@ async def test_cancelling_ends_the_whole_group(tmp_path: Path) -> None:
     assert is_running(group)
     running.task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await running.task
+        await arrives(running.task, "the end of the command")
     assert not is_running(group)
 
 
@@ -217,9 +217,10 @@ async def test_cancelling_again_and_again_still_ends_the_whole_group(
     monkeypatch.setattr(groups, "GRACE", 0.5)
     running = Running(tmp_path, f"trap '' TERM; {FAMILY} echo ready; wait")
     group = await running.ready()
-    while not running.task.done():
-        running.task.cancel()
-        await asyncio.wait((running.task,), timeout=0.05)
+    async with within("the end of the command"):
+        while not running.task.done():
+            running.task.cancel()
+            await asyncio.wait((running.task,), timeout=0.05)
     assert running.task.cancelled()
     assert not is_running(group)
 
@@ -231,10 +232,7 @@ async def test_what_does_not_want_to_end_is_made_to(tmp_path: Path, monkeypatch:
     assert not is_running(group)
 
 
-async def test_what_hears_that_it_shall_end_may_say_a_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(groups, "GRACE", LONG)
+async def test_what_hears_that_it_shall_end_may_say_a_last_word(tmp_path: Path) -> None:
     command = "trap 'echo bye; exit 7' TERM; sleep 1000 & echo ready; wait"
     _, finished = await timed_out(tmp_path, command)
     assert "bye\n" in finished.output
@@ -253,7 +251,10 @@ async def test_children_that_print_nothing_are_ended_too(tmp_path: Path) -> None
     assert not is_running(int(finished.output.split()[0]))
 
 
-async def test_a_pipe_has_a_moment_to_finish_behind_the_command(bench: Bench) -> None:
+async def test_a_pipe_has_a_moment_to_finish_behind_the_command(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "SETTLE", LIMIT)
     told = await bench.told("run_command", command="echo one > >(cat; echo two)")
     assert told == "one\ntwo"
 
@@ -286,18 +287,17 @@ def test_the_end_of_the_program_ends_the_whole_group(tmp_path: Path) -> None:
         return await Running(tmp_path, f"trap '' TERM; {FAMILY} echo ready; wait").ready()
 
     group = asyncio.run(leave())
-    assert eventually(lambda: not is_running(group))
+    block_until(lambda: not is_running(group), "the end of the group")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_program_that_is_killed_takes_its_commands_with_it(tmp_path: Path, number: signal.Signals) -> None:
     program = (sys.executable, "-m", "tests.engines.command_worker", str(tmp_path), f"echo $$; {FAMILY} wait")
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        group = int(running.stdout.readline())
+        group = int(line_of(running, "the group of the command"))
         assert is_running(group)
         running.send_signal(number)
-    assert eventually(lambda: not is_running(group))
+    block_until(lambda: not is_running(group), "the end of the group")
 
 
 # Secrets

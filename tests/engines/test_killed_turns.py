@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import recollect
 from recollect.model import LOCAL, Entry, ToolCall, ToolResult
 from tests.engines.provider import Provider, Step, ToolUse, serving
+from tests.waits import ended, kill, line_of, or_killed
 
 Json = dict[str, Any]
 ROUNDS = 50
@@ -37,7 +39,7 @@ def reply(body: Json) -> Sequence[Step]:
 
 
 @contextmanager
-def worker(url: str, session_id: str, provider: Provider) -> Iterator[tuple[IO[str], IO[str]]]:
+def worker(url: str, session_id: str, provider: Provider) -> Iterator[subprocess.Popen[str]]:
     command = (sys.executable, "-m", "tests.engines.killed_worker", url, session_id)
     environ = os.environ | provider.environ()
     with subprocess.Popen(
@@ -45,19 +47,25 @@ def worker(url: str, session_id: str, provider: Provider) -> Iterator[tuple[IO[s
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert "ready\n" in iter(process.stdout.readline, "")
-        yield process.stdin, process.stdout
-        process.stdin.close()
-        assert process.wait() == 0
+        try:
+            with or_killed(process, "the first turn"):
+                assert "ready\n" in iter(process.stdout.readline, "")
+            yield process
+            process.stdin.close()
+            assert ended(process, "the end of the worker") == 0
+        finally:
+            kill(process)
 
 
-def killed_after(events: int, text: str, given: IO[str], told: IO[str]) -> tuple[list[str], bool]:
+def killed_after(events: int, text: str, process: subprocess.Popen[str]) -> tuple[list[str], bool]:
     """Run a turn and kill it when so many events were told; the entries that it said are stored, and whether it ended."""
-    given.write(f"{text}\n")
-    given.flush()
+    assert process.stdin is not None
+    process.stdin.write(f"{text}\n")
+    process.stdin.flush()
     pid, stored, done = 0, list[str](), False
-    for seen, line in enumerate(told, 1):
-        word, _, rest = line.strip().partition(" ")
+    for seen in itertools.count(1):
+        word, _, rest = line_of(process, f"the turn {text!r}").strip().partition(" ")
+        assert word, "the worker has ended"
         if word == "ended":
             break
         if word == "child":
@@ -99,13 +107,13 @@ async def test_turns_killed_at_random_points_lose_nothing_and_leave_nothing_open
         survived = 0
         with serving() as provider:
             provider.script(*[reply] * (3 * ROUNDS))
-            with worker(url, session.id, provider) as (given, told):
+            with worker(url, session.id, provider) as process:
                 for number in range(ROUNDS):
                     events = points.randrange(1, MOST_EVENTS)
-                    stored, done = killed_after(events, f"Round {number}", given, told)
+                    stored, done = killed_after(events, f"Round {number}", process)
                     acknowledged += stored
                     survived += done
-                last, done = killed_after(-1, "The last one", given, told)
+                last, done = killed_after(-1, "The last one", process)
                 assert done
             for body in provider.requests:
                 check_request(body)

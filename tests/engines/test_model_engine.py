@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import subprocess
@@ -21,6 +22,7 @@ from recollect.model import Entry, Session, Text, ToolCall
 from recollect.permissions import Verdict
 from tests.engines.provider import PAUSE, Failure, Provider, too_many
 from tests.engines.talking import ANTHROPIC, OPENAI, both_wires, only, stop_reason
+from tests.waits import LIMIT, is_set
 
 HI = Entry(id="1", at=0, role="user", parts=(Text(text="Hi"),))
 HEAVY = ("pydantic_ai", "anthropic", "openai", "mcp", "genai_prices", "httpx", "httpx2", "pydantic")
@@ -181,7 +183,7 @@ async def test_leaving_a_turn_early_closes_the_connection(provider: Provider) ->
         events: Any = conversation.run(turn())
         async with aclosing(events):
             await anext(events)
-        assert provider.left.wait(20)
+        await asyncio.to_thread(is_set, provider.left, "the connection to close")
     assert provider.closed == [0]
 
 
@@ -218,7 +220,7 @@ asyncio.run(main())
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT
     )
 
 

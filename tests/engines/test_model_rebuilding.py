@@ -479,7 +479,7 @@ histories = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(history=histories, provider=st.sampled_from(["anthropic", "openai", "google", "other"]))
 def test_every_call_has_exactly_one_result_directly_after_it(history: list[Entry], provider: str) -> None:
     messages = rebuilt(history, provider)
@@ -508,7 +508,7 @@ def test_whatever_the_entries_hold_it_can_be_sent(provider: Provider, name: str)
     with asyncio.Runner() as runner, closing_with(runner, connect(name)) as model:
         asking = for_turn(model, Choices(), "", ())
 
-        @settings(max_examples=100, deadline=None)
+        @settings(max_examples=100)
         @given(history=histories)
         def sent(history: list[Entry]) -> None:
             runner.run(_sent(asking, history))

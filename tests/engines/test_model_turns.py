@@ -27,6 +27,7 @@ from tests.engines.talking import (
     stop_reason,
     tool,
 )
+from tests.waits import arrives, is_set
 
 
 def nested(depth: int) -> str:
@@ -101,7 +102,7 @@ async def test_tools_of_one_answer_run_side_by_side_and_end_in_any_order(
 
     async def wait(given: Json, _: Show) -> Ran:
         if given["for"]:
-            await gates["b"].wait()
+            await arrives(gates["b"].wait(), "the other tool")
             return Ran(content=(Text(text="second"),))
         gates["b"].set()
         return Ran(content=(Text(text="first"),))
@@ -331,12 +332,12 @@ async def test_cancelling_ends_the_stream_at_once(provider: Provider, name: str)
     provider.script(["Once upon", PAUSE, " a time"])
     talk = Talk(name)
     turn = asyncio.create_task(talk.prompt("Go"))
-    await asyncio.wait_for(talk.saying.wait(), 20)
+    await arrives(talk.saying.wait(), "the first words")
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await turn
+        await arrives(turn, "the end of the turn")
     assert only(Delta, talk.events) == [Delta(text="Once upon")]
-    assert await asyncio.to_thread(provider.left.wait, 20), "the provider sees the connection close"
+    await asyncio.to_thread(is_set, provider.left, "the connection to close")
     assert provider.closed == [0]
 
 
@@ -357,10 +358,10 @@ async def test_cancelling_ends_all_tools_before_the_turn_is_over(provider: Provi
 
     turn = asyncio.create_task(Talk(ANTHROPIC, [tool("hang", hang)]).prompt("Go"))
     for _ in range(2):
-        await asyncio.wait_for(hanging.acquire(), 20)
+        await arrives(hanging.acquire(), "the tools to hang")
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await turn
+        await arrives(turn, "the end of the turn")
     assert ended == 2
 
 
@@ -381,12 +382,12 @@ async def test_cancelling_again_and_again_still_ends_all_tools_first(provider: P
 
     turn = asyncio.create_task(Talk(ANTHROPIC, [tool("hang", hang)]).prompt("Go"))
     for _ in range(2):
-        await asyncio.wait_for(hanging.acquire(), 20)
+        await arrives(hanging.acquire(), "the tools to hang")
     for _ in range(10):
         turn.cancel()
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
-        await turn
+        await arrives(turn, "the end of the turn")
     assert ended == 2
 
 

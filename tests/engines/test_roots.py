@@ -18,6 +18,7 @@ import pytest
 
 from recollect.engines.tools.roots import PATH_CHARS, RESTARTS, OutsideRoots, Roots
 from tests.claude.privileges import without_privileges
+from tests.waits import line_of
 
 SECRET = b"outside"
 PLAIN = b"inside"
@@ -427,8 +428,7 @@ def test_swapping_all_the_time_gets_nothing_from_outside_and_nothing_out(swap: S
     _make(swap, place)
     paths = [str(place.root / name) for name in ("swapped", "other", "aside")]
     with subprocess.Popen((sys.executable, "-c", SWAPPER, *paths), stdout=subprocess.PIPE) as swapper:
-        assert swapper.stdout is not None
-        swapper.stdout.readline()
+        line_of(swapper, "the first swap")
         try:
             for _ in range(SWAPS):
                 assert _read(place, swap.path) in (None, PLAIN, b"changed")

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from recollect.engine import Finished
-from recollect.engines.tools import local_tools
+from recollect.engines.tools import ending, local_tools
 from recollect.engines.tools.bounds import PLAN_STEPS, STEP_CHARS, TITLE_CHARS
-from recollect.engines.tools.ending import PATIENCE, in_thread
+from recollect.engines.tools.ending import in_thread
 from recollect.model import Plan
 from recollect.permissions import KINDS, MODES, Mode, Ruling, ruling
 from tests.engines.tooling import Bench, words
+from tests.waits import LIMIT, arrives, is_set
 
 RULINGS: dict[str, tuple[Ruling, Ruling, Ruling, Ruling, Ruling]] = {
     # in the order of MODES: default, acceptEdits, plan, dontAsk, bypassPermissions
@@ -250,19 +251,22 @@ async def test_the_largest_plan_is_taken(bench: Bench) -> None:
 # Cancelling
 
 
-async def test_what_a_cancelled_call_has_begun_is_over_when_the_call_is() -> None:
+async def test_what_a_cancelled_call_has_begun_is_over_when_the_call_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ending, "PATIENCE", LIMIT)
     begun, stop, over = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
-        stop.wait(PATIENCE)
+        is_set(stop, "the call to be stopped")
         over.set()
 
     call = asyncio.create_task(in_thread(work, stop.set))
-    await asyncio.to_thread(begun.wait, PATIENCE)
+    await asyncio.to_thread(is_set, begun, "the work to begin")
     call.cancel()
     # And once more, while it is ending.
     asyncio.get_running_loop().call_soon(call.cancel)
     with pytest.raises(asyncio.CancelledError):
-        await call
+        await arrives(call, "the end of the call")
     assert over.is_set()

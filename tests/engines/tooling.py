@@ -11,9 +11,6 @@ from recollect.engines.toolbox import Ran, Tool
 from recollect.engines.tools import local_tools
 from recollect.model import Text
 
-ROUNDS = 2_000
-"""How often a condition is looked at before it counts as never coming true."""
-
 
 class Bench:
     """The tools of a session in `folder`, by name."""

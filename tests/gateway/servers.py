@@ -20,11 +20,12 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from recollect.scopes import SCOPES
+from tests.waits import LIMIT, arrives, block_until, end_of, ended, line_of, output, until, within
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-LIMIT_SECONDS = 60.0
-ROUNDS = 20_000
+PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), LIMIT)
+"""Nobody is given up for being slow, unless a test asks for it."""
 EVERYONE: Mapping[str, tuple[str, Sequence[str]]] = {
     "ann": ("ann", SCOPES),
     "ann-reads": ("ann", ("read",)),
@@ -71,7 +72,7 @@ class Server:
 
     async def ended(self) -> int:
         """The exit code, once it has ended."""
-        return await asyncio.to_thread(self.process.wait, LIMIT_SECONDS)
+        return await asyncio.to_thread(ended, self.process, "the server to end")
 
     # HTTP
 
@@ -84,7 +85,7 @@ class Server:
     ) -> Reply:
         """Ask once, with exactly these headers, and Host unless it is among them."""
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         try:
             named = any(name.lower() == "host" for name, _ in pairs)
             connection.putrequest(method, path, skip_host=named, skip_accept_encoding=True)
@@ -127,7 +128,7 @@ class Server:
 
     def plain(self) -> socket.socket:
         """A bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT)
 
     # WebSockets
 
@@ -143,7 +144,8 @@ class Server:
             compression=None,
             max_size=None,
             proxy=None,
-            **fields,
+            open_timeout=LIMIT,
+            **{"ping_interval": None, **fields},
         ) as connection:
             yield Client(connection)
 
@@ -158,11 +160,11 @@ class Client:
         self._numbers = itertools.count(1)
 
     async def send(self, data: str) -> None:
-        await asyncio.wait_for(self.connection.send(data), LIMIT_SECONDS)
+        await arrives(self.connection.send(data), "the server to take a message")
 
     async def receive(self) -> Json:
         """The next message."""
-        message: Json = json.loads(await asyncio.wait_for(self.connection.recv(), LIMIT_SECONDS))
+        message: Json = json.loads(await arrives(self.connection.recv(), "a message of the server"))
         return message
 
     async def begin(self, method: str, params: Json | None = None) -> int:
@@ -174,8 +176,9 @@ class Client:
 
     async def answer(self, number: int) -> Json:
         """The whole answer to a request; what comes before it is noted."""
-        while number not in self._answers:
-            await self._step()
+        async with within(f"the answer to request {number}"):
+            while number not in self._answers:
+                await self._step()
         return self._answers.pop(number)
 
     async def rpc(self, method: str, params: Json | None = None) -> Json:
@@ -189,27 +192,30 @@ class Client:
     async def until(self, wanted: Callable[[Json], bool]) -> Json:
         """The parameters of the first message, seen already or still to come, that is wanted."""
         at = 0
-        while True:
-            for message in self.seen[at:]:
-                at += 1
-                if wanted(message["params"]):
-                    params: Json = message["params"]
-                    return params
-            await self._step()
+        async with within("a message that is wanted"):
+            while True:
+                for message in self.seen[at:]:
+                    at += 1
+                    if wanted(message["params"]):
+                        params: Json = message["params"]
+                        return params
+                await self._step()
 
     async def eventually(self, method: str, params: Json, wanted: Callable[[Json], bool]) -> Json:
         """Ask until the result is what is wanted."""
-        for _ in range(ROUNDS):
-            result: Json = await self.call(method, params)
-            if wanted(result):
-                return result
-        raise AssertionError(f"{method} never came to that: {result}")
+
+        async def asked() -> list[Json]:
+            return [result for result in [await self.call(method, params)] if wanted(result)]
+
+        (found,) = await until(asked, f"what is wanted of {method}")
+        return found
 
     async def closed(self) -> tuple[int | None, str]:
         """How the server closes the socket; what comes before that is noted."""
         try:
-            while True:
-                await self._step()
+            async with within("the server to close the socket"):
+                while True:
+                    await self._step()
         except ConnectionClosed:
             return self.connection.close_code, self.connection.close_reason or ""
 
@@ -227,8 +233,18 @@ class Client:
 
 
 def go(pipe: Path) -> None:
-    """Let a turn go on that waits for this pipe."""
-    pipe.write_text("go")
+    """Let a turn go on that waits for this pipe, or will."""
+    end = block_until(lambda: end_of(pipe), f"a turn that waits for {pipe}")
+    assert end is not None
+    with end:
+        end.write(b"go")
+
+
+async def awaited(pipe: Path) -> None:
+    """Wait until a turn waits for this pipe: what it says before that is said."""
+    end = await until(lambda: end_of(pipe), f"a turn that waits for {pipe}")
+    assert end is not None
+    end.close()
 
 
 @contextmanager
@@ -243,7 +259,8 @@ def serving(
 ) -> Iterator[Server]:
     """A server on this store, with these limits and more of an environment, in this folder. What it logs is a failure,
     unless it may be `noisy`."""
-    asked = json.dumps({"store": store, "tokens": tokens, **given})
+    limits = {**PATIENT, **given.pop("limits", {})}
+    asked = json.dumps({"store": store, "tokens": tokens, "limits": limits, **given})
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.server_worker", asked],
         cwd=cwd,
@@ -251,19 +268,13 @@ def serving(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     try:
-        line = process.stdout.readline()
-        assert line, process.stderr.read().decode()
+        line = line_of(process, "a server to say where it is")
+        assert line, output(process, "the end of a server that did not start")[1].decode()
         told = json.loads(line)
         yield Server(process, told["port"], {name: Token(**each) for name, each in told["tokens"].items()})
     finally:
         process.terminate()
-        try:
-            _, logged = process.communicate(timeout=LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
+        _, logged = output(process, "the server to end")
     assert noisy or logged == b"", logged.decode()
     assert process.returncode == 0

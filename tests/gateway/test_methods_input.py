@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.gateway.errors import MEANINGS, number_of
@@ -110,7 +110,7 @@ def requests(draw: st.DrawFn) -> tuple[str, Json]:
     return name, params
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(st.lists(requests(), min_size=1, max_size=5))
 def test_every_request_is_answered_by_the_book(asked: list[tuple[str, Json]]) -> None:
     asyncio.run(answered(asked))

@@ -29,6 +29,7 @@ from tests.gateway import storing
 from tests.gateway.asking import KEY, Asker, token
 from tests.gateway.storing import exact
 from tests.homes import Clock
+from tests.waits import arrives
 
 ANN = Principal(owner="ann")
 ODD = "half \ud83d of a pair"
@@ -200,7 +201,7 @@ async def test_a_slow_listener_is_told_everything_in_order_and_what_goes_on_at_o
     reading = asyncio.Event()
 
     async def tell(_: str, params: dict[str, Any]) -> None:
-        await reading.wait()
+        await arrives(reading.wait(), "the listener to read")
         told.append(params["data"])
 
     async with holding.Telling(Held(tell, Arguments()), "s") as telling:

@@ -15,6 +15,7 @@ from recollect.service import Sessions, turning
 from recollect.updates import Said, Update
 from tests.contract.engines import Permits, Scripted, call, says
 from tests.gateway.asking import KEY, Asker
+from tests.waits import LIMIT, arrives, within
 
 
 class Endless:
@@ -62,9 +63,9 @@ async def test_who_does_not_wait_is_answered_when_the_prompt_is_kept_and_the_tur
         "prompt_id"
     ]
     assert await asker.code("session.send", **going) == "busy"
-    await asyncio.wait_for(script.speaking.wait(), 30)
+    await arrives(script.speaking.wait(), "the first words")
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True
-    await asyncio.wait_for(sessions.end_turn(Principal(owner="ann"), made["session_id"]), 30)
+    await sessions.end_turn(Principal(owner="ann"), made["session_id"], seconds=LIMIT)
     again = await asker.ask("session.send", **going, idempotency_key="k")
     assert (again["prompt_id"], again["stop_reason"]) == (sent["prompt_id"], "cancelled")
     assert await asker.said() == ["one", "Go", "I was about to"]
@@ -111,7 +112,7 @@ async def test_a_turn_is_cancelled_in_this_process(sessions: Sessions) -> None:
     asker = Asker(sessions, engine=Scripted(script))
     await asker.say("one")
     turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go"))
-    await asyncio.wait_for(script.speaking.wait(), 30)
+    await arrives(script.speaking.wait(), "the first words")
     assert (await asker.ask("session.get", session_key=KEY))["status"] == "running"
     refused = await asker.refused("session.send", session_key=KEY, content="Me too")
     assert set(refused["data"]) == {"code", "holder", "age_ms"}
@@ -119,7 +120,7 @@ async def test_a_turn_is_cancelled_in_this_process(sessions: Sessions) -> None:
         more = {"messages": [{"role": "user"}]} if method == "session.append" else {}
         assert await asker.code(method, session_key=KEY, **more) == "busy"
     assert await asker.ask("session.cancel", session_key=KEY) == {"session_key": KEY, "cancelled": True}
-    sent = await asyncio.wait_for(turn, 30)
+    sent = await arrives(turn, "the end of the turn")
     assert sent["stop_reason"] == "cancelled"
     assert await asker.said() == ["one", "Go", "I was about to"]
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is False
@@ -131,14 +132,14 @@ async def test_who_cancels_a_turn_twice_with_one_key_does_not_end_the_next_one(s
     await asker.say("one")
     for script in (first, second):
         turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go"))
-        await asyncio.wait_for(script.speaking.wait(), 30)
+        await arrives(script.speaking.wait(), "the first words")
         told = await asker.ask("session.cancel", session_key=KEY, idempotency_key="once")
         assert told == {"session_key": KEY, "cancelled": True}
         if script is first:
-            await asyncio.wait_for(turn, 30)
+            await arrives(turn, "the end of the turn")
     assert (await asker.ask("session.get", session_key=KEY))["status"] == "running"
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True
-    await asyncio.wait_for(turn, 30)
+    await arrives(turn, "the end of the turn")
 
 
 async def test_only_models_that_the_server_offers_can_be_chosen(sessions: Sessions) -> None:
@@ -162,9 +163,9 @@ async def test_a_turn_is_cancelled_from_another_process(
     here, there = Asker(sessions, engine=Scripted(script)), Asker(other, turns=Turns())
     await here.say("one")
     turn = asyncio.create_task(here.ask("session.send", session_key=KEY, content="Go"))
-    await asyncio.wait_for(script.speaking.wait(), 30)
+    await arrives(script.speaking.wait(), "the first words")
     assert (await there.ask("session.cancel", session_key=KEY))["cancelled"] is True
-    sent = await asyncio.wait_for(turn, 30)
+    sent = await arrives(turn, "the end of the turn")
     assert (sent["stop_reason"], sent["message"]["content"]) == ("cancelled", "I was about to")
     assert await there.said() == ["one", "Go", "I was about to"]
     # What was asked of that turn is not asked of the next.
@@ -179,17 +180,18 @@ async def test_a_tool_waits_for_an_answer_over_the_gateway(sessions: Sessions, o
     made = await here.say("one")
     turn = asyncio.create_task(here.ask("session.send", session_key=KEY, content="Go", ask=True))
     named, choices = {"session_key": KEY}, {"run_command": "allow_once", "fetch": "reject_once"}
-    async for _ in other.watch(Principal("ann"), session_id=made["session_id"], after=0):
-        asked = (await there.ask("session.question", **named))["question"]
-        if asked is None:
-            continue
-        given = {"tool_call_id": asked["tool_call_id"], "choice": choices.pop(asked["name"])}
-        assert await there.ask("session.answer", **named, **given) == {**named, "answered": True}
-        assert await there.ask("session.answer", **named, **given) == {**named, "answered": False}
-        if not choices:
-            break
+    async with within("both questions"):
+        async for _ in other.watch(Principal("ann"), session_id=made["session_id"], after=0):
+            asked = (await there.ask("session.question", **named))["question"]
+            if asked is None:
+                continue
+            given = {"tool_call_id": asked["tool_call_id"], "choice": choices.pop(asked["name"])}
+            assert await there.ask("session.answer", **named, **given) == {**named, "answered": True}
+            assert await there.ask("session.answer", **named, **given) == {**named, "answered": False}
+            if not choices:
+                break
     assert asked == {"tool_call_id": "c2", "name": "fetch", "kind": "fetch", "title": None, "input": {}}
-    await asyncio.wait_for(turn, 30)
+    await arrives(turn, "the end of the turn")
     assert [verdict.allowed for verdict in asks.verdicts] == [True, False]
     assert await there.ask("session.question", **named) == {**named, "question": None}
 
@@ -200,11 +202,11 @@ async def test_nobody_cancels_somebody_else_s_turn(sessions: Sessions) -> None:
     await ann.say("one")
     await bob.say("one")
     turn = asyncio.create_task(ann.ask("session.send", session_key=KEY, content="Go"))
-    await asyncio.wait_for(script.speaking.wait(), 30)
+    await arrives(script.speaking.wait(), "the first words")
     assert (await bob.ask("session.cancel", session_key=KEY))["cancelled"] is False
     assert not turn.done()
     assert (await ann.ask("session.cancel", session_key=KEY))["cancelled"] is True
-    await asyncio.wait_for(turn, 30)
+    await arrives(turn, "the end of the turn")
 
 
 async def test_a_caller_who_leaves_takes_the_turn_along_and_what_was_said_stays(sessions: Sessions) -> None:
@@ -212,9 +214,9 @@ async def test_a_caller_who_leaves_takes_the_turn_along_and_what_was_said_stays(
     asker = Asker(sessions, engine=Scripted(script))
     await asker.say("one")
     turn = asyncio.create_task(asker.ask("session.send", session_key=KEY, content="Go", idempotency_key="k"))
-    await asyncio.wait_for(script.speaking.wait(), 30)
+    await arrives(script.speaking.wait(), "the first words")
     turn.cancel()
-    await asyncio.wait([turn])
+    await arrives(asyncio.wait([turn]), "the end of the turn")
     assert await asker.said() == ["one", "Go", "I was about to"]
     again = await asker.ask("session.send", session_key=KEY, content="Go", idempotency_key="k")
     assert again["stop_reason"] == "cancelled"

@@ -15,7 +15,8 @@ import pytest
 
 import recollect
 from recollect.model import Principal, plain_text
-from tests.gateway.servers import LIMIT_SECONDS, Client, Json, Server, go, serving
+from tests.gateway.servers import Client, Json, Server, awaited, go, serving
+from tests.waits import arrives, until
 
 ANN = Principal(owner="ann")
 
@@ -39,33 +40,33 @@ class Prompted:
 
 
 @asynccontextmanager
-async def by_http(server: Server, text: str) -> AsyncIterator[Prompted]:
+async def by_http(server: Server, pipe: Path) -> AsyncIterator[Prompted]:
     named = {"session_id": server.call("session.create")["session_id"]}
-    sent = asyncio.create_task(asyncio.to_thread(server.rpc, "session.send", {**named, "content": text}))
-    async with server.socket() as client:
-        await client.eventually("session.get", named, lambda told: told["status"] == "running")
+    asked = {**named, "content": f"wait {pipe}"}
+    sent = asyncio.create_task(asyncio.to_thread(server.rpc, "session.send", asked))
+    await awaited(pipe)
     yield Prompted(named["session_id"], sent)
 
 
 @asynccontextmanager
-async def by_socket(server: Server, text: str) -> AsyncIterator[Prompted]:
-    async with server.socket() as client, server.socket() as other:
+async def by_socket(server: Server, pipe: Path) -> AsyncIterator[Prompted]:
+    async with server.socket() as client:
         named = await client.call("session.create")
         named = {"session_id": named["session_id"]}
-        number = await client.begin("session.send", {**named, "content": text})
-        await other.eventually("session.get", named, lambda told: told["status"] == "running")
+        number = await client.begin("session.send", {**named, "content": f"wait {pipe}"})
+        await awaited(pipe)
         yield Prompted(named["session_id"], asyncio.create_task(client.answer(number)))
 
 
 @asynccontextmanager
-async def by_agent(server: Server, text: str) -> AsyncIterator[Prompted]:
-    async with server.socket(path="/acp") as client, server.socket() as other:
+async def by_agent(server: Server, pipe: Path) -> AsyncIterator[Prompted]:
+    async with server.socket(path="/acp") as client:
         await client.call("initialize", {"protocolVersion": 1})
         made = await client.call("session/new", {"cwd": "/", "mcpServers": []})
         named = {"session_id": made["sessionId"]}
-        prompt = [{"type": "text", "text": text}]
+        prompt = [{"type": "text", "text": f"wait {pipe}"}]
         number = await client.begin("session/prompt", {"sessionId": made["sessionId"], "prompt": prompt})
-        await other.eventually("session.get", named, lambda told: told["status"] == "running")
+        await awaited(pipe)
         yield Prompted(named["session_id"], asyncio.create_task(client.answer(number)))
 
 
@@ -83,24 +84,26 @@ async def kept(store: str, session_id: str) -> tuple[str, list[str]]:
 
 async def refused(server: Server) -> None:
     """Wait until the server takes no connection any more."""
-    for _ in range(100_000):
+
+    def no_longer_listens() -> bool:
         try:
             server.plain().close()
         except OSError:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("the server went on listening")
+            return True
+        return False
+
+    await until(no_longer_listens, "the server to stop listening")
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_running_turn_is_finished_and_answered(store: str, pipe: Path, way: str) -> None:
     with serving(store) as server:
-        async with WAYS[way](server, f"wait {pipe}") as prompted:
+        async with WAYS[way](server, pipe) as prompted:
             server.signal(signal.SIGTERM)
             await refused(server)
             assert not prompted.answer.done()
             go(pipe)
-            answer = await prompted.answer
+            answer = await arrives(prompted.answer, "the answer to the prompt")
             told = answer["result"].get("stop_reason") or answer["result"].get("stopReason")
             assert told == "end_turn"
             assert await server.ended() == 0
@@ -112,12 +115,12 @@ async def test_a_second_signal_ends_the_turn_and_keeps_what_was_said(
     store: str, pipe: Path, way: str
 ) -> None:
     with serving(store) as server:
-        async with WAYS[way](server, f"wait {pipe}") as prompted:
+        async with WAYS[way](server, pipe) as prompted:
             server.signal(signal.SIGINT)
             await refused(server)
             server.signal(signal.SIGINT)
             assert await server.ended() == 0
-            await asyncio.wait([prompted.answer])
+            await arrives(asyncio.wait([prompted.answer]), "the answer to the prompt")
             prompted.answer.exception()
         assert await kept(store, prompted.session_id) == ("idle", [f"wait {pipe}", "Waiting. "])
 
@@ -139,10 +142,10 @@ async def test_further_signals_do_not_cut_the_end_short(store: str, pipe: Path) 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_turn_that_takes_too_long_is_ended_and_kept(store: str, pipe: Path, way: str) -> None:
     with serving(store, where={"grace": 0.0}, noisy=True) as server:
-        async with WAYS[way](server, f"wait {pipe}") as prompted:
+        async with WAYS[way](server, pipe) as prompted:
             server.signal(signal.SIGTERM)
             assert await server.ended() == 0
-            await asyncio.wait([prompted.answer])
+            await arrives(asyncio.wait([prompted.answer]), "the answer to the prompt")
             prompted.answer.exception()
         assert await kept(store, prompted.session_id) == ("idle", [f"wait {pipe}", "Waiting. "])
 
@@ -150,19 +153,19 @@ async def test_a_turn_that_takes_too_long_is_ended_and_kept(store: str, pipe: Pa
 async def test_another_server_goes_on_with_the_session(store: str, pipe: Path) -> None:
     with serving(store) as here, serving(store, tokens={}) as there:
         there.tokens = here.tokens
-        async with by_socket(here, f"wait {pipe}") as prompted:
+        async with by_socket(here, pipe) as prompted:
             here.signal()
             await refused(here)
             here.signal()
             await here.ended()
-            await asyncio.wait([prompted.answer])
+            await arrives(asyncio.wait([prompted.answer]), "the answer to the prompt")
             prompted.answer.exception()
         sent = there.call("session.send", {"session_id": prompted.session_id, "content": "Go on"})
         assert sent["message"]["content"] == "You said: Go on"
 
 
 async def test_idle_sockets_are_closed_at_once(store: str) -> None:
-    with serving(store, limits={"stranger_seconds": LIMIT_SECONDS}) as server:
+    with serving(store) as server:
         async with (
             server.socket() as client,
             server.socket(path="/acp") as agent,
@@ -181,7 +184,7 @@ async def test_nothing_new_is_taken_while_it_ends(store: str, pipe: Path) -> Non
         async with server.socket() as client:
             named: Json = {"session_id": (await client.call("session.create"))["session_id"]}
             number = await client.begin("session.send", {**named, "content": f"wait {pipe}"})
-            await client.eventually("session.get", named, lambda told: told["status"] == "running")
+            await awaited(pipe)
             server.signal()
             await refused(server)
             answer = await client.rpc("session.create")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -15,9 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.gateway.servers import LIMIT_SECONDS, ROUNDS, Client, Json, Server, go, serving
+from tests.gateway.servers import Client, Json, Server, go, serving
 from tests.homes import PostgresHome
 from tests.postgres_server import PostgresServer
+from tests.waits import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -346,19 +346,23 @@ async def unread(server: Server) -> AsyncIterator[Client]:
 
 async def test_those_who_do_not_read_are_closed_and_go_on_later(tmp_path: Path) -> None:
     limits = {"stall_seconds": 0.3, "linger_seconds": 0.3}
+    store = f"sqlite:///{tmp_path / 'r.db'}"
     expected = [f"{number} ".ljust(100_000, "x") for number in range(40)]
-    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits=limits) as server:
-        async with server.socket() as writer, unread(server) as slow:
+    with serving(store, limits=limits) as server, serving(store, tokens={}) as patient:
+        patient.tokens = server.tokens
+        async with patient.socket() as writer, unread(server) as slow:
             named = await created(writer)
             await followed(slow, **named, events=["entries"])
-            for text in expected:
+            await writer.call("session.append", {**named, **said(expected[0])})
+            await slow.until(lambda event: expected[0] in texts([event]))
+            for text in expected[1:]:
                 await writer.call("session.append", {**named, **said(text)})
-            await numbers(server, "recollect_sockets", 1)
+            await numbers(server, "recollect_sockets", 0)
             assert (await slow.closed())[0] in (1013, 1006, None)
             known = texts(slow.events)
             assert known == expected[: len(known)]
             assert 0 < len(known) < len(expected)
-        async with server.socket() as client:
+        async with patient.socket() as client:
             await followed(client, **named, events=["entries"], cursor=slow.events[-1]["cursor"])
             await client.until(lambda event: expected[-1] in texts([event]))
             assert known + texts(client.events) == expected
@@ -366,7 +370,7 @@ async def test_those_who_do_not_read_are_closed_and_go_on_later(tmp_path: Path) 
 
 async def test_those_who_do_not_read_cost_little_and_hold_up_nobody(tmp_path: Path) -> None:
     expected = [f"{number} ".ljust(50_000, "x") for number in range(100)]
-    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"stall_seconds": LIMIT_SECONDS}) as server:
+    with serving(f"sqlite:///{tmp_path / 'r.db'}") as server:
         async with server.socket() as writer, server.socket() as reader, AsyncExitStack() as stack:
             slow = [await stack.enter_async_context(unread(server)) for _ in range(24)]
             named = await created(writer)
@@ -385,8 +389,7 @@ async def test_those_who_do_not_read_cost_little_and_hold_up_nobody(tmp_path: Pa
 
 
 async def test_long_answers_that_are_not_read_are_not_piled_up(tmp_path: Path) -> None:
-    limits = {"stall_seconds": LIMIT_SECONDS, "answer_bytes": 1}
-    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits=limits) as server:
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"answer_bytes": 1}) as server:
         async with server.socket() as writer, unread(server) as slow:
             named = await created(writer)
             await writer.call("session.append", {**named, **said("x" * 4_000_000)})
@@ -408,7 +411,7 @@ async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:
         named = {"session_id": made["session_id"]}
         server.call("session.append", {**named, **said("x" * 8_000_000)})
         with narrow(server) as connection:
-            connection.setblocking(True)
+            connection.settimeout(LIMIT)
             asked = {"jsonrpc": "2.0", "id": 1, "method": "session.history", "params": named}
             body = json.dumps(asked)
             told = f"POST /rpc HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\n"
@@ -420,9 +423,9 @@ async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:
 
 async def numbers(server: Server, name: str, wanted: int) -> None:
     """Wait until the server counts so many of something."""
-    for _ in range(ROUNDS):
+
+    def counted() -> bool:
         text = server.request("GET", "/metrics", server.bearer("ann")).body.decode()
-        if f"\n{name} {wanted}\n" in text:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError(f"{name} never came to {wanted}")
+        return f"\n{name} {wanted}\n" in text
+
+    await until(counted, f"{wanted} of {name}")

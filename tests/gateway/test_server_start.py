@@ -35,7 +35,8 @@ from recollect.gateway.ownership import token_file
 from recollect.gateway.serving import Where, checked
 from recollect.ids import now_ms
 from recollect.model import LOCAL
-from tests.gateway.servers import LIMIT_SECONDS, ROOT, ROUNDS, Reply, Server, Token
+from tests.gateway.servers import ROOT, Reply, Server, Token
+from tests.waits import LIMIT, block_until, line_of, or_killed, output
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there in the clear
 SECRET = "rcl_" + "Ab-_" * 10 + "xyz"
@@ -62,14 +63,13 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
     """A server, and what it has told; it writes nothing else, and ends in good order."""
     process = start(folder, "--port", "0", "--json", *arguments)
-    assert process.stdout is not None
     try:
-        line = process.stdout.readline()
-        assert line, process.communicate()[1].decode()
+        line = line_of(process, "a server to say where it is")
+        assert line, output(process, "the end of a server that did not start")[1].decode()
         yield process, json.loads(line)
     finally:
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=LIMIT_SECONDS)
+        out, err = output(process, "the server to end")
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
@@ -80,7 +80,7 @@ def failed(folder: Path, *arguments: str) -> tuple[int, str]:
         cwd=ROOT,
         env=environment(folder),
         capture_output=True,
-        timeout=LIMIT_SECONDS,
+        timeout=LIMIT,
         check=False,
     )
     assert done.stdout == b""
@@ -126,11 +126,10 @@ def test_each_store_has_a_token_file_of_its_own(tmp_path: Path) -> None:
 
 def test_a_person_is_told_the_address_and_where_the_token_is(tmp_path: Path) -> None:
     process = start(tmp_path, "--port", "0")
-    assert process.stdout is not None
-    first = process.stdout.readline().decode()
+    first = line_of(process, "a server to say where it is").decode()
     assert first.startswith("Recollect serves http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=LIMIT_SECONDS)
+    out, err = output(process, "the server to end")
     assert process.returncode == 0
     secret = (tmp_path / "data" / "token").read_text().strip()
     assert secret not in first + out.decode() + err.decode()
@@ -247,7 +246,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 def fetched(address: str, trusted: Path, **headers: str) -> Reply:
     context = ssl.create_default_context(cafile=str(trusted))
     request = urllib.request.Request(address, headers=headers)  # noqa: S310 - an address of this test's
-    with urllib.request.urlopen(request, context=context, timeout=LIMIT_SECONDS) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, context=context, timeout=LIMIT) as answer:  # noqa: S310
         return Reply(answer.status, dict(answer.headers.items()), answer.read())
 
 
@@ -279,16 +278,14 @@ def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> No
 
     old, fresh = asyncio.run(made(lambda: 1_000_000_000_000)), asyncio.run(made(now_ms))
     process = start(tmp_path, "--port", "0", "--json", "--archive-after", "90d")
-    assert process.stdout is not None
-    server = server_of(process, json.loads(process.stdout.readline()))
-    for _ in range(ROUNDS):
-        if server.call("session.get", {"session_id": old})["status"] == "archived":
-            break
-    else:
-        raise AssertionError("it was not put away")
+    server = server_of(process, json.loads(line_of(process, "a server to say where it is")))
+    block_until(
+        lambda: server.call("session.get", {"session_id": old})["status"] == "archived",
+        "the old session to be put away",
+    )
     assert server.call("session.get", {"session_id": fresh})["status"] == "idle"
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=LIMIT_SECONDS)[1] == b"recollect: 1 old sessions were archived\n"
+    assert output(process, "the server to end")[1] == b"recollect: 1 old sessions were archived\n"
 
 
 # What is written
@@ -319,6 +316,7 @@ def test_hostile_requests_leave_nothing_in_the_log(tmp_path: Path) -> None:
         server.upgrade("/ws", [("Authorization", "Bearer canary")])
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        logged = process.stderr.read()
+        with or_killed(process, "the server to end"):
+            logged = process.stderr.read()
         assert b"canary" not in logged
         assert logged in (b"", b"recollect: Invalid HTTP request received.\n")

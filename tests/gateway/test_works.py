@@ -22,6 +22,7 @@ from recollect.service import Sessions
 from recollect.stores import connector
 from tests.contract.engines import Scripted
 from tests.gateway.asking import KEY, Asker
+from tests.waits import arrives, until
 
 ANN = Principal(owner="ann")
 
@@ -35,7 +36,7 @@ class Told:
     async def __call__(self, turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG002 - the engine's
         yield Delta(text="So")
         self.speaking.set()
-        await self.go.wait()
+        await arrives(self.go.wait(), "leave to go on")
         yield Message(parts=(Text(text="So be it"),))
 
 
@@ -98,14 +99,13 @@ class Place:
         return sent[0]["status"], json.loads(sent[1]["body"])
 
     async def spoken(self) -> None:
-        await asyncio.wait_for(self.script.speaking.wait(), 30)
+        await arrives(self.script.speaking.wait(), "the first words")
 
     async def ended(self) -> None:
-        for _ in range(300):
-            if (await self.sessions.addressed(ANN, KEY)).status == "idle":
-                return
-            await self.sessions.await_change(ANN, after=await self.sessions.newest_change(ANN), seconds=0.1)
-        raise AssertionError("the turn goes on")
+        async def idle() -> bool:
+            return (await self.sessions.addressed(ANN, KEY)).status == "idle"
+
+        await until(idle, "the end of the turn")
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_a_turn_goes_on_when_its_socket_is_gone_and_answers_whoever_comes_
     wire.ask("session.send", session_key=KEY, content="Go", idempotency_key="k")
     await place.spoken()
     wire.leave()
-    await asyncio.wait_for(serving, 30)
+    await arrives(serving, "the connection to end")
     place.script.go.set()
     await place.ended()
     assert await place.asker.said() == ["one", "Go", "So be it"]
@@ -147,7 +147,7 @@ async def test_a_request_that_is_called_off_ends_its_turn(place: Place) -> None:
     await place.ended()
     assert await place.asker.said() == ["one", "Go", "So"]
     wire.leave()
-    await asyncio.wait_for(serving, 30)
+    await arrives(serving, "the connection to end")
     counted = [line for line in place.desk.metrics.requests.lines() if "session.send" in line]
     assert [line.endswith('outcome="cancelled"} 1') for line in counted] == [True], counted
 
@@ -166,9 +166,9 @@ async def test_a_revoked_token_ends_the_turns_that_were_asked_for_with_it(place:
     await place.ended()
     assert await place.asker.said() == ["one", "Go", "So"]
     if posting is not None:
-        status, told = await asyncio.wait_for(posting, 30)
+        status, told = await arrives(posting, "the answer to the request")
         assert (status, told["error"]["data"]["code"]) == (401, "unauthenticated")
-    await asyncio.wait_for(serving, 30)
+    await arrives(serving, "the connection to end")
 
 
 async def test_a_server_that_ends_ends_turns_that_nobody_waits_for() -> None:
@@ -177,7 +177,7 @@ async def test_a_server_that_ends_ends_turns_that_nobody_waits_for() -> None:
         wire.ask("session.send", session_key=KEY, content="Go")
         await place.spoken()
         wire.leave()
-        await asyncio.wait_for(serving, 30)
+        await arrives(serving, "the connection to end")
         await place.desk.works.end()
         assert (await place.sessions.addressed(ANN, KEY)).status == "idle"
         assert await place.asker.said() == ["one", "Go", "So"]

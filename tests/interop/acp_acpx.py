@@ -22,9 +22,9 @@ from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.acp_typescript import agent_command, check_lines
 from tests.interop.packages import ACPX, NODE, install
 from tests.interop.tap import conversations
+from tests.waits import LIMIT, is_set, output
 
 Json = dict[str, Any]
-SECONDS = 90
 
 pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
@@ -67,7 +67,7 @@ class Acpx:
         return self.finish(self.start(*arguments))
 
     def finish(self, running: subprocess.Popen[str]) -> list[Json]:
-        said, errors = running.communicate(timeout=SECONDS)
+        said, errors = output(running, "the command to end")
         assert running.returncode == 0, said + errors
         return [json.loads(line) for line in said.splitlines()]
 
@@ -91,7 +91,7 @@ class Acpx:
         left = [process for process in psutil.process_iter() if _home_of(process) == str(self.home)]
         for process in left:
             process.terminate()
-        psutil.wait_procs(left, timeout=SECONDS)
+        psutil.wait_procs(left, timeout=LIMIT)
 
 
 def _home_of(process: psutil.Process) -> str | None:
@@ -173,7 +173,7 @@ def test_a_running_prompt_is_cancelled_from_another_shell(acpx: Acpx) -> None:
     acpx.provider.script(["Half", PAUSE, "whole"])
     acpx.new()
     running = acpx.start("prompt", "Go")
-    assert acpx.provider.waiting.wait(SECONDS)
+    is_set(acpx.provider.waiting, "the turn to pause")
     (cancelled,) = acpx.run("cancel")
     assert cancelled["cancelled"] is True
     messages = acpx.finish(running)

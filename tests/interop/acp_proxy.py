@@ -27,6 +27,7 @@ from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines
 from tests.interop.packages import NODE, SDK, install
 from tests.interop.programs import COMMAND, RUN, Goose, Json, Opencode, answered, running
 from tests.sources.house import House
+from tests.waits import arrives
 
 Behind = Opencode | Goose
 TAP = Path(__file__).parent / "tap.py"
@@ -89,7 +90,7 @@ async def driving(agent: Behind, folder: Path, env: Mapping[str, str] | None = N
     finally:
         if process.returncode is None:
             process.kill()
-        await process.wait()
+        await arrives(process.wait(), "the end of the client")
     assert check_lines(lines) > 1
 
 

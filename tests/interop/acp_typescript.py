@@ -22,11 +22,11 @@ from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.packages import NODE, SDK, install
 from tests.interop.schema import Schema
 from tests.interop.tap import conversations
+from tests.waits import arrives, within
 
 Json = dict[str, Any]
 DRIVER = Path(__file__).parent / "js" / "driver.mjs"
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = 60
 
 pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 
@@ -52,7 +52,7 @@ class Driver:
 
     async def tell(self, **what: Any) -> None:
         self._in.write(json.dumps(what).encode() + b"\n")
-        await self._in.drain()
+        await arrives(self._in.drain(), "the client to take a line")
 
     async def begin(self, method: str, **params: Any) -> int:
         number = next(self._numbers)
@@ -63,8 +63,9 @@ class Driver:
         return await self.end(await self.begin(method, **params))
 
     async def end(self, number: int) -> Json:
-        while number not in self._ended:
-            await self._step()
+        async with within(f"the end of call {number}"):
+            while number not in self._ended:
+                await self._step()
         message = self._ended.pop(number)
         if "error" in message:
             raise Refusal(message["error"])
@@ -72,8 +73,9 @@ class Driver:
         return result
 
     async def until(self, wanted: Callable[[Json], bool]) -> Json:
-        while not any(map(wanted, self.said)):
-            await self._step()
+        async with within("something that is wanted"):
+            while not any(map(wanted, self.said)):
+                await self._step()
         return next(filter(wanted, self.said))
 
     async def open(self, method: str = "session/new", **params: Any) -> Json:
@@ -97,10 +99,10 @@ class Driver:
 
     async def leave(self) -> int:
         self._in.close()
-        return await asyncio.wait_for(self.process.wait(), SECONDS)
+        return await arrives(self.process.wait(), "the client to end")
 
     async def _step(self) -> None:
-        line = await asyncio.wait_for(self._out.readline(), SECONDS)
+        line = await arrives(self._out.readline(), "a line of the client")
         assert line, "the client has left"
         message = json.loads(line)
         if "id" in message:
@@ -170,7 +172,7 @@ async def driver(tmp_path: Path) -> AsyncIterator[Driver]:
         finally:
             if process.returncode is None:
                 process.kill()
-            await process.wait()
+            await arrives(process.wait(), "the end of the client")
         assert check_lines(lines) > 1
 
 

@@ -29,6 +29,7 @@ from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.messages_server import Json, MessagesServer, serving
 from tests.surfaces.shell import Shell
+from tests.waits import LIMIT
 
 PROGRAM = Path(sdk.__file__).parent / "_bundled" / "claude"
 QUIET = (
@@ -78,7 +79,7 @@ class CommandLine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

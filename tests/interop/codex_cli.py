@@ -22,6 +22,7 @@ from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, c
 from tests.interop.packages import CODEX, NODE, install
 from tests.interop.responses_server import Json, ResponsesServer, call, message, serving
 from tests.surfaces.shell import Shell
+from tests.waits import LIMIT
 
 Said = list[tuple[str, str]]
 # Nothing but the loopback interface is reached, whatever the program would like to fetch.
@@ -77,7 +78,7 @@ class CommandLine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.waits import is_over
+
 Json = dict[str, Any]
 Answer = Callable[[Json], list[Json]]
 """From a request's body to the content blocks of the reply."""
@@ -63,7 +65,7 @@ def serving() -> Iterator[MessagesServer]:
             yield server
         finally:
             http.shutdown()
-            thread.join()
+            is_over(thread, "the end of the server")
 
 
 def _message(blocks: list[Json], number: int, body: Json) -> tuple[str, bytes]:

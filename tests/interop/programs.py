@@ -17,12 +17,12 @@ from tests.engines.provider import KEY, Provider, Step, ToolUse
 from tests.interop import generate_server
 from tests.interop.generate_server import GenerateServer
 from tests.interop.packages import GEMINI, GOOSE, NODE, OPENCODE
+from tests.waits import LIMIT
 
 Json = dict[str, Any]
 Said = list[tuple[str, str]]
 # Nothing but the loopback interface is reached, whatever a program would like to fetch.
 NOWHERE = "http://127.0.0.1:9"
-SECONDS = 100
 SUBJECTS = ("barn", "lawn")
 """What conversations are about."""
 RUN = "Run it"
@@ -92,7 +92,7 @@ class Program(ABC):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.mutants.kinds import Change, Mutant
+from tests.waits import LIMIT
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src/recollect")
 COPIED = ("src", "tests", "pyproject.toml")
-PATIENCE = 300
 NOTICED = "noticed"
 
 
@@ -72,7 +72,7 @@ def _run(copy: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     return subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=10 * LIMIT
     )
 
 

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.gateway.servers import LIMIT_SECONDS, ROOT, Reply, Server
+from tests.gateway.servers import ROOT, Reply, Server
 from tests.gateway.test_server_start import environment, server_of, started
 from tests.page.test_signin import OPENED, post
+from tests.waits import LIMIT
 
 
 def page(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -19,7 +20,7 @@ def page(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=LIMIT_SECONDS,
+        timeout=LIMIT,
         check=False,
     )
 

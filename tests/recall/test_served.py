@@ -15,6 +15,7 @@ import recollect
 from recollect.model import Principal
 from tests.contract.talk import started
 from tests.gateway.servers import Server, serving
+from tests.waits import LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def server(url: str) -> Iterator[Server]:
 async def found(server: Server, secret: str, query: str) -> list[str]:
     """The titles that a search over MCP gives."""
     headers = {"Authorization": f"Bearer {secret}"}
-    async with httpx2.AsyncClient(headers=headers) as web:
+    async with httpx2.AsyncClient(headers=headers, timeout=LIMIT) as web:
         transport = streamable_http_client(f"http://{server.host}/mcp", http_client=web)
         async with Client(transport) as agent:
             result = await agent.call_tool("sessions_search", {"query": query})

@@ -17,6 +17,7 @@ from recollect.claude.places import config_home
 from recollect.errors import ModelMissing
 from tests.claude.trees import Writer, session_id
 from tests.engines.provider import PAUSE, Json, Provider, Thinking, ToolUse, Used
+from tests.waits import LIMIT
 
 MODELS = ("claude-opus-4-5", "gpt-5")
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def talked(store: str, model: str, folder: Path, *prompts: str, given: str = "")
     """What one program says in a session, from its start to its end; the session's id."""
     program = (sys.executable, "-W", "error", "-c", TALK, given, store, model, str(folder), *prompts)
     done = subprocess.run(
-        program, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False
+        program, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()

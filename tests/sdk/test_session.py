@@ -18,6 +18,7 @@ from recollect.engine import Delta, Event, Message, Notice, Stopped, ToolEnded, 
 from recollect.errors import Busy, InvalidInput, ModelMissing, ModelRefused, SessionNotFound
 from recollect.model import Entry, Image, Text, Thought, ToolCall, ToolResult, Usage, plain_text
 from tests.contract.engines import Scripted, says
+from tests.waits import arrives
 
 PIXEL = "iVBORw0KGgo="
 
@@ -31,12 +32,12 @@ class Gate:
     async def __call__(self, _: Turn) -> AsyncIterator[Event]:
         yield Delta(text="Well")
         self.speaking.set()
-        await self.go.wait()
+        await arrives(self.go.wait(), "leave to go on")
         yield Message(parts=(Text(text="Well."),))
 
 
 async def spoken(gate: Gate) -> None:
-    await asyncio.wait_for(gate.speaking.wait(), 30)
+    await arrives(gate.speaking.wait(), "the first words")
 
 
 async def stored(store: str, session_id: str) -> tuple[Entry, ...]:
@@ -324,7 +325,7 @@ async def test_a_second_prompt_at_once_is_refused_and_the_first_goes_on(store: s
         with pytest.raises(Busy, match="this handle"):
             await session.prompt("Second")
         gate.go.set()
-        assert (await first).result == "Well."
+        assert (await arrives(first, "the end of the turn")).result == "Well."
         assert (await session.prompt("Third")).result == "Noted."
     assert [plain_text(entry) for entry in await stored(store, session.session_id)] == [
         "First", "Well.", "Third", "Noted.",
@@ -343,7 +344,7 @@ async def test_a_prompt_elsewhere_makes_a_session_busy_and_what_is_sent_waits_fo
             await other.prompt("Second")
         await other.send("Second")
         gate.go.set()
-        assert (await first).result == "Well."
+        assert (await arrives(first, "the end of the turn")).result == "Well."
         assert (await heard(other))[-1].result == "Noted."
 
 
@@ -374,10 +375,10 @@ async def test_a_stream_waits_for_something_to_be_sent_and_ends_when_the_session
     session = recollect.create_session(engine=Scripted(), store=store)
     listening = asyncio.create_task(heard(session))
     await session.send("Hello")
-    assert (await asyncio.wait_for(listening, 30))[-1].result == "Noted."
+    assert (await arrives(listening, "the end of the stream"))[-1].result == "Noted."
     listening = asyncio.create_task(heard(session))
     await session.close()
-    assert await asyncio.wait_for(listening, 30) == []
+    assert await arrives(listening, "the end of the stream") == []
 
 
 # Ends
@@ -389,7 +390,7 @@ async def test_an_interrupt_ends_the_turn_and_keeps_what_was_said(store: str) ->
         running = asyncio.create_task(session.prompt("Speak"))
         await spoken(gate)
         assert await session.interrupt()
-        result = await asyncio.wait_for(running, 30)
+        result = await arrives(running, "the end of the turn")
         assert (result.subtype, result.is_error, result.stop_reason) == (
             "error_during_execution",
             True,
@@ -407,7 +408,7 @@ async def test_a_prompt_that_is_interrupted_before_it_has_begun_never_does(store
     running = asyncio.create_task(session.prompt("Speak"))
     await asyncio.sleep(0)
     assert await session.interrupt()
-    assert (await asyncio.wait_for(running, 30)).stop_reason == "cancelled"
+    assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     assert engine.turns == []
     assert (await session.prompt("Go on")).result == "Noted."
     await session.close()
@@ -427,11 +428,11 @@ async def test_an_interrupt_ends_what_was_sent_and_waits_for_a_turn_elsewhere(st
         listening = other.stream()
         assert (await anext(listening)).type == "system"
         assert await other.interrupt()
-        result = await asyncio.wait_for(anext(listening), 30)
+        result = await arrives(anext(listening), "the result")
         assert isinstance(result, recollect.SDKResultMessage)
         assert (result.stop_reason, result.is_error) == ("cancelled", True)
         gate.go.set()
-        assert (await first).result == "Well."
+        assert (await arrives(first, "the end of the turn")).result == "Well."
         assert (await heard(other))[-1].result == "Noted."
     assert [plain_text(entry) for entry in await stored(store, one.session_id)] == [
         "First", "Well.", "Third", "Noted.",
@@ -447,7 +448,7 @@ async def test_an_interrupt_of_a_prompt_leaves_what_was_sent_meanwhile(store: st
         for _ in range(50):  # so that it would be on its way, were it not to wait
             await asyncio.sleep(0)
         assert await session.interrupt()
-        assert (await running).stop_reason == "cancelled"
+        assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
         assert (await heard(session))[-1].result == "Noted."
 
 
@@ -471,7 +472,7 @@ async def test_closing_ends_what_runs(store: str) -> None:
     running = asyncio.create_task(session.prompt("Speak"))
     await spoken(gate)
     await session.close()
-    assert (await running).stop_reason == "cancelled"
+    assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     gate = Gate()
     session = recollect.create_session(engine=Scripted(gate), store=store)
     await session.send("Speak")

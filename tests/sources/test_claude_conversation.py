@@ -181,7 +181,7 @@ def test_uuids_that_no_store_could_keep_get_another_name() -> None:
     assert all(entry_id.startswith("id-") and len(entry_id) < 50 for entry_id in ids)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 40))
 def test_everything_that_the_program_would_go_on_with_is_there(seed: int, steps: int) -> None:
     data = random_transcript(seed, steps, usual=True)

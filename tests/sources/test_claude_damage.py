@@ -138,7 +138,7 @@ def test_every_intact_record_is_read_and_the_damage_counted(
     assert got.info.damage == damage
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     harm=st.sampled_from(DAMAGE).map(lambda row: row[0]),
     cuts=st.lists(st.floats(0, 1), max_size=5).map(sorted),
@@ -155,7 +155,7 @@ def test_damage_is_the_same_read_in_pieces_or_at_once(
         assert got.info == whole.info
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 1000),
     places=st.lists(st.floats(0, 1), min_size=1, max_size=8),

@@ -38,7 +38,7 @@ class Reader:
         return got
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     seed=st.integers(0, 2**32),
     steps=st.integers(1, 60),
@@ -59,7 +59,7 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(seed: int, steps: in
         assert replace(got.state, window=whole.state.window) == whole.state
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 60))
 def test_the_same_bytes_give_the_same_bytes_and_ids_that_are_unique(seed: int, steps: int) -> None:
     data = random_transcript(seed, steps)

@@ -358,7 +358,7 @@ def _long(mode: Mode) -> CodexWriter:
 LONG = {mode: _long(mode).data() for mode in MODES}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(mode=st.sampled_from(MODES), cuts=st.lists(st.floats(0, 1), max_size=4).map(sorted))
 def test_read_in_pieces_or_at_once_it_is_the_same(mode: Mode, cuts: list[float]) -> None:
     data = LONG[mode]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import cast
 from recollect.sources.codex_source import CodexSource
 from recollect.sources.following import changes_of
 from tests.sources.codex_files import SESSION, CodexWriter, name_threads
-
-LONG = 30
+from tests.waits import arrives
 
 
 async def test_a_new_name_in_codexs_database_is_a_change(tmp_path: Path) -> None:
@@ -22,14 +20,14 @@ async def test_a_new_name_in_codexs_database_is_a_change(tmp_path: Path) -> None
     noticed = cast("AsyncGenerator[None, None]", changes_of(source.folders(), source.beside))
     async with aclosing(noticed):
         for _ in ("at the beginning", "when it is watched"):
-            await asyncio.wait_for(anext(noticed), LONG)
+            await arrives(anext(noticed), "the change to be noticed")
         name_threads(tmp_path, {SESSION: "Barn"})
-        await asyncio.wait_for(anext(noticed), LONG)
+        await arrives(anext(noticed), "the change to be noticed")
         (tmp_path / "session_index.jsonl").write_text("{}")
-        await asyncio.wait_for(anext(noticed), LONG)
+        await arrives(anext(noticed), "the change to be noticed")
         with path.open("ab") as file:
             file.write(b"{}\n")
-        await asyncio.wait_for(anext(noticed), LONG)
+        await arrives(anext(noticed), "the change to be noticed")
 
 
 def test_of_the_files_in_codexs_folder_only_those_that_tell_of_names_are_watched(tmp_path: Path) -> None:

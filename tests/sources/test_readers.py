@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
@@ -30,9 +29,7 @@ from tests.sources.goose_files import GooseWriter
 from tests.sources.openclaw_files import OpenclawWriter
 from tests.sources.opencode_files import OpencodeWriter
 from tests.sources.pi_files import PiWriter
-
-ROUNDS = 2_000
-"""So often it is looked whether something has happened, ten milliseconds apart."""
+from tests.waits import arrives, block_until, until
 
 
 class MadeUp(msgspec.Struct, frozen=True):
@@ -59,8 +56,8 @@ class MadeUp(msgspec.Struct, frozen=True):
             (self.home / f"reader-{found.where}").write_text(str(os.getpid()))
             if self.what == "dies" and found.where == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            while self.what == "waits" and not (self.home / "go-on").exists():
-                time.sleep(0.01)
+            if self.what == "waits":
+                block_until((self.home / "go-on").exists, "leave to go on")
         if self.what == "stumbles" and found.where == 1:
             raise KeyError("type")
         entry = Entry(id="a", at=1, role="user", parts=(Text(text=f"said in {found.where}"),))
@@ -184,7 +181,7 @@ async def test_a_sync_that_is_interrupted_leaves_no_process_behind_and_the_next_
     pid = await written(tmp_path / "reader-0")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await arrives(task, "the end of what was cancelled")
     (tmp_path / "go-on").touch()  # what is being read is read to its end
     await ended(pid)
     report = await sync(sessions, [source], tmp_path / "ledger.db", 0)
@@ -202,7 +199,7 @@ async def test_a_process_that_reads_ends_with_the_one_that_it_reads_for(tmp_path
     process = await asyncio.create_subprocess_exec(sys.executable, program, tmp_path, env=environment)
     pid = await written(tmp_path / "reader-0")
     process.kill()
-    await process.wait()
+    await arrives(process.wait(), "the end of a killed process")
     await ended(pid)
 
 
@@ -215,11 +212,7 @@ async def wait_for_ever(home: Path) -> None:
 
 async def written(file: Path) -> int:
     """The process that has said here that it reads."""
-    for _ in range(ROUNDS):
-        if said := said_in(file):
-            return int(said)
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"{file.name} was not written")
+    return int(await until(lambda: said_in(file), f"{file.name} to be written"))
 
 
 def said_in(file: Path) -> str:
@@ -227,14 +220,15 @@ def said_in(file: Path) -> str:
 
 
 async def ended(pid: int) -> None:
-    for _ in range(ROUNDS):
+    def is_gone() -> bool:
         multiprocessing.active_children()  # takes notice of those that have ended
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("the process is still there")
+            return True
+        return False
+
+    await until(is_gone, "the end of the process")
 
 
 def test_processes_are_begun_only_for_much_that_was_never_read(tmp_path: Path) -> None:

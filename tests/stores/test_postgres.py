@@ -37,8 +37,10 @@ from recollect.stores.postgres.removing import gaps
 from recollect.stores.postgres.store import ABOUT, PostgresStore
 from recollect.stores.postgres.texts import escaped, restored
 from recollect.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
+from tests import waits
 from tests.homes import CARELESS, TEMPLATE
 from tests.postgres_server import PostgresServer
+from tests.waits import arrives
 
 OWNER = LOCAL.owner
 _numbers = itertools.count(1)
@@ -98,15 +100,18 @@ async def asked(database: Database, question: str, *params: object) -> list[tupl
 
 
 async def until(database: Database, question: str) -> None:
-    """Ask until the answer is yes; the test's own time limit ends it."""
-    while not (await asked(database, question))[0][0]:
-        pass
+    """Ask until the answer is yes."""
+
+    async def yes() -> bool:
+        return bool((await asked(database, question))[0][0])
+
+    await waits.until(yes, f"a yes to: {question}")
 
 
 SOMEBODY_WAITS_FOR_A_LOCK = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock'"
 SOMEBODY_LISTENS = """
 select count(*) > 0 from pg_stat_activity
-where state = 'idle' and query like 'SELECT owner, change FROM owner WHERE owner = ANY%'
+where datname = current_database() and state = 'idle' and query like 'SELECT owner, change FROM owner WHERE owner = ANY%'
 """
 
 
@@ -237,7 +242,7 @@ async def test_a_server_that_takes_connections_and_never_answers_is_unavailable_
 async def test_a_server_that_was_away_for_long_is_tried_as_often_as_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Each attempt of the pool comes twice as long after the one before: the last of these would take two minutes.
+    # Each attempt of the pool comes twice as long after the one before: the last of these would take ten minutes.
     monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 0.01)
     monkeypatch.setattr(transactions, "SECONDS_OF_ATTEMPTS", 0.03)
     tried = asyncio.Semaphore(0)
@@ -250,8 +255,9 @@ async def test_a_server_that_was_away_for_long_is_tried_as_often_as_at_first(
         port = absent.sockets[0].getsockname()[1]
         connections = transactions.pool(f"postgresql://nobody@127.0.0.1:{port}/x?sslmode=disable")
         await connections.open()
-        for _ in range(14):
-            await tried.acquire()
+        async with waits.within("an attempt of the pool"):
+            for _ in range(17):
+                await tried.acquire()
         await connections.close()
 
 
@@ -269,7 +275,7 @@ class Held:
 
     async def __aenter__(self) -> Held:
         self._task = asyncio.create_task(self._store.write(self._work))
-        await self._has_it.wait()
+        await arrives(self._has_it.wait(), "the session's lock")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -280,7 +286,7 @@ class Held:
         record = await tx.session(OWNER, self._session_id)
         assert record is not None
         self._has_it.set()
-        await self._let_go.wait()
+        await arrives(self._let_go.wait(), "leave to let the lock go")
         session = replace(record.session, revision=record.session.revision + 1, status="running")
         await tx.rewrite(replace(record, session=session), "status")
 
@@ -295,7 +301,7 @@ async def test_a_writer_waits_for_the_one_that_holds_the_session_and_then_sees_i
         assert not second.done()
         # Reading goes on meanwhile.
         assert (await other.get(LOCAL, session.id)).revision == 1
-    assert (await second).revision == 3
+    assert (await arrives(second, "the second writer")).revision == 3
     assert (await other.get(LOCAL, session.id)).status == "running"
 
 
@@ -410,7 +416,7 @@ async def test_work_that_meets_a_deadlock_is_run_again(sessions: Sessions, store
         async def work(tx: Writer) -> None:
             await tx.session(OWNER, first)
             if next(tries) == 0:
-                await both_hold_one.wait()
+                await arrives(both_hold_one.wait(), "the other writer to hold its first lock")
             record = await tx.session(OWNER, second)
             assert record is not None
             await tx.rewrite(record, "crossed")
@@ -463,15 +469,18 @@ async def test_numbers_of_changes_become_visible_in_their_order(
     ]
     all_done = asyncio.gather(*writers)
     seen: list[int] = [len(ids)]
-    while not all_done.done() or seen[-1] < await sessions.newest_change(LOCAL):
 
-        async def work(tx: Reader, after: int = seen[-1]) -> tuple[int, list[int]]:
-            return await tx.newest(OWNER), [each.number for each in await tx.changes(OWNER, after, 1_000)]
+    async def read() -> bool:
+        async def work(tx: Reader) -> tuple[int, list[int]]:
+            return await tx.newest(OWNER), [each.number for each in await tx.changes(OWNER, seen[-1], 1_000)]
 
         newest, numbers = await store.read(work)
         assert all(number > seen[-1] for number in numbers)
-        seen += [max(numbers, default=newest)]
+        seen.append(max(numbers, default=newest))
         assert seen[-1] == newest
+        return all_done.done() and seen[-1] >= await sessions.newest_change(LOCAL)
+
+    await waits.until(read, "all changes to be seen")
     await all_done
     assert seen[-1] == len(ids) + 2 * len(ids) * 15
 
@@ -758,7 +767,7 @@ async def test_a_notice_wakes_who_waits_in_another_process(
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
     await other.append(LOCAL, session.id, say("hello"))
-    assert await waiting == 2
+    assert await arrives(waiting, "the change") == 2
 
 
 async def test_a_change_without_a_notice_is_found_by_asking(
@@ -769,7 +778,7 @@ async def test_a_change_without_a_notice_is_found_by_asking(
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
     await database.execute("update owner set change = 7")
-    assert await waiting == 7
+    assert await arrives(waiting, "the change") == 7
 
 
 async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
@@ -781,7 +790,7 @@ async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
     await other.append(LOCAL, session.id, say("hello"))
-    assert await waiting == 2
+    assert await arrives(waiting, "the change") == 2
 
 
 async def test_who_waits_hears_of_changes_again_after_the_server_dropped_the_connection(
@@ -792,11 +801,12 @@ async def test_who_waits_hears_of_changes_again_after_the_server_dropped_the_con
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
     await database.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where query like 'SELECT owner, change FROM owner%'"
+        "select pg_terminate_backend(pid, 60000) from pg_stat_activity"
+        " where datname = current_database() and query like 'SELECT owner, change FROM owner%'"
     )
     await until(database, SOMEBODY_LISTENS)
     await other.append(LOCAL, session.id, say("hello"))
-    assert await waiting == 2
+    assert await arrives(waiting, "the change") == 2
 
 
 # Care

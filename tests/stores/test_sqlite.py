@@ -38,6 +38,7 @@ from recollect.stores.sqlite.index import BATCH, MANY_WRITES, Done, SearchIndex
 from recollect.stores.sqlite.migrate import Migration, migrate, shipped
 from recollect.stores.sqlite.store import SqliteStore, connect
 from recollect.stores.sqlite.writing import MANY_HOT
+from tests.waits import arrives, is_set, until
 
 
 def said(text: str, role: str = "user") -> Draft:
@@ -130,8 +131,12 @@ async def test_an_append_whose_commit_fails_is_not_acknowledged(
     assert [entry.parts for entry in page.entries] == [(Text(text="kept"),)]
 
 
-async def test_writers_that_come_together_share_one_commit(sessions: Sessions, store: SqliteStore) -> None:
+@pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
+async def test_writers_that_come_together_share_one_commit(
+    sessions: Sessions, store: SqliteStore, disk: float
+) -> None:
     session = await sessions.create(LOCAL)
+    store._writer._seconds = disk
     commits = 0
 
     def count() -> bool:
@@ -140,9 +145,14 @@ async def test_writers_that_come_together_share_one_commit(sessions: Sessions, s
         return False
 
     store._writer.connection.set_commit_hook(count)
-    await asyncio.gather(*(sessions.append(LOCAL, session.id, said(str(n))) for n in range(50)))
+    writing = asyncio.gather(*(sessions.append(LOCAL, session.id, said(str(n))) for n in range(50)))
+    if disk:
+        with store._writer._turn:  # the thread does not begin before all have come
+            for _ in range(20):
+                await asyncio.sleep(0)
+    await arrives(writing, "all writers")
     assert (await sessions.get(LOCAL, session.id)).message_count == 50
-    assert commits <= 3
+    assert commits <= 2
 
 
 async def test_a_failing_write_undoes_nothing_of_its_neighbours(sessions: Sessions) -> None:
@@ -205,12 +215,8 @@ async def test_a_write_after_closing_is_refused(file: Path, disk: float) -> None
     async with recollect.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL)
     sessions._store._writer._seconds = disk  # type: ignore[attr-defined]  # of this store
-    for result in await asyncio.wait_for(
-        asyncio.gather(
-            *(sessions.append(LOCAL, session.id, said("late")) for _ in range(3)), return_exceptions=True
-        ),
-        timeout=10,
-    ):
+    late = [sessions.append(LOCAL, session.id, said("late")) for _ in range(3)]
+    for result in await arrives(asyncio.gather(*late, return_exceptions=True), "the refusals"):
         assert isinstance(result, StoreUnavailable)
 
 
@@ -222,17 +228,15 @@ async def test_closing_finishes_what_was_submitted_and_refuses_what_comes_meanwh
     foreign = open_file(file)
     foreign.execute("BEGIN IMMEDIATE")
     pending = [asyncio.ensure_future(sessions.append(LOCAL, session.id, said(str(n)))) for n in range(3)]
-    while store._writer._jobs.empty() and not store._writer._turn.locked():  # noqa: ASYNC110 - of another thread
-        await asyncio.sleep(0)
+    await until(lambda: not store._writer._jobs.empty() or store._writer._turn.locked(), "something to write")
     closing = asyncio.ensure_future(asyncio.to_thread(store.close))
-    while not store._writer._closed:  # noqa: ASYNC110 - of another thread
-        await asyncio.sleep(0)
+    await until(lambda: store._writer._closed, "the store to begin to close")
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(sessions.append(LOCAL, session.id, said("late")), timeout=10)
+        await arrives(sessions.append(LOCAL, session.id, said("late")), "the refusal")
     foreign.execute("ROLLBACK")
     foreign.close()
-    await asyncio.wait_for(asyncio.gather(*pending), timeout=30)
-    await closing
+    await arrives(asyncio.gather(*pending), "what was submitted")
+    await arrives(closing, "the store to close")
     async with recollect.open(f"sqlite:///{file}") as again:
         assert (await again.get(LOCAL, session.id)).message_count == 3
 
@@ -355,7 +359,7 @@ async def test_a_write_cancelled_before_its_turn_is_not_done(sessions: Sessions)
     await asyncio.sleep(0)
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await writing
+        await arrives(writing, "the end of the cancelled write")
     await sessions.append(LOCAL, session.id, said("after"))
     assert (await sessions.get(LOCAL, session.id)).message_count == 1
 
@@ -388,7 +392,7 @@ async def test_a_lock_held_by_another_process_delays_a_write_but_not_the_loop(
     assert not writing.done()
     foreign.execute("COMMIT")
     foreign.close()
-    await writing
+    await arrives(writing, "the write that waited")
     assert (await sessions.get(LOCAL, session.id)).message_count == 1
 
 
@@ -719,7 +723,7 @@ async def test_the_background_goes_on_after_any_error(sessions: Sessions, file: 
     for outcome in (failed, succeeded):
         for _ in range(MANY_WRITES):
             index.changed()
-        assert await asyncio.to_thread(outcome.wait, 30)
+        await asyncio.to_thread(is_set, outcome, "the background to try it")
     index.close()
 
 

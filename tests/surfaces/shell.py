@@ -22,10 +22,10 @@ from click.testing import CliRunner
 import recollect
 from recollect.cli import app
 from recollect.service import Sessions
+from tests.waits import kill, or_killed, output
 
 T = TypeVar("T")
 PROGRAM = (sys.executable, "-m", "recollect")
-LIMIT_SECONDS = 60
 # Makes the terminal on stdin the one whose ^C the program hears, then becomes the program.
 TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
@@ -110,7 +110,7 @@ class Shell:
             try:
                 yield process
             except BaseException:
-                process.kill()
+                kill(process)
                 raise
 
     def run(
@@ -118,7 +118,7 @@ class Shell:
     ) -> Done:
         """Run the program with pipes around it."""
         with self.start(*arguments, env=env, umask=umask) as process:
-            out, err = process.communicate(stdin, timeout=LIMIT_SECONDS)
+            out, err = output(process, f"{arguments} to end", stdin)
         return Done(process.returncode, out.decode(), err.decode())
 
     def terminal(
@@ -146,10 +146,11 @@ class Shell:
             )
             os.close(slave)
             try:
-                seen = _converse(master, list(answers))
-                process.wait(LIMIT_SECONDS)
+                with or_killed(process, f"{arguments} to end"):
+                    seen = _converse(master, list(answers))
+                    process.wait()
             finally:
-                process.kill()
+                kill(process)
                 process.wait()
         return Done(process.returncode, seen.decode().replace("\r\n", "\n"))
 

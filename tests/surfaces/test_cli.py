@@ -24,7 +24,8 @@ from recollect.cli.values import parse_duration, parse_moment, parse_size
 from recollect.ids import now_ms, uuid7
 from recollect.model import LOCAL, Draft, Session, Text
 from recollect.service import Sessions
-from tests.surfaces.shell import LIMIT_SECONDS, Shell
+from tests.surfaces.shell import Shell
+from tests.waits import LIMIT, block_until, end_of, ended, line_of, or_killed, output
 
 DAY_MS = 86_400_000
 SESSION_FIELDS = set(Session.__struct_fields__)
@@ -90,7 +91,7 @@ def _python(shell: Shell, code: str, *arguments: str) -> str:
         env=shell.environment(),
         capture_output=True,
         check=True,
-        timeout=LIMIT_SECONDS,
+        timeout=LIMIT,
     )
     return done.stderr.decode()
 
@@ -692,10 +693,11 @@ def test_a_pipe_that_is_closed_early_ends_quietly(shell: Shell) -> None:
         with shell.start(*arguments) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            process.stdout.read(10)
-            process.stdout.close()
-            assert process.stderr.read() == b""
-            assert process.wait(LIMIT_SECONDS) == 0
+            with or_killed(process, "the command to end"):
+                process.stdout.read(10)
+                process.stdout.close()
+                assert process.stderr.read() == b""
+                assert process.wait() == 0
 
 
 def test_watch_follows_other_processes_and_ends_when_its_reader_leaves(shell: Shell) -> None:
@@ -703,12 +705,12 @@ def test_watch_follows_other_processes_and_ends_when_its_reader_leaves(shell: Sh
     with shell.start("watch", "--after", "0", "--json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert json.loads(process.stdout.readline())["kind"] == "create"
+        assert json.loads(line_of(process, "the first change"))["kind"] == "create"
         shell.ok("rename", session_id, "again")
-        change = json.loads(process.stdout.readline())
+        change = json.loads(line_of(process, "the next change"))
         assert (change["kind"], change["session"], change["revision"]) == ("rename", session_id, 2)
         process.stdout.close()
-        assert process.wait(LIMIT_SECONDS) == 0
+        assert ended(process, "the command to end") == 0
         assert process.stderr.read() == b""
 
 
@@ -716,13 +718,19 @@ def test_watch_of_one_session_leaves_out_the_others_and_c_ends_it(shell: Shell) 
     one, two = make(shell, "one", "two")
     with shell.start("watch", two, "--after", "0") as process:
         assert process.stdout is not None
-        number, kind, session, revision = process.stdout.readline().decode().rstrip("\n").split("\t")
+        number, kind, session, revision = (
+            line_of(process, "the first change").decode().rstrip("\n").split("\t")
+        )
         assert (kind, session, revision) == ("create", two, "1")
         shell.ok("rename", one, "other")
         shell.ok("delete", "--yes", two)
-        assert process.stdout.readline().decode().rstrip("\n").split("\t")[1:] == ["delete", two, ""]
+        assert line_of(process, "the next change").decode().rstrip("\n").split("\t")[1:] == [
+            "delete",
+            two,
+            "",
+        ]
         process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_SECONDS) == 130
+        assert ended(process, "the command to end") == 130
         assert int(number) > 0
 
 
@@ -736,9 +744,10 @@ def test_an_interrupt_ends_a_command_in_the_midst_of_its_work(
     whole = len(shell.ok(*arguments, session_id).out)
     with shell.start(*arguments, session_id) as process:
         assert process.stdout is not None
-        first = os.read(process.stdout.fileno(), 1)  # it is writing, far more than a pipe holds
+        with or_killed(process, "the first byte"):
+            first = os.read(process.stdout.fileno(), 1)  # it is writing, far more than a pipe holds
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=LIMIT_SECONDS)
+        out, _ = output(process, "the command to end")
     assert process.returncode == 130
     assert len(first + out) < whole
 
@@ -746,12 +755,12 @@ def test_an_interrupt_ends_a_command_in_the_midst_of_its_work(
 def test_an_interrupt_while_reading_stdin_ends_at_once(shell: Shell) -> None:
     fifo = shell.folder / "fifo"
     os.mkfifo(fifo)
-    with (
-        shell.start("import", str(fifo)) as process,
-        fifo.open("wb"),
-    ):  # opens when the command has opened its end
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_SECONDS) == 130
+    with shell.start("import", str(fifo)) as process:
+        end = block_until(lambda: end_of(fifo), "the command to open its end")
+        assert end is not None
+        with end:
+            process.send_signal(signal.SIGINT)
+            assert ended(process, "the command to end") == 130
 
 
 # Completion

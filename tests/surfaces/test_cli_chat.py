@@ -17,9 +17,10 @@ from recollect.cli.typist import Interrupted, Typist
 from recollect.model import LOCAL, Text, ToolCall, ToolResult
 from recollect.service import Sessions
 from tests.engines.provider import PAUSE, Provider, Thinking, ToolUse
-from tests.surfaces.shell import LIMIT_SECONDS, Done, Shell, plain
+from tests.surfaces.shell import Done, Shell, plain
 from tests.surfaces.test_cli_output import HOSTILE, unsafe_in
 from tests.surfaces.test_cli_prompt import asked, entries_of, sessions_of, texts_of
+from tests.waits import arrives, ended, line_of
 
 UP = "\x1b[A"
 INTERRUPT, END = "\x03", "\x04"
@@ -311,9 +312,9 @@ def test_an_interrupt_between_lines_of_a_pipe_leaves(shell: Shell, models: dict[
         assert process.stderr is not None
         process.stdin.write(b"/mode\n")
         process.stdin.flush()
-        assert process.stderr.readline() == b"mode: default\n"
+        assert line_of(process, "an answer", pipe=process.stderr) == b"mode: default\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_SECONDS) == 130
+        assert ended(process, "the command to end") == 130
 
 
 # The typist
@@ -335,7 +336,7 @@ def test_the_second_interrupt_ends_a_conversation_that_does_not_heed_the_first()
 
         with typist.cancelling(cancel):
             interrupt()
-            await asyncio.wait_for(heard.wait(), LIMIT_SECONDS)
+            await arrives(heard.wait(), "the first interrupt to be heard")
             interrupt()
             await asyncio.Event().wait()
 

@@ -16,6 +16,7 @@ from tests.claude import trees
 from tests.sources.codex_files import SESSION as THREAD
 from tests.sources.codex_files import CodexWriter
 from tests.surfaces.shell import Shell
+from tests.waits import LIMIT
 
 UUID = trees.session_id(1)
 SESSION = f"claude:{UUID}"
@@ -129,7 +130,12 @@ def test_a_thread_that_codex_has_put_away_is_taken_out_first(shell: Shell, tmp_p
     program.write_text('#!/bin/sh\necho "$*"\n')
     program.chmod(0o755)
     done = subprocess.run(
-        command, env={"PATH": f"{program.parent}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
+        command,
+        env={"PATH": f"{program.parent}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LIMIT,
     )
     assert done.stdout == f"unarchive {THREAD}\nresume {THREAD}\n"
     path.unlink()

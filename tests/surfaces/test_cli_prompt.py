@@ -8,9 +8,10 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,8 +24,9 @@ from recollect.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
 from recollect.service import Sessions
 from tests.claude import trees
 from tests.engines.provider import CUT, PAUSE, Provider, Stop, Thinking, ToolUse, Used
-from tests.surfaces.shell import LIMIT_SECONDS, Shell
+from tests.surfaces.shell import Shell
 from tests.surfaces.test_cli_output import HOSTILE, unsafe_in
+from tests.waits import ended, is_set, or_killed, output, until
 
 WIRES = ("anthropic:claude-sonnet-5", "openai:gpt-5")
 SERVE = """
@@ -76,14 +78,15 @@ def asked(provider: Provider, number: int = -1) -> list[str]:
     return found
 
 
-def until(stream: IO[bytes] | None, wanted: bytes) -> bytes:
-    """All that comes until this has come."""
-    assert stream is not None
+def said_until(process: subprocess.Popen[bytes], wanted: bytes) -> bytes:
+    """All that a command says until it has said this."""
+    assert process.stdout is not None
     seen = b""
-    while wanted not in seen:
-        piece = os.read(stream.fileno(), 65_536)
-        assert piece, seen
-        seen += piece
+    with or_killed(process, f"{wanted!r}"):
+        while wanted not in seen:
+            piece = os.read(process.stdout.fileno(), 65_536)
+            assert piece, seen
+            seen += piece
     return seen
 
 
@@ -96,10 +99,10 @@ def test_the_answer_comes_as_it_is_said_and_nothing_else_comes(
 ) -> None:
     provider.script([Thinking("A thought."), "The first ", PAUSE, "and the second."])
     with shell.start("prompt", "--model", model, "Count to two.", env=models) as process:
-        seen = until(process.stdout, b"first ")
+        seen = said_until(process, b"first ")
         assert seen == b"The first "
         provider.go.set()
-        out, err = process.communicate(timeout=LIMIT_SECONDS)
+        out, err = output(process, "the command to end")
     assert (process.returncode, out, err) == (0, b"and the second.\n", b"")
     (session,) = sessions_of(shell)
     assert (session.title, session.cwd) == ("Count to two.", str(shell.folder))
@@ -324,11 +327,11 @@ def test_an_interrupt_cancels_the_turn_and_keeps_what_was_said(
 ) -> None:
     provider.script(["half an ans", PAUSE, "wer"])
     with shell.start("prompt", "Hi.", env=models) as process:
-        until(process.stdout, b"half an ans")
+        said_until(process, b"half an ans")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LIMIT_SECONDS)
+        out, err = output(process, "the command to end")
     assert (process.returncode, out, err) == (130, b"\n", b"cancelled\n")
-    assert provider.left.wait(LIMIT_SECONDS)
+    is_set(provider.left, "the connection to close")
     (session,) = sessions_of(shell)
     assert (session.status, texts_of(shell)) == ("idle", ["Hi.", "half an ans"])
     assert shell.run("prompt", "--session", session.id, "Again.", env=models).out == "Noted.\n"
@@ -344,11 +347,11 @@ def test_an_interrupt_ends_a_running_command_of_a_tool(
     with shell.start(
         "prompt", "--stream-json", "--mode", "bypassPermissions", "Wait.", env=models
     ) as process:
-        until(process.stdout, b"begun\\n")
+        said_until(process, b"begun\\n")
         pid = int((shell.folder / "pid").read_text())
         os.kill(pid, 0)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=LIMIT_SECONDS)
+        output(process, "the command to end")
     assert process.returncode == 130
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -361,9 +364,8 @@ def test_the_second_interrupt_ends_whatever_does_not_heed_the_first() -> None:
 
     async def stubborn() -> None:
         with interrupts(), cancelling(lambda: heard.append("once")):
-            while not heard:
-                os.kill(os.getpid(), signal.SIGINT)
-                await asyncio.sleep(0)
+            os.kill(os.getpid(), signal.SIGINT)
+            await until(lambda: heard, "the first interrupt to be heard")
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
 
@@ -377,12 +379,12 @@ def test_a_reader_that_leaves_cancels_the_turn_quietly(
 ) -> None:
     provider.script(["first line\n", PAUSE, "second\n", ToolUse("list_files", {})])
     with shell.start("prompt", "Hi.", env=models) as process:
-        until(process.stdout, b"first line\n")
+        said_until(process, b"first line\n")
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         provider.go.set()
-        assert process.wait(LIMIT_SECONDS) == 0
+        assert ended(process, "the command to end") == 0
         assert process.stderr.read() == b""
     assert texts_of(shell) == ["Hi.", "first line\nsecond\n"]
     assert sessions_of(shell)[0].status == "idle"

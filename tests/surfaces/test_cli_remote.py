@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from recollect.remote.tokens import token_for
 from recollect.service import Sessions
 from tests.claude import trees
 from tests.gateway.servers import Server, serving
-from tests.surfaces.shell import LIMIT_SECONDS, Done, Shell
+from tests.surfaces.shell import Done, Shell
+from tests.waits import block_until, ended, line_of, output
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b1[78]\d{11}\b|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?")
@@ -44,11 +46,10 @@ def afar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Afar]:
     folder = tmp_path_factory.mktemp("afar")
     here, data = Shell(folder), {"RECOLLECT_DATA_DIR": str(folder / "data")}
     with here.start("serve", "--port", "0", "--json", env=data) as process:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
+        told = json.loads(line_of(process, "a server to say where it is"))
         yield Afar(folder, told["address"], **data)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=LIMIT_SECONDS)
+        output(process, "the server to end")
     assert process.returncode == 0
 
 
@@ -246,13 +247,12 @@ def test_a_session_there_does_not_go_on_in_an_agent_here(afar: Afar, tmp_path: P
 def test_changes_are_followed_as_they_happen(afar: Afar) -> None:
     before = afar.inside(lambda sessions: sessions.newest_change(LOCAL))
     with afar.start("watch", "--after", str(before), "--json") as process:
-        assert process.stdout is not None
         made = afar.ok("new").out.strip()
-        assert json.loads(process.stdout.readline())["session"] == made
+        assert json.loads(line_of(process, "the first change"))["session"] == made
         afar.ok("rename", made, "Watched")
-        assert json.loads(process.stdout.readline())["kind"] == "rename"
+        assert json.loads(line_of(process, "the next change"))["kind"] == "rename"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=LIMIT_SECONDS)
+        _, err = output(process, "the command to end")
     assert (process.returncode, err.strip()) == (130, b"")
 
 
@@ -299,6 +299,12 @@ def test_a_prompt_is_answered_there_and_told_as_it_is_answered(crowd: tuple[Serv
     assert ann.ok("chat", stdin="Hello\n/title Mine\n").out == "  You said: Hello\n"
 
 
+def until_said(process: subprocess.Popen[bytes]) -> None:
+    """Read what a prompt tells until the model has begun to speak."""
+    while b'"said"' not in (line := line_of(process, "the first words")):
+        assert line, "the command has ended"
+
+
 def test_a_turn_that_fails_there_fails_here(crowd: tuple[Server, Path]) -> None:
     failed = holder(crowd, "ann-usual").invoke(
         "prompt", json.dumps(["So far. ", {"fail": "the line is dead"}])
@@ -312,11 +318,9 @@ def test_a_turn_that_fails_there_fails_here(crowd: tuple[Server, Path]) -> None:
 def test_an_interrupt_cancels_the_turn_there_and_keeps_what_was_said(crowd: tuple[Server, Path]) -> None:
     ann = holder(crowd, "ann-usual")
     with ann.start("prompt", "--stream-json", json.dumps(["Begun. ", {"hang": True}])) as process:
-        assert process.stdout is not None
-        while b'"said"' not in process.stdout.readline():
-            pass
+        until_said(process)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=LIMIT_SECONDS)
+        out, _ = output(process, "the command to end")
     ended = json.loads(out.splitlines()[-1])
     assert (process.returncode, ended["stop_reason"]) == (130, "cancelled")
     entries = ann.ok("show", ended["session"], "--json").json["entries"]
@@ -379,10 +383,9 @@ def test_a_token_that_is_revoked_while_a_command_runs_ends_it(crowd: tuple[Serve
     token, secret = Shell(folder).inside(issue)
     short = Afar(folder, f"http://{server.host}", RECOLLECT_TOKEN=secret)
     with short.start("watch", "--after", "0", "--json") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
+        assert line_of(process, "the first change")
         assert Shell(folder).inside(lambda sessions: sessions.revoke_token(token))
-        _, err = process.communicate(timeout=LIMIT_SECONDS)
+        _, err = output(process, "the command to end")
     assert (process.returncode, b"does not take this token" in err) == (5, True)
     assert secret.encode() not in err
 
@@ -407,15 +410,13 @@ def test_a_server_that_leaves_in_the_middle_is_told_of_and_one_that_is_not_there
     with serving(f"sqlite:///{tmp_path / 'sessions.db'}", noisy=True) as server:
         shell = Afar(tmp_path, f"http://{server.host}", RECOLLECT_TOKEN=server.tokens["ann"].secret)
         with shell.start("prompt", "--stream-json", json.dumps(["Begun. ", {"hang": True}])) as process:
-            assert process.stdout is not None
-            while b'"said"' not in process.stdout.readline():
-                pass
+            until_said(process)
             server.signal()
-            while shell.invoke("list").code == 0:
-                pass  # it ends politely: nothing new is taken
+            # It ends politely: nothing new is taken.
+            block_until(lambda: shell.invoke("list").code != 0, "the server to take nothing new")
             server.signal()
-            server.process.wait(LIMIT_SECONDS)
-            _, err = process.communicate(timeout=LIMIT_SECONDS)
+            ended(server.process, "the server to end")
+            _, err = output(process, "the command to end")
     assert process.returncode == 5
     assert b"[store_unavailable]" in err
     assert b"Traceback" not in err

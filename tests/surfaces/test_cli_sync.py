@@ -12,6 +12,7 @@ from recollect.cli.sync import in_words
 from recollect.sources.syncing import Report
 from tests.claude import trees
 from tests.surfaces.shell import Shell
+from tests.waits import line_of, output
 
 UUID = trees.session_id(1)
 SESSION = f"claude:{UUID}"
@@ -130,14 +131,13 @@ def test_watch_takes_in_what_changes_until_it_is_interrupted(
 ) -> None:
     assert transcript.exists()
     with shell.start("sync", "--watch", env=env) as process:
-        assert process.stdout is not None
-        assert b"1 new" in process.stdout.readline()
+        assert b"1 new" in line_of(process, "the first report")
         writer = trees.Writer(trees.session_id(2), "/home/ann/a project")
         writer.user("And a medlar?")
         writer.save(tmp_path / "claude" / "projects")
-        assert b"1 new" in process.stdout.readline()
+        assert b"1 new" in line_of(process, "the next report")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = output(process, "the command to end")
         assert process.returncode == 130, err
     assert "medlar" in shell.run("search", "medlar", env=env).out
 

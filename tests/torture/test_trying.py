@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from supply.pins import ROOT
+from tests.waits import LIMIT, is_set
 from torture import disks, needs, progress, report, results
 from torture.__main__ import main
 from torture.needs import Need
@@ -95,7 +96,7 @@ def test_a_long_trial_is_heard_of() -> None:
             twice.set()
 
     with progress.ticking(hear, pause=0.001):
-        assert twice.wait(30)
+        is_set(twice, "two lines")
     assert heard[0].startswith("at work for ")
     assert "progress" not in {thread.name for thread in threading.enumerate()}
 
@@ -217,7 +218,7 @@ def test_a_change_of_any_code_that_trials_run_is_told_with_the_commit(place: Pat
     (place / file).mkdir()
     (place / file / "code.py").write_text("one")
     for words in ("init -q", "add .", "-c user.name=n -c user.email=e@e commit -q -m first"):
-        subprocess.run(["git", *words.split()], check=True)  # noqa: S607
+        subprocess.run(["git", *words.split()], check=True, timeout=LIMIT)  # noqa: S607
     assert not results.commit().endswith("+")
     (place / file / "code.py").write_text("two")
     assert results.commit().endswith("+")

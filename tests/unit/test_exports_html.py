@@ -110,7 +110,7 @@ def test_without_the_libraries_the_text_stands_as_it_is(text: str, monkeypatch: 
     assert found.tags.count("pre") >= 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), min_size=1, max_size=6).map("\n".join)
 )
@@ -118,7 +118,7 @@ def test_hostile_texts_do_nothing_together_either(text: str) -> None:
     checked(page("html", text))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(["<", ">", '"', "'", "&", "`", "[", "]", "(", ")", "!", "\n", "javascript:", "http://e.example/", "script", "onload=", " ", "#", "|", "-", "\\"]), max_size=30).map("".join))  # fmt: skip
 def test_no_pile_of_signs_comes_alive(text: str) -> None:
     checked(page("html", text, title="T"))

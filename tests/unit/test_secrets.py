@@ -246,7 +246,7 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_any_text_is_taken_and_the_second_time_changes_nothing(text: str) -> None:
     once = redacted(text, Counter())
@@ -262,7 +262,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(JSON)
 def test_any_value_is_taken_and_the_second_time_changes_nothing(value: Any) -> None:
     once = redacted_value(value, Counter())

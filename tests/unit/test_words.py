@@ -161,7 +161,7 @@ def test_composed_and_decomposed_spellings_are_the_same_words(text: str) -> None
     assert words_of(unicodedata.normalize("NFD", text)) == words_of(unicodedata.normalize("NFC", text))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=WRITING, query=QUERIES)
 @example(text="the GitHub page", query='"the github page"')
 @example(text="漢字仮名", query="漢字")

@@ -28,6 +28,7 @@ from recollect.remote.addresses import is_loopback
 BACKLOG = 1_024
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever starts it says so
 LOOPBACK = "127.0.0.1"
+PING_SECONDS = 20.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -199,6 +200,9 @@ def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
         proxy_headers=False,
         ws_max_size=MESSAGE_BYTES,
         ws_per_message_deflate=False,
+        ws_ping_interval=PING_SECONDS,
+        # Who does not read answers no ping, and is given up no sooner for that.
+        ws_ping_timeout=max(PING_SECONDS, desk.limits.stall_seconds),
         timeout_graceful_shutdown=math.ceil(where.grace),
         ssl_certfile=where.tls_cert,
         ssl_keyfile=where.tls_key,

@@ -119,10 +119,19 @@ class Owner:
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
             try:
                 async with client.listen(tools_list_changed=True):
-                    await self._ended.wait()
+                    await self._end()
             except (MCPError, RuntimeError):  # it will not tell: the tools stay as they are
                 pass
-        await self._ended.wait()
+        await self._end()
+
+    async def _end(self) -> None:
+        """The end of the connection. If a request of it fails, the SDK cancels whoever has opened it, and says why only
+        when all is taken down; whoever closes the server meanwhile must not take that for an end that was wanted."""
+        try:
+            await self._ended.wait()
+        except asyncio.CancelledError:
+            self._ended.set()
+            raise
 
     async def _list(self, client: Client) -> None:
         tools = await listed(client)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 POLL = 0.01
 GRACE = 2.0
-"""How long a group has to end after being told to, and again after being made to."""
+"""How long a group has to end after being told to."""
+LAST = 2.0
+"""How long it has after being made to."""
 PROCESSES = Path("/proc")
 OVER = frozenset("ZX")
 """The states of a process that has ended and waits to be collected."""
@@ -20,8 +22,8 @@ OVER = frozenset("ZX")
 async def end_group(group: int) -> None:
     """Tell a process group to end, then make it; at once if there is nothing left of it."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        until = loop.time() + GRACE
+    for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, LAST)):
+        until = loop.time() + seconds
         signalled(group, number)
         while is_running(group):
             if loop.time() >= until:

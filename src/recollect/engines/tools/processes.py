@@ -18,7 +18,7 @@ from contextlib import suppress
 from recollect.engine import Finished
 from recollect.engines.tools.ending import seen_out
 from recollect.engines.tools.environment import without_secrets
-from recollect.engines.tools.groups import GRACE, end_group, signalled
+from recollect.engines.tools.groups import LAST, end_group, signalled
 from recollect.engines.tools.guarding import guard
 
 CHUNK = 64 * 1024
@@ -121,7 +121,7 @@ async def _over(process: Process, seconds: float, output: Output, stop: asyncio.
     if by_itself:
         await output.drained(SETTLE)
     await end_group(process.pid)
-    await asyncio.wait((exit_,), timeout=GRACE)
+    await asyncio.wait((exit_,), timeout=LAST)
     await output.drained(DRAIN)
     return not by_itself and not stop.done()
 

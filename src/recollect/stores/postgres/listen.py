@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -127,7 +128,7 @@ class Bell:
 
     async def _hear(self, connection: Connection) -> None:
         """Wake who is waiting, by what is heard and by what is seen; ends when the connection does."""
-        looked = 0.0
+        looked = -math.inf  # the clock may just have begun
         while True:
             if time.monotonic() - looked >= POLL_SECONDS:
                 await self._look(connection)
