@@ -127,13 +127,16 @@ async def test_a_second_signal_ends_the_turn_and_keeps_what_was_said(
 
 async def test_further_signals_do_not_cut_the_end_short(store: str, pipe: Path) -> None:
     with serving(store) as server:
-        async with by_socket(server, f"wait {pipe}") as prompted:
+        async with by_socket(server, pipe) as prompted:
             for _ in range(2):
                 server.signal(signal.SIGTERM)
                 await refused(server)
-            while server.process.poll() is None:
+
+            def is_over() -> bool:
                 server.signal(signal.SIGTERM)
-                await asyncio.sleep(0)
+                return server.process.poll() is not None
+
+            await until(is_over, "the server's end")
             await asyncio.wait([prompted.answer])
             prompted.answer.exception()
         assert await kept(store, prompted.session_id) == ("idle", [f"wait {pipe}", "Waiting. "])

@@ -20,10 +20,10 @@ from recollect.stores.postgres import connect, transactions
 from recollect.stores.postgres.transactions import CONNECTIONS
 from tests.homes import CARELESS, TEMPLATE
 from tests.postgres_server import PORT, PostgresServer
+from tests.waits import arrives, until
 
 CANCEL_REQUEST = 80_877_102
 """What PostgreSQL's protocol begins a cancel request with, instead of a version."""
-LIMIT = 100
 _numbers = itertools.count(1)
 
 Database = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -109,19 +109,22 @@ select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = cu
 
 async def waiting(database: Database, count: int = 1) -> list[int]:
     """The processes of PostgreSQL that wait for a lock, as soon as there are so many."""
-    async with asyncio.timeout(LIMIT):
-        while len(found := await (await database.execute(WAITING)).fetchall()) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    return [pid for (pid,) in found]
+
+    async def found() -> list[int]:
+        pids = [pid for (pid,) in await (await database.execute(WAITING)).fetchall()]
+        return pids if len(pids) >= count else []
+
+    return await until(found, f"{count} that wait for a lock")
 
 
 async def gone(database: Database, process: int) -> None:
     """Wait until this process of PostgreSQL, and its connection with it, has ended."""
-    async with asyncio.timeout(LIMIT):
-        while await (  # noqa: ASYNC110
-            await database.execute("select from pg_stat_activity where pid = %s", [process])
-        ).fetchone():
-            await asyncio.sleep(0.01)
+
+    async def found() -> bool:
+        asked = await database.execute("select from pg_stat_activity where pid = %s", [process])
+        return await asked.fetchone() is None
+
+    await until(found, f"the end of PostgreSQL's process {process}")
 
 
 def say(text: str) -> Draft:
@@ -144,10 +147,10 @@ async def test_a_cancellation_that_arrives_late_strikes_nobody_else(
             cancelled = asyncio.create_task(sessions.append(LOCAL, given_up.id, say("never mind")))
             (process,) = await waiting(database)
             cancelled.cancel()
-            await asyncio.wait_for(relay.asked.wait(), LIMIT)
+            await arrives(relay.asked.wait(), "the request to cancel")
         # The statement has gone through after all, and its cancellation is still on the way.
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(cancelled, LIMIT)
+            await arrives(cancelled, "the end of the append")
         await gone(database, process)
         async with locked(url, innocent.id):
             # As many as the store has connections: one of them would have the one that was cancelled.
@@ -157,7 +160,7 @@ async def test_a_cancellation_that_arrives_late_strikes_nobody_else(
             ]
             await waiting(database, CONNECTIONS)
             await relay.deliver()
-        await asyncio.wait_for(asyncio.gather(*later), LIMIT)
+        await arrives(asyncio.gather(*later), "the end of the append")
         assert await texts(sessions, innocent.id) == ["hello"] * CONNECTIONS
         assert await texts(sessions, given_up.id) == []
 
@@ -172,7 +175,7 @@ async def test_a_cancellation_that_nobody_here_asked_for_is_tried_again(url: str
             await database.execute("select pg_cancel_backend(%s)", [struck])
             assert await waiting(database)
             assert not writing.done()
-        await asyncio.wait_for(writing, LIMIT)
+        await arrives(writing, "the end of the append")
         assert await texts(sessions, session.id) == ["hello"]
 
 
@@ -187,4 +190,4 @@ async def test_a_statement_that_takes_too_long_is_not_tried_again(
             writing = asyncio.create_task(sessions.append(LOCAL, session.id, say("hello")))
             await database.execute("select pg_cancel_backend(%s)", await waiting(database))
             with pytest.raises(StoreUnavailable, match="took too long"):
-                await asyncio.wait_for(writing, LIMIT)
+                await arrives(writing, "the end of the append")
