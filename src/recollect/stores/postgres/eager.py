@@ -27,6 +27,9 @@ _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN
 class EagerConnection(AsyncConnection[Row]):
     """As its parent in all but speed, and closed for good if a wait is cancelled."""
 
+    given_up = False
+    """Whether it was closed for that reason."""
+
     async def wait(self, gen: PQGen[T], interval: float = INTERVAL, timeout: float | None = None) -> T:  # noqa: ASYNC109
         socket = self.pgconn.socket
         try:
@@ -41,6 +44,7 @@ class EagerConnection(AsyncConnection[Row]):
         except asyncio.CancelledError:
             # psycopg has asked the server to cancel the statement. The request travels by itself and may arrive late,
             # so this connection must not serve anybody else.
+            self.given_up = True
             self.pgconn.finish()
             raise
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -119,6 +120,7 @@ async def configured(connection: Connection) -> None:
 
 def pool(url: str) -> Pool:
     """The connections that transactions share, not open yet."""
+    logging.getLogger("psycopg.pool").addFilter(_is_news)
     return AsyncConnectionPool(
         url,
         connection_class=EagerConnection,
@@ -132,6 +134,12 @@ def pool(url: str) -> Pool:
         open=False,
         name="recollect",
     )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """The pool warns of every connection that comes back closed; those that we have closed ourselves are no news."""
+    told = record.args if isinstance(record.args, tuple) else ()
+    return not any(isinstance(each, EagerConnection) and each.given_up for each in told)
 
 
 class Transactions:
