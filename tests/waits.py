@@ -77,6 +77,15 @@ def block_until(condition: Callable[[], T], what: str, *, limit: float = LIMIT) 
     return answer
 
 
+@contextlib.contextmanager
+def in_time(what: str) -> Iterator[None]:
+    """Ask inside, of a socket or the like that waits for `LIMIT` itself, which does not tell for what."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise missed(what) from error
+
+
 def is_set(event: threading.Event, what: str, *, limit: float = LIMIT) -> None:
     """Something that another thread says."""
     if not event.wait(limit):

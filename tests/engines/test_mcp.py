@@ -22,7 +22,7 @@ from recollect.engines.mcp import McpServers, stdio
 from recollect.engines.toolbox import Ran, Tool
 from recollect.model import Audio, Image, Json, Resource, ResourceLink, Text
 from tests.engines.mcp_server import PIXEL, SOUND
-from tests.waits import LIMIT, arrives, ended, until
+from tests.waits import LIMIT, arrives, end_of, ended, until
 
 ROOT = Path(__file__).parents[2]
 PYTHON = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
@@ -613,21 +613,26 @@ async def test_a_block_in_a_cancelled_scope_ends_its_servers(open_servers: Open)
 
 
 async def test_a_server_that_is_slow_to_start_is_waited_for(open_servers: Open, pipe: str) -> None:
-    async with open_servers(bare_server("slow", "wait", pipe)) as servers:
-        listing = asyncio.create_task(servers.tools())
-        process = int(await arrives(asyncio.to_thread(Path(pipe).read_text), "the server to start"))
-        assert not listing.done()
-        await arrives(asyncio.to_thread(Path(pipe + ".go").write_text, "x"), "the server to go on")
-        assert await number(await arrives(listing, "its tools"), "pid") == process
+    with hearing(pipe) as heard:
+        async with open_servers(bare_server("slow", "wait", pipe)) as servers:
+            listing = asyncio.create_task(servers.tools())
+            process = int(await until(heard, "the server to start") or 0)
+            assert not listing.done()
+            end = await until(lambda: end_of(Path(pipe + ".go")), "the server to wait")
+            assert end is not None
+            with end:
+                end.write(b"x")
+            assert await number(await arrives(listing, "its tools"), "pid") == process
 
 
 async def test_closing_while_a_server_starts_ends_it(
     open_servers: Open, pipe: str, notices: list[Notice]
 ) -> None:
-    async with open_servers(bare_server("slow", "wait", pipe)) as servers:
-        listing = asyncio.create_task(servers.tools())
-        group = int(await arrives(asyncio.to_thread(Path(pipe).read_text), "the server to start"))
-        assert has_processes(group)
+    with hearing(pipe) as heard:
+        async with open_servers(bare_server("slow", "wait", pipe)) as servers:
+            listing = asyncio.create_task(servers.tools())
+            group = int(await until(heard, "the server to start") or 0)
+            assert has_processes(group)
     assert not has_processes(group)
     assert await arrives(listing, "the end of the list") == ()
     assert notices == []

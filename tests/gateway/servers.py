@@ -20,7 +20,7 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from recollect.scopes import SCOPES
-from tests.waits import LIMIT, arrives, block_until, end_of, ended, line_of, output, until, within
+from tests.waits import LIMIT, arrives, block_until, end_of, ended, in_time, line_of, output, until, within
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -93,10 +93,11 @@ class Server:
                 connection.putheader(name, value)
             if body is not None:
                 connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Reply(answer.status, told, b"" if answer.status == 101 else answer.read())
+            with in_time(f"the answer to {method} {path}"):
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                told = {name.lower(): value for name, value in answer.getheaders()}
+                return Reply(answer.status, told, b"" if answer.status == 101 else answer.read())
         finally:
             connection.close()
 
