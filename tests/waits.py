@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 LIMIT = 240.0
 """Seconds. However busy the machine is, what is waited for comes within it, or never."""
+NEVER = 10 * LIMIT
+"""Seconds for a limit of the product that must not strike in a test: whoever waits is sooner."""
 PAUSE = 0.01
 
 

@@ -14,7 +14,7 @@ from recollect.engine import HttpServer, Notice
 from recollect.engines.mcp import McpServers
 from recollect.engines.mcp.addresses import NotPublic, Resolve, is_public, resolved
 from recollect.engines.mcp.web import PublicTransport
-from tests.waits import LIMIT
+from tests.waits import LIMIT, NEVER
 
 PUBLIC = ("1.1.1.1", "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450:4001:81b::200e")
 PRIVATE = {
@@ -192,7 +192,7 @@ async def test_a_public_name_with_a_private_address_is_reported(address: str) ->
         local=False,
         report=notices.append,
         resolve=resolving(["1.1.1.1", address]),
-        start_seconds=LIMIT,
+        start_seconds=NEVER,
     )
     async with servers:
         assert await servers.tools() == ()
@@ -223,7 +223,7 @@ async def test_an_answer_without_bounds_is_not_read_to_its_end(answer: bytes, re
     notices: list[Notice] = []
     async with answering(lambda _: answer) as (port, _):
         server = HttpServer(name="x", url=f"http://127.0.0.1:{port}/mcp")
-        opening = McpServers((server,), cwd=None, local=True, report=notices.append, start_seconds=LIMIT)
+        opening = McpServers((server,), cwd=None, local=True, report=notices.append, start_seconds=NEVER)
         async with opening as servers:
             assert await servers.tools() == ()
     assert [notice.text for notice in notices] == [f"The MCP server 'x' did not start: {reason}."]

@@ -20,11 +20,23 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from recollect.scopes import SCOPES
-from tests.waits import LIMIT, arrives, block_until, end_of, ended, in_time, line_of, output, until, within
+from tests.waits import (
+    LIMIT,
+    NEVER,
+    arrives,
+    block_until,
+    end_of,
+    ended,
+    in_time,
+    line_of,
+    output,
+    until,
+    within,
+)
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), LIMIT)
+PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), NEVER)
 """Nobody is given up for being slow, unless a test asks for it."""
 EVERYONE: Mapping[str, tuple[str, Sequence[str]]] = {
     "ann": ("ann", SCOPES),

@@ -17,7 +17,7 @@ from tests.gateway.servers import serving
 from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor
-from tests.waits import LIMIT
+from tests.waits import NEVER
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 SERIOUS = "(await axe.run()).violations.filter((each) => ['serious', 'critical'].includes(each.impact))"
@@ -123,7 +123,7 @@ async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
     async with recollect.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
         # Neither the server nor the page ends the request that waits for news by itself.
-        with serving(url, tokens={}, where={"grace": 600.0}, live=10 * LIMIT) as server:
+        with serving(url, tokens={}, where={"grace": 600.0}, live=NEVER) as server:
             await page.add_init_script("AbortSignal.timeout = () => new AbortController().signal")
             async with page.expect_request("**/live?*"):
                 await Visitor(server, kept, token, page).sign_in()
