@@ -14,6 +14,7 @@ import recollect
 from recollect.model import LOCAL, Draft, Principal, Text, Thought, ToolCall, ToolResult
 from recollect.service import Sessions
 from tests.gateway.servers import serving
+from tests.gateway.test_server_events import numbers
 from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor
@@ -123,10 +124,11 @@ async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
     async with recollect.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
         # Neither the server nor the page ends the request that waits for news by itself.
-        with serving(url, tokens={}, where={"grace": 600.0}, live=NEVER) as server:
+        with serving(url, where={"grace": 600.0}, live=NEVER) as server:
             await page.add_init_script("AbortSignal.timeout = () => new AbortController().signal")
-            async with page.expect_request("**/live?*"):
+            async with page.expect_request("**/live?after=*"):
                 await Visitor(server, kept, token, page).sign_in()
+            await numbers(server, "recollect_sockets", 1)
             server.signal()
             assert await server.ended() == 0
     await context.close()
