@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 LIMIT = 240.0
 """Seconds. However busy the machine is, what is waited for comes within it, or never."""
+NEVER = 10 * LIMIT
+"""Seconds for a limit of the product that must not strike in a test: whoever waits is sooner."""
 PAUSE = 0.01
 
 
@@ -75,6 +77,15 @@ def block_until(condition: Callable[[], T], what: str, *, limit: float = LIMIT) 
             raise missed(what, limit)
         time.sleep(PAUSE)
     return answer
+
+
+@contextlib.contextmanager
+def in_time(what: str) -> Iterator[None]:
+    """Ask inside, of a socket or the like that waits for `LIMIT` itself, which does not tell for what."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise missed(what) from error
 
 
 def is_set(event: threading.Event, what: str, *, limit: float = LIMIT) -> None:

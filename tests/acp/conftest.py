@@ -6,7 +6,7 @@ import pytest
 
 from recollect.acp import client_asking, client_process, host
 from recollect.acp.proxy import seats, theirs
-from tests.waits import LIMIT
+from tests.waits import NEVER
 
 PATIENT = (
     (client_asking, "CANCEL_SECONDS"),
@@ -22,4 +22,4 @@ PATIENT = (
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is given up for being slow, and nothing is asked for once more meanwhile, unless a test wants it."""
     for module, name in PATIENT:
-        monkeypatch.setattr(module, name, LIMIT)
+        monkeypatch.setattr(module, name, NEVER)

@@ -56,7 +56,9 @@ async def arriving(source: int) -> None:
 def take(source: int, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        data += os.read(source, size - len(data))
+        chunk = os.read(source, size - len(data))
+        assert chunk, "there is no more of it"
+        data += chunk
     return data
 
 

@@ -11,7 +11,7 @@ from recollect.engine import Event, Finished, Message, Turn
 from recollect.model import Text
 from tests.acp.inside import Json, Line, opened, serving
 from tests.contract.engines import Scripted
-from tests.waits import LIMIT
+from tests.waits import NEVER
 
 CAPABILITIES = {"terminal": True}
 PROMPT = [{"type": "text", "text": "Go"}]
@@ -26,7 +26,7 @@ class Runner(Scripted):
         self.turns.append(turn)
         place = self.setups[0].host
         assert place is not None
-        self.finished = await place.run("make", "/p", seconds=LIMIT, output_bytes=1_000, show=lambda _: None)
+        self.finished = await place.run("make", "/p", seconds=NEVER, output_bytes=1_000, show=lambda _: None)
         yield Message(parts=(Text(text="Ran."),))
 
 

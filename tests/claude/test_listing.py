@@ -20,7 +20,7 @@ from recollect.claude import (
 )
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
-from tests.waits import LIMIT
+from tests.waits import LIMIT, NEVER
 
 CWD = "/home/ann/project"
 FIELDS = (
@@ -250,7 +250,7 @@ def test_what_may_not_be_read_is_left_out(projects: Path) -> None:
 def test_the_sessions_of_all_worktrees_are_listed(
     projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WORKTREE_SECONDS", LIMIT)
+    monkeypatch.setattr(places, "WORKTREE_SECONDS", NEVER)
     main, other, apart = (tmp_path / name for name in ("main", "other", "main-apart"))
     for folder in (main, apart):
         folder.mkdir()

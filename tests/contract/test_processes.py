@@ -177,7 +177,11 @@ async def test_only_one_of_many_gets_the_lease(shared_home: Home) -> None:
     async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
         session = await one.create(who)
         tried = await asyncio.gather(
-            *(each.lease(who, session.id, f"h{number}") for number in range(10) for each in (one, two)),
+            *(
+                each.lease(who, session.id, f"h{number}", ttl_ms=600_000)
+                for number in range(10)
+                for each in (one, two)
+            ),
             return_exceptions=True,
         )
         held = [lease for lease in tried if not isinstance(lease, BaseException)]

@@ -12,20 +12,19 @@ from recollect.errors import SessionNotFound
 from recollect.model import Change, Principal
 from recollect.ports import Store
 from recollect.service import Sessions
-from recollect.service.watching import WAIT_SECONDS
 from tests.contract.talk import say, started, talk
 from tests.homes import Clock
-from tests.waits import arrives, within
+from tests.waits import NEVER, arrives, within
 
 
 class Watched(Sessions):
-    """Tells when somebody who watches has read all there is and waits for more."""
+    """Tells when somebody who watches has read all there is and waits for more, which only a change ends."""
 
     waits: asyncio.Event
 
-    async def await_change(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
+    async def await_change(self, who: Principal, *, after: int, seconds: float = NEVER) -> int:  # noqa: ARG002
         self.waits.set()
-        return await super().await_change(who, after=after, seconds=seconds)
+        return await super().await_change(who, after=after, seconds=NEVER)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from recollect.engines.tools.environment import without_secrets
 from recollect.engines.tools.groups import is_running
 from recollect.engines.tools.roots import OutsideRoots, Roots
 from tests.engines.tooling import Bench, words
-from tests.waits import LIMIT, arrives, block_until, line_of, within
+from tests.waits import LIMIT, NEVER, arrives, block_until, line_of, within
 
 FAMILY = "sleep 1000 & (sleep 1000 & sleep 1000) & (sleep 1000; true) | (sleep 1000; true) & "
 """Children and grandchildren, in the background."""
@@ -30,7 +30,7 @@ FAMILY = "sleep 1000 & (sleep 1000 & sleep 1000) & (sleep 1000; true) | (sleep 1
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is told to end, or made to, has the time that it needs; what does not want to end has less, by its test."""
     for place, name in ((groups, "GRACE"), (groups, "LAST"), (processes, "LAST")):
-        monkeypatch.setattr(place, name, LIMIT)
+        monkeypatch.setattr(place, name, NEVER)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def bench(tmp_path: Path) -> Bench:
 class Running:
     """A command that says, after its process group's number, when it is ready."""
 
-    def __init__(self, folder: Path, command: str, *, seconds: float = LIMIT) -> None:
+    def __init__(self, folder: Path, command: str, *, seconds: float = NEVER) -> None:
         self._ready = asyncio.Event()
         self._shown = ""
         host = LocalHost(Roots((str(folder),)))
@@ -254,7 +254,7 @@ async def test_children_that_print_nothing_are_ended_too(tmp_path: Path) -> None
 async def test_a_pipe_has_a_moment_to_finish_behind_the_command(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "SETTLE", LIMIT)
+    monkeypatch.setattr(processes, "SETTLE", NEVER)
     told = await bench.told("run_command", command="echo one > >(cat; echo two)")
     assert told == "one\ntwo"
 

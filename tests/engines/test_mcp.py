@@ -22,7 +22,7 @@ from recollect.engines.mcp import McpServers, stdio
 from recollect.engines.toolbox import Ran, Tool
 from recollect.model import Audio, Image, Json, Resource, ResourceLink, Text
 from tests.engines.mcp_server import PIXEL, SOUND
-from tests.waits import LIMIT, arrives, ended, until
+from tests.waits import LIMIT, NEVER, arrives, end_of, ended, until
 
 ROOT = Path(__file__).parents[2]
 PYTHON = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
@@ -68,8 +68,8 @@ def web() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that starts slowly is not taken for one of an older protocol, and what is killed has time to be gone."""
-    monkeypatch.setattr(session, "DISCOVER_TIMEOUT_SECONDS", LIMIT)
-    monkeypatch.setattr(stdio, "ENDING", ((signal.SIGTERM, 0.5), (signal.SIGKILL, LIMIT)))
+    monkeypatch.setattr(session, "DISCOVER_TIMEOUT_SECONDS", NEVER)
+    monkeypatch.setattr(stdio, "ENDING", ((signal.SIGTERM, 0.5), (signal.SIGKILL, NEVER)))
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ def notices() -> list[Notice]:
 
 @pytest.fixture
 def open_servers(notices: list[Notice], tmp_path: Path) -> Callable[..., McpServers]:
-    def make(*servers: McpServer, local: bool = True, start_seconds: float = LIMIT) -> McpServers:
+    def make(*servers: McpServer, local: bool = True, start_seconds: float = NEVER) -> McpServers:
         return McpServers(
             servers,
             cwd=str(tmp_path),
             local=local,
             report=notices.append,
             start_seconds=start_seconds,
-            call_seconds=LIMIT,
+            call_seconds=NEVER,
         )
 
     return make
@@ -322,7 +322,7 @@ async def test_a_server_that_fails_is_reported_and_the_others_go_on(
 ) -> None:
     server, report = FAILING[case]
     if "exited" in report or "signal" in report:
-        monkeypatch.setattr(stdio, "LEAVE_SECONDS", LIMIT)
+        monkeypatch.setattr(stdio, "LEAVE_SECONDS", NEVER)
     if not isinstance(server, StdioServer):
         server = type(server)(name=server.name, url=server.url.format(web=web))
     async with open_servers(server, bare_server()) as servers:
@@ -439,7 +439,7 @@ async def test_a_long_answer_is_cut_for_the_model(open_servers: Open) -> None:
 async def test_a_call_to_a_server_that_does_not_read_is_cancelled_without_it(
     open_servers: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonrpc_dispatcher, "_ABANDON_WRITE_TIMEOUT", 10 * LIMIT)
+    monkeypatch.setattr(jsonrpc_dispatcher, "_ABANDON_WRITE_TIMEOUT", NEVER)
     async with open_servers(bare_server()) as servers:
         tools = await servers.tools()
         assert not (await called(tools, "doze")).is_error
@@ -462,7 +462,7 @@ async def test_a_program_that_dies_in_mid_call_fails_the_call_and_each_later_one
     how: str, open_servers: Open, notices: list[Notice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "die":
-        monkeypatch.setattr(stdio, "LEAVE_SECONDS", LIMIT)
+        monkeypatch.setattr(stdio, "LEAVE_SECONDS", NEVER)
     async with open_servers(bare_server("frail"), bare_server()) as servers:
         tools = await servers.tools()
         frail = tuple(tool for tool in tools if "frail" in tool.name)
@@ -482,7 +482,7 @@ async def test_a_program_that_dies_in_mid_call_fails_the_call_and_each_later_one
 async def test_a_server_that_crashes_in_mid_call_is_reported(
     transport: str, open_servers: Open, notices: list[Notice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "LEAVE_SECONDS", LIMIT)
+    monkeypatch.setattr(stdio, "LEAVE_SECONDS", NEVER)
     transport, *more = transport.split(" of ")
     with web_server(*more) as own:
         async with open_servers(at(transport, own)) as servers:
@@ -502,7 +502,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_server_stays(notic
         cwd=None,
         local=True,
         report=notices.append,
-        start_seconds=LIMIT,
+        start_seconds=NEVER,
         call_seconds=2.0,
     )
     async with servers:
@@ -550,7 +550,7 @@ async def test_all_of_the_process_group_is_ended(
 async def test_the_process_group_of_a_server_that_crashed_is_ended(
     open_servers: Open, notices: list[Notice], pipe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "LEAVE_SECONDS", LIMIT)
+    monkeypatch.setattr(stdio, "LEAVE_SECONDS", NEVER)
     with hearing(pipe) as heard:
         async with open_servers(sdk_server()) as servers:
             tools = await servers.tools()
@@ -613,21 +613,26 @@ async def test_a_block_in_a_cancelled_scope_ends_its_servers(open_servers: Open)
 
 
 async def test_a_server_that_is_slow_to_start_is_waited_for(open_servers: Open, pipe: str) -> None:
-    async with open_servers(bare_server("slow", "wait", pipe)) as servers:
-        listing = asyncio.create_task(servers.tools())
-        process = int(await arrives(asyncio.to_thread(Path(pipe).read_text), "the server to start"))
-        assert not listing.done()
-        await arrives(asyncio.to_thread(Path(pipe + ".go").write_text, "x"), "the server to go on")
-        assert await number(await arrives(listing, "its tools"), "pid") == process
+    with hearing(pipe) as heard:
+        async with open_servers(bare_server("slow", "wait", pipe)) as servers:
+            listing = asyncio.create_task(servers.tools())
+            process = int(await until(heard, "the server to start") or 0)
+            assert not listing.done()
+            end = await until(lambda: end_of(Path(pipe + ".go")), "the server to wait")
+            assert end is not None
+            with end:
+                end.write(b"x")
+            assert await number(await arrives(listing, "its tools"), "pid") == process
 
 
 async def test_closing_while_a_server_starts_ends_it(
     open_servers: Open, pipe: str, notices: list[Notice]
 ) -> None:
-    async with open_servers(bare_server("slow", "wait", pipe)) as servers:
-        listing = asyncio.create_task(servers.tools())
-        group = int(await arrives(asyncio.to_thread(Path(pipe).read_text), "the server to start"))
-        assert has_processes(group)
+    with hearing(pipe) as heard:
+        async with open_servers(bare_server("slow", "wait", pipe)) as servers:
+            listing = asyncio.create_task(servers.tools())
+            group = int(await until(heard, "the server to start") or 0)
+            assert has_processes(group)
     assert not has_processes(group)
     assert await arrives(listing, "the end of the list") == ()
     assert notices == []

@@ -14,6 +14,7 @@ from recollect.engine import HttpServer, Notice
 from recollect.engines.mcp import McpServers
 from recollect.engines.mcp.addresses import NotPublic, Resolve, is_public, resolved
 from recollect.engines.mcp.web import PublicTransport
+from tests.waits import LIMIT, NEVER
 
 PUBLIC = ("1.1.1.1", "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450:4001:81b::200e")
 PRIVATE = {
@@ -109,7 +110,10 @@ def only_first_loopback(address: str) -> bool:
 
 async def test_a_request_goes_to_the_checked_address_under_the_name_of_its_host() -> None:
     transport = PublicTransport(resolving(["127.0.0.1"]), only_first_loopback)
-    async with answering(fine) as (port, heard), httpx2.AsyncClient(transport=transport) as client:
+    async with (
+        answering(fine) as (port, heard),
+        httpx2.AsyncClient(transport=transport, timeout=LIMIT) as client,
+    ):
         answer = await client.get(f"http://mcp.invalid:{port}/x")
     assert answer.text == "fine"
     assert f"Host: mcp.invalid:{port}".lower() in heard[0].lower()
@@ -121,7 +125,7 @@ async def test_a_certificate_is_asked_for_by_the_name_of_the_host() -> None:
     context.sni_callback = lambda _, name, __: named.append(name)
     transport = PublicTransport(resolving(["127.0.0.1"]), only_first_loopback)
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
-    async with server, httpx2.AsyncClient(transport=transport) as client:
+    async with server, httpx2.AsyncClient(transport=transport, timeout=LIMIT) as client:
         with pytest.raises(httpx2.ConnectError):  # it has no certificate to show
             await client.get(f"https://mcp.invalid:{server.sockets[0].getsockname()[1]}/")
     assert named == ["mcp.invalid"]
@@ -129,7 +133,10 @@ async def test_a_certificate_is_asked_for_by_the_name_of_the_host() -> None:
 
 async def test_a_name_that_means_another_address_later_is_refused_then() -> None:
     transport = PublicTransport(resolving(["127.0.0.1"], ["127.0.0.2"]), only_first_loopback)
-    async with answering(fine) as (port, heard), httpx2.AsyncClient(transport=transport) as client:
+    async with (
+        answering(fine) as (port, heard),
+        httpx2.AsyncClient(transport=transport, timeout=LIMIT) as client,
+    ):
         await client.get(f"http://mcp.invalid:{port}/")
         with pytest.raises(NotPublic):
             await client.get(f"http://mcp.invalid:{port}/")
@@ -139,7 +146,10 @@ async def test_a_name_that_means_another_address_later_is_refused_then() -> None
 @pytest.mark.parametrize("addresses", [["127.0.0.1", "127.0.0.2"], ["127.0.0.2", "127.0.0.1"], []])
 async def test_a_name_is_refused_unless_all_its_addresses_are_public(addresses: list[str]) -> None:
     transport = PublicTransport(resolving(addresses), only_first_loopback)
-    async with answering(fine) as (port, heard), httpx2.AsyncClient(transport=transport) as client:
+    async with (
+        answering(fine) as (port, heard),
+        httpx2.AsyncClient(transport=transport, timeout=LIMIT) as client,
+    ):
         with pytest.raises(NotPublic):
             await client.get(f"http://mcp.invalid:{port}/")
     assert heard == []
@@ -147,7 +157,10 @@ async def test_a_name_is_refused_unless_all_its_addresses_are_public(addresses: 
 
 async def test_the_next_address_is_tried_when_one_cannot_be_reached() -> None:
     transport = PublicTransport(resolving(["127.0.0.2", "127.0.0.1"]), lambda _: True)
-    async with answering(fine) as (port, heard), httpx2.AsyncClient(transport=transport) as client:
+    async with (
+        answering(fine) as (port, heard),
+        httpx2.AsyncClient(transport=transport, timeout=LIMIT) as client,
+    ):
         await client.post(f"http://mcp.invalid:{port}/", json={"a": 1})
     assert len(heard) == 1
 
@@ -162,7 +175,7 @@ async def test_a_redirect_does_not_lead_out() -> None:
         return ["127.0.0.1"] if host == "mcp.invalid" else await resolved(host, port)
 
     transport = PublicTransport(resolve, only_first_loopback)
-    following = httpx2.AsyncClient(transport=transport, follow_redirects=True)
+    following = httpx2.AsyncClient(transport=transport, timeout=LIMIT, follow_redirects=True)
     async with answering(elsewhere) as (port, heard), following as client:
         with pytest.raises(NotPublic):
             await client.get(f"http://mcp.invalid:{port}/")
@@ -174,7 +187,12 @@ async def test_a_public_name_with_a_private_address_is_reported(address: str) ->
     notices: list[Notice] = []
     server = HttpServer(name="x", url="http://mcp.invalid/mcp")
     servers = McpServers(
-        (server,), cwd=None, local=False, report=notices.append, resolve=resolving(["1.1.1.1", address])
+        (server,),
+        cwd=None,
+        local=False,
+        report=notices.append,
+        resolve=resolving(["1.1.1.1", address]),
+        start_seconds=NEVER,
     )
     async with servers:
         assert await servers.tools() == ()
@@ -205,6 +223,7 @@ async def test_an_answer_without_bounds_is_not_read_to_its_end(answer: bytes, re
     notices: list[Notice] = []
     async with answering(lambda _: answer) as (port, _):
         server = HttpServer(name="x", url=f"http://127.0.0.1:{port}/mcp")
-        async with McpServers((server,), cwd=None, local=True, report=notices.append) as servers:
+        opening = McpServers((server,), cwd=None, local=True, report=notices.append, start_seconds=NEVER)
+        async with opening as servers:
             assert await servers.tools() == ()
     assert [notice.text for notice in notices] == [f"The MCP server 'x' did not start: {reason}."]

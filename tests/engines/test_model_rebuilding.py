@@ -53,6 +53,7 @@ from recollect.model import (
 )
 from tests.engines.provider import Provider, Thinking, ToolUse
 from tests.engines.talking import ANTHROPIC, OPENAI, PIXEL, Talk, both_wires, echo
+from tests.waits import arrives
 
 ROOT = Path(__file__).parents[2]
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -123,7 +124,7 @@ async def test_a_process_that_never_saw_the_session_sends_exactly_the_earlier_me
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
     )
-    await asyncio.wait_for(child.communicate(b"\n".join(before)), 100)
+    await arrives(child.communicate(b"\n".join(before)), "the other process to end")
     assert child.returncode == 0
     there = provider.requests[-1]
     assert there is not here

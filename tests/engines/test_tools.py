@@ -18,7 +18,7 @@ from recollect.engines.tools.ending import in_thread
 from recollect.model import Plan
 from recollect.permissions import KINDS, MODES, Mode, Ruling, ruling
 from tests.engines.tooling import Bench, words
-from tests.waits import LIMIT, arrives, is_set
+from tests.waits import NEVER, arrives, is_set
 
 RULINGS: dict[str, tuple[Ruling, Ruling, Ruling, Ruling, Ruling]] = {
     # in the order of MODES: default, acceptEdits, plan, dontAsk, bypassPermissions
@@ -254,7 +254,7 @@ async def test_the_largest_plan_is_taken(bench: Bench) -> None:
 async def test_what_a_cancelled_call_has_begun_is_over_when_the_call_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ending, "PATIENCE", LIMIT)
+    monkeypatch.setattr(ending, "PATIENCE", NEVER)
     begun, stop, over = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

@@ -24,7 +24,7 @@ from recollect.engines.tools.bounds import (
 from recollect.engines.tools.globbing import Glob
 from recollect.engines.tools.matching import Hit, Matcher, MatcherEnded
 from tests.engines.tooling import Bench
-from tests.waits import LIMIT, arrives, is_set
+from tests.waits import NEVER, arrives, is_set
 
 FOREVER = "(a+)+$"
 """Takes twice as long for each further letter of a line that does not match after all."""
@@ -35,7 +35,7 @@ LETTERS = "a" * 64 + "!"
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search is stopped for being slow, and no end of one is given up, unless a test wants it."""
     for place, limit in ((ending, "PATIENCE"), (searching, "SEARCH_SECONDS"), (matching, "SEARCH_SECONDS")):
-        monkeypatch.setattr(place, limit, int(LIMIT))
+        monkeypatch.setattr(place, limit, int(NEVER))
 
 
 @pytest.fixture
@@ -350,11 +350,8 @@ async def test_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is_to
 
 @pytest.mark.parametrize("moment", ["while it matches", "at its beginning"])
 async def test_a_search_that_is_cancelled_ends_its_process(
-    moment: str, bench: Bench, pids: list[int], monkeypatch: pytest.MonkeyPatch
+    moment: str, bench: Bench, pids: list[int]
 ) -> None:
-    # No limit of its own is what ends it.
-    for place, limit in ((ending, "PATIENCE"), (searching, "SEARCH_SECONDS"), (matching, "SEARCH_SECONDS")):
-        monkeypatch.setattr(place, limit, int(4 * LIMIT))
     _fill(bench, "file", text=LETTERS)
     call = asyncio.ensure_future(bench.call("search_files", pattern=FOREVER))
     if moment == "while it matches":

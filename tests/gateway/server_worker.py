@@ -3,7 +3,8 @@
 `python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
 and the tokens, and serves until it is told to end. A prompt `wait PATH…` is answered when something is written to each
 of these pipes; any other prompt is a script as in `tests.acp.scripted`. Given the time (`now`), the time is always that,
-and its engine is that of the examples: it answers "Noted." and makes their summary.
+and its engine is that of the examples: it answers "Noted." and makes their summary. `live`: so many seconds a page that
+asks for news waits for them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from recollect.gateway.bearer import Caller
 from recollect.gateway.desk import Agent, Desk
 from recollect.gateway.limits import Limits
 from recollect.gateway.loops import run_quickly
+from recollect.gateway.page import live
 from recollect.model import Text, plain_text
 from recollect.rpc.transport import Transport
 from recollect.service import Sessions
@@ -78,6 +80,7 @@ def of_examples() -> Engine:
 
 
 async def main(given: Any) -> None:
+    live.WAIT_SECONDS = given.get("live", live.WAIT_SECONDS)
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
     where = serving.Where(port=given.get("port", 0), **given.get("where", {}))

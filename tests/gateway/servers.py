@@ -20,11 +20,23 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from recollect.scopes import SCOPES
-from tests.waits import LIMIT, arrives, block_until, end_of, ended, line_of, output, until, within
+from tests.waits import (
+    LIMIT,
+    NEVER,
+    arrives,
+    block_until,
+    end_of,
+    ended,
+    in_time,
+    line_of,
+    output,
+    until,
+    within,
+)
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), LIMIT)
+PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), NEVER)
 """Nobody is given up for being slow, unless a test asks for it."""
 EVERYONE: Mapping[str, tuple[str, Sequence[str]]] = {
     "ann": ("ann", SCOPES),
@@ -93,10 +105,11 @@ class Server:
                 connection.putheader(name, value)
             if body is not None:
                 connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Reply(answer.status, told, b"" if answer.status == 101 else answer.read())
+            with in_time(f"the answer to {method} {path}"):
+                connection.endheaders(body)
+                answer = connection.getresponse()
+                told = {name.lower(): value for name, value in answer.getheaders()}
+                return Reply(answer.status, told, b"" if answer.status == 101 else answer.read())
         finally:
             connection.close()
 

@@ -17,7 +17,7 @@ import pytest
 from tests.gateway.servers import Client, Json, Server, go, serving
 from tests.homes import PostgresHome
 from tests.postgres_server import PostgresServer
-from tests.waits import LIMIT, until
+from tests.waits import LIMIT, in_time, until
 
 
 @pytest.fixture(scope="module")
@@ -417,7 +417,8 @@ async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:
             told = f"POST /rpc HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\n"
             known = f"Authorization: {server.bearer('ann')['Authorization']}\r\n"
             connection.sendall(f"{told}{known}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+            with in_time("the beginning of an answer"):
+                assert connection.recv(15) == b"HTTP/1.1 200 OK"
             await numbers(server, "recollect_connections", 1)
 
 

@@ -22,7 +22,7 @@ from recollect.gateway.limits import (
     peer_name,
 )
 from tests.gateway.servers import ROOT, Server, serving
-from tests.waits import arrives, block_until
+from tests.waits import arrives, block_until, in_time
 
 ASKED = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
@@ -153,11 +153,9 @@ def test_without_a_proxy_nobody_is_believed_who_they_are(store: str) -> None:
 def read_all(connection: socket.socket) -> bytes:
     """What comes until the other end closes."""
     data = b""
-    try:
+    with suppress(ConnectionResetError), in_time("the other end to close"):
         while chunk := connection.recv(65_536):
             data += chunk
-    except ConnectionResetError:
-        pass
     return data
 
 
@@ -168,7 +166,8 @@ def test_connections_are_bounded_for_each_peer(store: str) -> None:
             assert read_all(refused).startswith(b"HTTP/1.1 503 ")
         opened[0].close()
         opened[1].sendall(b"GET /health HTTP/1.1\r\nHost: %b\r\n\r\n" % server.host.encode())
-        assert opened[1].recv(65_536).startswith(b"HTTP/1.1 200 ")
+        with in_time("an answer"):
+            assert opened[1].recv(65_536).startswith(b"HTTP/1.1 200 ")
         block_until(lambda: server.request("GET", "/health").status == 200, "the place of who has left")
 
 

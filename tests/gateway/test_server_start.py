@@ -36,7 +36,7 @@ from recollect.gateway.serving import Where, checked
 from recollect.ids import now_ms
 from recollect.model import LOCAL
 from tests.gateway.servers import ROOT, Reply, Server, Token
-from tests.waits import LIMIT, block_until, line_of, or_killed, output
+from tests.waits import LIMIT, block_until, in_time, line_of, or_killed, output
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there in the clear
 SECRET = "rcl_" + "Ab-_" * 10 + "xyz"
@@ -246,7 +246,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 def fetched(address: str, trusted: Path, **headers: str) -> Reply:
     context = ssl.create_default_context(cafile=str(trusted))
     request = urllib.request.Request(address, headers=headers)  # noqa: S310 - an address of this test's
-    with urllib.request.urlopen(request, context=context, timeout=LIMIT) as answer:  # noqa: S310
+    with in_time(address), urllib.request.urlopen(request, context=context, timeout=LIMIT) as answer:  # noqa: S310
         return Reply(answer.status, dict(answer.headers.items()), answer.read())
 
 
@@ -310,7 +310,8 @@ def test_hostile_requests_leave_nothing_in_the_log(tmp_path: Path) -> None:
         server = server_of(process, told)
         with server.plain() as connection:
             connection.sendall(b"\x00\x01\x02 nonsense\r\n\r\n")
-            connection.recv(1_000)
+            with in_time("an answer"):
+                connection.recv(1_000)
         server.request("GET", "/x?token=canary", [("X-Canary", "canary")])
         server.post(b'{"canary')
         server.upgrade("/ws", [("Authorization", "Bearer canary")])

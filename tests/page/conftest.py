@@ -15,6 +15,7 @@ from recollect.model import Principal, Token
 from recollect.service import Sessions
 from tests.gateway.servers import Server, serving
 from tests.page.browser import browser as a_browser
+from tests.page.browser import context_of
 from tests.page.visiting import Visitor, watched
 
 Enter = Callable[..., Awaitable[Visitor]]
@@ -76,7 +77,7 @@ async def enter(browser: Browser, server: Server, kept: Sessions, token: Token) 
     async with AsyncExitStack() as opened:
 
         async def entering(path: str = "/", as_: Token = token, **options: object) -> Visitor:
-            context = await browser.new_context(**options)  # type: ignore[arg-type]  # a browser's own options
+            context = await context_of(browser, **options)
             opened.push_async_callback(context.close)
             page: Page = await context.new_page()
             visitor = Visitor(server, kept, as_, page)

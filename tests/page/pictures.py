@@ -16,7 +16,7 @@ from recollect.ids import now_ms
 from recollect.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult, Usage
 from recollect.service import Imported, Sessions
 from tests.gateway.servers import serving
-from tests.page.browser import browser
+from tests.page.browser import browser, context_of
 from tests.page.visiting import Visitor
 
 DAY = 86_400_000
@@ -160,7 +160,7 @@ async def draw(folder: Path) -> None:
 
 
 async def _opened(running: Browser, look: dict[str, Any]) -> Any:
-    return await (await running.new_context(**look)).new_page()
+    return await (await context_of(running, **look)).new_page()
 
 
 if __name__ == "__main__":

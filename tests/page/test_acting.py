@@ -15,6 +15,7 @@ from recollect.service import Sessions
 from tests.gateway.servers import go
 from tests.page.conftest import Enter
 from tests.page.test_home import begun, say, titles
+from tests.waits import until
 
 
 async def said(kept: Sessions, who: Principal, session_id: str) -> list[str]:
@@ -55,7 +56,7 @@ async def test_what_is_deleted_can_be_taken_back_for_ten_seconds(
     ids = [await begun(kept, ann, title) for title in ("One", "Two")]
     visitor = await enter()
     page = visitor.page
-    await page.clock.install()
+    await visitor.stop_the_clock()
     await page.reload()
     await visitor.is_in()
     for name in ("One", "Two"):
@@ -87,7 +88,7 @@ async def test_a_session_is_pinned_put_away_and_deleted_where_it_is_read(
     await expect(page.get_by_role("button", name="Unarchive")).to_be_visible()
     session = await kept.get(ann, made)
     assert (session.pinned, session.archived) == (True, True)
-    await page.clock.install()
+    await visitor.stop_the_clock()
     await page.reload()
     await visitor.is_in()
     await page.keyboard.press("o")
@@ -174,7 +175,7 @@ async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_los
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
-    lease = await kept.lease(ann, made, "somebody else")
+    lease = await kept.lease(ann, made, "somebody else", ttl_ms=600_000)
     visitor = await enter(f"/s/{made}")
     page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
     await box.fill("Not now")
@@ -228,4 +229,8 @@ async def test_an_answer_is_stopped(enter: Enter, kept: Sessions, ann: Principal
     await visitor.page.get_by_role("button", name="Stop").click()
     await expect(visitor.page.get_by_role("button", name="Stop")).to_be_hidden()
     await expect(visitor.page.locator(".saying")).to_have_count(0)
-    assert (await kept.get(ann, made)).status == "idle"
+
+    async def idle() -> bool:
+        return (await kept.get(ann, made)).status == "idle"
+
+    await until(idle, "the turn to end")

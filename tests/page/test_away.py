@@ -14,6 +14,7 @@ from recollect.model import LOCAL, Principal, Token
 from recollect.service import Sessions
 from recollect.service.visits import PASS_MS
 from tests.gateway.servers import serving
+from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.test_acting import said
 from tests.page.test_home import begun, say
@@ -79,7 +80,7 @@ async def test_a_page_to_sign_in_on_opens_when_somebody_signs_in_beside_it(
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
     visitor = await enter()
-    context = await browser.new_context()
+    context = await context_of(browser)
     waiting, beside = await context.new_page(), await context.new_page()
     await waiting.goto(f"{visitor.base}/s/{made}")
     await expect(waiting.get_by_label("A token")).to_be_visible()
@@ -120,7 +121,7 @@ async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when
     browser: Browser, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'recollect.db'}"
-    context = await browser.new_context()
+    context = await context_of(browser)
     page = await context.new_page()
     box = page.get_by_label("Say something in this session")
     async with recollect.open(url) as kept:
@@ -133,9 +134,9 @@ async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when
         await box.press("Enter")
         await expect(page.get_by_text("The server does not answer.")).to_be_visible()
         await expect(box).to_have_value("Are you there?")
-        await expect(page.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
+        await expect(page.get_by_text("The server is away.")).to_be_visible()
         with serving(url, tokens={}, port=port):
-            await expect(page.get_by_text("The server is back.")).to_be_visible(timeout=20_000)
+            await expect(page.get_by_text("The server is back.")).to_be_visible()
             await box.press("Enter")
             await expect(page.locator("#feed > article").last).to_contain_text("You said: Are you there?")
         assert await said(kept, LOCAL, made) == ["hello", "Are you there?", "You said: Are you there?"]

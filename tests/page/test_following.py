@@ -16,6 +16,7 @@ from tests.page.test_acting import said
 from tests.page.test_home import begun, say
 from tests.page.test_session import SIZE, numbered, session_of, shown
 from tests.page.visiting import Visitor
+from tests.waits import arrives
 
 TABS = 8
 """More than browsers have connections to one server."""
@@ -41,7 +42,7 @@ async def test_many_pages_hold_one_connection_and_all_are_told(
     pages = []
     for each in made:
         page = await visitor.page.context.new_page()
-        await page.goto(f"{visitor.base}/s/{each}", timeout=10_000)
+        await page.goto(f"{visitor.base}/s/{each}")
         await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
         pages.append(page)
     await visitor.page.close()  # it asked for all; another one does then
@@ -78,7 +79,7 @@ async def test_a_call_that_never_came_back_keeps_nothing_new_away(
     visitor = await enter(f"/s/{made}")
     await kept.append(ann, made, [say(f"Message {each}.") for each in range(36, 96)])
     await expect(visitor.page.get_by_text("Message 95.")).to_be_in_viewport()
-    assert await visitor.page.evaluate("feed.dataset.end") == "97"
+    await visitor.becomes("feed.dataset.end", "97")
     await kept.append(ann, made, say("Message 96."))
     await expect(visitor.page.get_by_text("Message 96.")).to_be_in_viewport()
     assert await shown(visitor) == list(range(97))
@@ -94,7 +95,7 @@ async def test_what_comes_while_one_reads_further_up_is_counted_and_not_all_load
     await page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
     await kept.append(ann, made, [say(f"Message {each}.") for each in range(60, 860)])
     await expect(page.get_by_role("button", name="800 new")).to_be_visible()
-    assert await page.evaluate(SIZE) <= 200
+    await visitor.becomes(f"{SIZE} <= 200", True)
     assert len(asked_after(visitor)) <= 8
     await page.get_by_role("button", name="800 new").click()
     await expect(page.get_by_text("Message 859.")).to_be_in_viewport()
@@ -114,12 +115,12 @@ async def test_who_goes_elsewhere_while_something_new_is_read_finds_all_in_its_p
 
     async def hold(route: Route) -> None:
         held.set()
-        await let_go.wait()
+        await arrives(let_go.wait(), "leave to go on")
         await route.continue_()
 
     await page.route("**/s/*?after=*", hold, times=1)
     await kept.append(ann, made, say("Message 100."))
-    await asyncio.wait_for(held.wait(), 30)
+    await arrives(held.wait(), "the request")
     await page.keyboard.press("g")
     await page.evaluate(LOAD, f"/s/{made}?first=1")
     let_go.set()
@@ -263,7 +264,7 @@ async def test_a_prompt_is_shown_at_once_and_not_lost_before_it_is_kept(
     await page.route("**/rpc", hold)
     await box.fill("On its way")
     await box.press("Enter")
-    await asyncio.wait_for(held.wait(), 30)
+    await arrives(held.wait(), "the request")
     await expect(page.locator(".sending")).to_have_text("On its way")
     await expect(box).to_have_value("")
     await box.fill("And more")

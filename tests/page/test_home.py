@@ -116,7 +116,7 @@ async def test_facets_say_how_many_there_are_and_are_in_the_address(
         await expect(facets.get_by_role("listitem").filter(has_text=told)).to_be_visible()
     await facets.get_by_role("link", name="Archived").click()
     await expect(page.locator(".row .name")).to_have_text(["Put away"])
-    assert page.url.endswith("/?archived=1")
+    await expect(page).to_have_url(f"{visitor.base}/?archived=1")
     await facets.get_by_role("link", name="All", exact=True).click()
     for name in ("coder", "ada/engine", "red"):
         await facets.get_by_role("link", name=name, exact=True).click()
@@ -124,7 +124,7 @@ async def test_facets_say_how_many_there_are_and_are_in_the_address(
             "aria-current", "true"
         )
         await expect(page.locator(".row .name")).to_have_text(["Tagged"])
-    assert page.url.endswith("/?agent=coder&project=github.com%2Fada%2Fengine&tag=red")
+    await expect(page).to_have_url(f"{visitor.base}/?agent=coder&project=github.com%2Fada%2Fengine&tag=red")
     await begun(kept, ann, "Another", tags=("red",))
     await expect(facets.get_by_role("listitem").filter(has_text="red 2")).to_be_visible()
     await expect(page.locator(".row")).to_have_count(1)
@@ -155,7 +155,7 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
     await expect(visitor.page.locator(".row .name")).to_have_text(["Theirs"])
     facets = visitor.page.get_by_role("navigation", name="Which sessions")
     await facets.get_by_role("link", name="Claude Code").first.click()
-    assert visitor.page.url.endswith("/?source=claude&project=github.com%2Fada%2Fengine")
+    await expect(visitor.page).to_have_url(f"{visitor.base}/?source=claude&project=github.com%2Fada%2Fengine")
     await visitor.go("/?source=recollect")
     await expect(visitor.page.locator(".row .name")).to_have_text(["Ours"])
 
@@ -173,12 +173,7 @@ async def test_scrolling_brings_all_rows_once_and_forks_to_their_origin(
     visitor = await enter()
     rows = visitor.page.locator(".row")
     await expect(rows.locator(".name").first).to_have_text("Number 0")
-    while await visitor.page.locator("#following").count():
-        before = await rows.count()
-        await rows.last.scroll_into_view_if_needed()
-        await expect(rows.nth(before)).to_be_attached()
-        if await rows.count() >= 182:
-            await expect(visitor.page.locator("#following")).to_have_count(0)
+    await visitor.scrolled_through("#following", ".row")
     shown = await titles(visitor)
     assert sorted(shown) == sorted(
         [*(f"Number {number}" for number in range(180)), "Early fork", "Late fork"]

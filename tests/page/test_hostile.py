@@ -14,6 +14,7 @@ from recollect.errors import RecollectError
 from recollect.gateway.page.templates import POLICY, named
 from recollect.model import Draft, Live, Principal, Text, encode
 from recollect.service import Sessions
+from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import REPORT, Visitor
 from tests.unit.hostile import MARKUP, PAYLOADS
@@ -83,11 +84,8 @@ async def test_lists_and_searches_show_hostile_names_and_do_nothing(
     visitor = await enter(viewport={"width": 360, "height": 700})
     for path in ("/", "/?q=needle"):
         await visitor.go(path)
-        while await visitor.page.locator("#following").count():
-            before = await visitor.page.locator(".row").count()
-            await visitor.page.locator(".row").last.scroll_into_view_if_needed()
-            await expect(visitor.page.locator(".row").nth(before)).to_be_attached()
-        assert await visitor.page.locator(".row").count() == len(PAYLOADS)
+        await visitor.scrolled_through("#following", ".row")
+        await expect(visitor.page.locator(".row")).to_have_count(len(PAYLOADS))
         await is_harmless(visitor)
     for path in ("/overview", "/overview?by=model&of=<script>"):
         await visitor.go(path)
@@ -128,7 +126,7 @@ async def test_files_of_hostile_sessions_do_nothing_in_a_browser(
     await kept.append(ann, made, drafts)
     file = tmp_path / "hostile.html"
     file.write_bytes(b"".join([piece async for piece in kept.export_file(ann, made, "html")]))
-    context = await browser.new_context(viewport={"width": 360, "height": 700})
+    context = await context_of(browser, viewport={"width": 360, "height": 700})
     page = await context.new_page()
     told: list[str] = []
     asked: list[str] = []

@@ -11,6 +11,7 @@ from recollect.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import PHONE, begun, say, titles
 from tests.page.visiting import Visitor
+from tests.waits import until
 
 TOPS = "() => [...document.querySelectorAll('.row')].map((row) => [row.dataset.id, row.getBoundingClientRect().top])"
 
@@ -24,11 +25,9 @@ async def many(kept: Sessions, who: Principal, number: int, **fields: object) ->
 
 
 async def scrolled(visitor: Visitor, number: int) -> None:
-    """Until there are so many rows."""
-    rows = visitor.page.locator(".row")
-    while (there := await rows.count()) < number:
-        await rows.last.scroll_into_view_if_needed()
-        await expect(rows.nth(there)).to_be_attached()
+    """All of the rows, of which there are so many."""
+    await visitor.scrolled_through("#following", ".row")
+    await expect(visitor.page.locator(".row")).to_have_count(number)
 
 
 async def refused(page: Page, when: Callable[[str], bool]) -> None:
@@ -131,7 +130,7 @@ async def test_deletions_are_told_once_and_taken_back_together_with_the_keyboard
     ids = await many(kept, ann, 3)
     visitor = await enter()
     page, back = visitor.page, visitor.page.get_by_role("button", name="Take it back")
-    await page.clock.install()
+    await visitor.stop_the_clock()
     for name in ("Number 0", "Number 1"):
         await page.get_by_label(f"Select {name}").check()
         await page.get_by_role("toolbar").get_by_role("button", name="Delete").click()
@@ -153,7 +152,7 @@ async def test_what_could_not_be_deleted_comes_back_and_only_that(
     ids = await many(kept, ann, 3)
     visitor = await enter()
     page = visitor.page
-    await page.clock.install()
+    await visitor.stop_the_clock()
     await refused(page, lambda body: "session.delete" in body and ids[1] in body)
     for each in range(3):
         await page.get_by_label(f"Select Number {each}").check()
@@ -242,7 +241,11 @@ async def test_who_comes_back_finds_the_list_where_it_was(
     await page.go_back()
     await expect(page.locator(".row")).to_have_count(120)
     await expect(link).to_be_in_viewport()
-    assert await link.bounding_box() == before
+
+    async def stands_as_before() -> bool:
+        return await link.bounding_box() == before
+
+    await until(stands_as_before, f"the list where it was, at {before}")
 
 
 async def test_a_status_that_was_chosen_can_be_taken_back(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -12,12 +11,14 @@ import pytest
 from playwright.async_api import Browser, expect
 
 import recollect
-from recollect.gateway.page.live import WAIT_SECONDS
 from recollect.model import LOCAL, Draft, Principal, Text, Thought, ToolCall, ToolResult
 from recollect.service import Sessions
 from tests.gateway.servers import serving
+from tests.gateway.test_server_events import numbers
+from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor
+from tests.waits import NEVER
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 SERIOUS = "(await axe.run()).violations.filter((each) => ['serious', 'critical'].includes(each.impact))"
@@ -90,7 +91,7 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
     browser: Browser, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'recollect.db'}"
-    context = await browser.new_context()
+    context = await context_of(browser)
     page = await context.new_page()
     async with recollect.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
@@ -102,14 +103,14 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
             reading = await context.new_page()
             await reading.goto(f"{visitor.base}/s/{made}")
             await expect(reading.get_by_text("Nothing was said here yet")).to_be_visible()
-        await expect(reading.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
-        await expect(page.get_by_text("The server is away.")).to_be_visible(timeout=20_000)
+        await expect(reading.get_by_text("The server is away.")).to_be_visible()
+        await expect(page.get_by_text("The server is away.")).to_be_visible()
         await kept.create(LOCAL, title="Made meanwhile")
         await kept.append(LOCAL, made, Draft(role="user", parts=(Text(text="Said meanwhile"),)))
         with serving(url, tokens={}, port=port):
-            await expect(page.get_by_role("link", name="Made meanwhile")).to_be_visible(timeout=30_000)
+            await expect(page.get_by_role("link", name="Made meanwhile")).to_be_visible()
             await expect(page.get_by_text("The server is back.")).to_be_visible()
-            await expect(reading.get_by_text("Said meanwhile")).to_be_visible(timeout=30_000)
+            await expect(reading.get_by_text("Said meanwhile")).to_be_visible()
             await expect(reading.get_by_text("The server is away.")).to_be_hidden()
     await context.close()
 
@@ -118,13 +119,16 @@ async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
     browser: Browser, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'recollect.db'}"
-    context = await browser.new_context()
+    context = await context_of(browser)
     page = await context.new_page()
     async with recollect.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
-        with serving(url, tokens={}, where={"grace": 600.0}) as server:
-            await Visitor(server, kept, token, page).sign_in()
+        # Neither the server nor the page ends the request that waits for news by itself.
+        with serving(url, where={"grace": 600.0}, live=NEVER) as server:
+            await page.add_init_script("AbortSignal.timeout = () => new AbortController().signal")
+            async with page.expect_request("**/live?after=*"):
+                await Visitor(server, kept, token, page).sign_in()
+            await numbers(server, "recollect_sockets", 1)
             server.signal()
-            # Sooner than the request that waits for news would have been answered anyway.
-            assert await asyncio.wait_for(server.ended(), WAIT_SECONDS - 10) == 0
+            assert await server.ended() == 0
     await context.close()

@@ -20,13 +20,13 @@ async def test_that_the_server_is_away_stays_told_whatever_else_is(
     await page.route("**/rpc", lambda route: route.abort())
     await kept.rename(ann, made, "Two")  # the request that waits is answered, the next one is not
     away = page.get_by_text("The server is away.")
-    await expect(away).to_be_visible(timeout=20_000)
+    await expect(away).to_be_visible()
     await page.locator(".row .name a").focus()
     await page.keyboard.press("p")
     await expect(page.get_by_text("The server does not answer.")).to_be_visible()
     await expect(away).to_be_visible()
     await page.unroute_all()
-    await expect(page.get_by_text("The server is back.")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("The server is back.")).to_be_visible()
     await expect(away).to_be_hidden()
     visitor.complaints.clear()  # the browser notes what did not arrive
 

@@ -58,10 +58,10 @@ async def test_what_was_said_is_added_up_and_each_day_leads_to_its_sessions(
     await expect(sums).to_have_text(["Active days1", "Messages4", "Tokens4.0k", "Cost$1.00"])
     await page.get_by_role("link", name="1 year").click()
     await expect(sums).to_have_text(["Active days2", "Messages5", "Tokens5.0k", "Cost$1.25"])
-    assert page.url == f"{visitor.base}/overview?days=365"
+    await expect(page).to_have_url(f"{visitor.base}/overview?days=365")
     await page.get_by_role("link", name=f"{day(40)}: 4 messages").click()
     await shown(visitor, "Put away", "Old")
-    assert page.url == f"{visitor.base}/?day={day(40)}"
+    await expect(page).to_have_url(f"{visitor.base}/?day={day(40)}")
 
 
 async def test_a_column_leads_to_the_sessions_of_its_day_and_agent(
@@ -80,7 +80,7 @@ async def test_a_column_leads_to_the_sessions_of_its_day_and_agent(
     await expect(page.get_by_role("heading", name="Cost by agent")).to_be_visible()
     await page.get_by_role("link", name="Model", exact=True).click()
     await expect(page.locator(".legend")).to_have_text("opus $0.25")
-    assert page.url == f"{visitor.base}/overview?days=30&of=cost&by=model"
+    await expect(page).to_have_url(f"{visitor.base}/overview?days=30&of=cost&by=model")
     await page.get_by_role("link", name=f"{day(0)}, opus: $0.25").click()
     await expect(page.locator(".row")).to_have_count(3)
 

@@ -14,6 +14,7 @@ from recollect.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_acting import said
 from tests.page.test_home import begun
+from tests.waits import until
 
 COMMAND: dict[str, Any] = {
     "name": "Bash",
@@ -102,7 +103,11 @@ async def test_a_turn_that_waits_is_stopped(enter: Enter, kept: Sessions, ann: P
     await visitor.page.get_by_role("button", name="Stop").click()
     await expect(visitor.page.locator(".asking")).to_have_count(0)
     await expect(visitor.page.get_by_role("button", name="Stop")).to_be_hidden()
-    assert (await kept.get(ann, made)).status == "idle"
+
+    async def idle() -> bool:
+        return (await kept.get(ann, made)).status == "idle"
+
+    await until(idle, "the turn to end")
     assert len(await said(kept, ann, made)) == 3
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from recollect.model import (
     Draft,
@@ -25,6 +26,7 @@ from recollect.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import say
 from tests.page.visiting import Visitor
+from tests.waits import arrives
 
 LONG = 50_000
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -129,15 +131,12 @@ async def test_a_session_opens_at_its_end_and_loads_what_is_older_without_a_jump
         if first:
             await expect(page.get_by_text(f"Message {first - 1}.", exact=True)).to_be_attached()
     assert (await shown(visitor))[0] == 0
-    assert await page.evaluate(SIZE) <= 200
+    await visitor.becomes(f"{SIZE} <= 200", True)
     # And down again, to the end.
-    while await page.locator("#newer").count():
-        last = (await shown(visitor))[-1]
-        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        await expect(page.get_by_text(f"Message {last + 1}.", exact=True)).to_be_attached()
+    await visitor.scrolled_through("#newer", "#feed > article")
     numbers = await shown(visitor)
     assert numbers == list(range(numbers[0], 500))
-    assert await page.evaluate(SIZE) <= 200
+    await visitor.becomes(f"{SIZE} <= 200", True)
 
 
 async def test_a_very_long_session_opens_scrolls_is_selected_from_and_is_found_in(
@@ -164,19 +163,19 @@ async def test_a_very_long_session_opens_scrolls_is_selected_from_and_is_found_i
         assert seen == list(range(seen[0], seen[-1] + 1))
     assert seen[0] < middle - 300
     assert await page.evaluate(chosen) == f"Message {middle}."
-    assert await page.evaluate(SIZE) <= 600
+    await visitor.becomes(f"{SIZE} <= 600", True)
     # Without it, what is far away goes.
     await page.evaluate("getSelection().removeAllRanges()")
     await page.evaluate("scrollTo(0, 0)")
     await expect(page.get_by_text(f"Message {seen[0] - 1}.", exact=True)).to_be_attached()
-    assert await page.evaluate(SIZE) <= 200
+    await visitor.becomes(f"{SIZE} <= 200", True)
     # A word that stands at the other end.
     await page.keyboard.press("/")
     await page.keyboard.type(f"{LONG - 7}")
     await page.keyboard.press("Enter")
     await expect(page.locator(".entry.target")).to_contain_text(f"Message {LONG - 7}.")
     await expect(page.locator(".entry.target")).to_be_in_viewport()
-    assert await page.evaluate(SIZE) <= 200
+    await visitor.becomes(f"{SIZE} <= 200", True)
     await page.keyboard.press("Escape")
     await page.keyboard.press("p")
     await expect(page.locator(".entry.target")).to_contain_text(f"Message {LONG - 10}.")
@@ -194,7 +193,7 @@ async def test_a_link_to_a_message_opens_there(enter: Enter, kept: Sessions, ann
         await expect(visitor.page.locator(".entry.target")).to_be_in_viewport()
     await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 40.")
     await visitor.page.locator(".entry.target .at").click()
-    assert visitor.page.url.endswith(f"/s/{made}?at={ids[40]}#m-{ids[40]}")
+    await expect(visitor.page).to_have_url(f"{visitor.base}/s/{made}?at={ids[40]}#m-{ids[40]}")
 
 
 async def test_what_is_said_elsewhere_appears_and_is_followed(
@@ -270,10 +269,7 @@ async def test_a_link_to_what_has_left_the_context_opens_there(
     visitor = await enter(f"/s/{made}?at={ids[10]}#m-{ids[10]}")
     page = visitor.page
     await expect(page.locator(".entry.target")).to_contain_text("Message 10.")
-    while await page.locator("#newer").count():
-        last = await page.locator("#feed").get_attribute("data-last")
-        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        await expect(page.locator(f"#feed[data-last='{last}']")).to_have_count(0)
+    await visitor.scrolled_through("#newer", "#feed > article")
     await expect(page.get_by_text("The context begins here")).to_have_count(1)
     await expect(page.locator(".past + .begins")).to_contain_text("Message 96.")
     await expect(page.get_by_text("Message 100.")).to_be_attached()
@@ -314,7 +310,7 @@ async def test_one_goes_from_the_last_failure_to_the_first_in_one_step(
     for wanted in (ids[-2], ids[1]):
         await visitor.page.keyboard.press("f")
         await expect(visitor.page.locator(f"#m-{wanted}.target")).to_be_in_viewport()
-    assert await visitor.page.evaluate(SIZE) <= 40
+    await visitor.becomes(f"{SIZE} <= 40", True)
     await visitor.page.keyboard.press("f")
     await expect(visitor.page.get_by_text("There is no failure before this.")).to_be_visible()
 
@@ -351,7 +347,7 @@ async def test_a_result_that_comes_later_is_put_into_the_card_of_its_call(
     )
     await expect(card.locator(".output")).to_have_text("made")
     await expect(card.locator(".output")).to_be_visible()
-    assert await visitor.page.locator("#feed > article").count() == 2
+    await expect(visitor.page.locator("#feed > article")).to_have_count(2)
 
 
 async def test_a_session_that_a_tool_has_started_is_read_within_its_card(
@@ -414,6 +410,30 @@ async def test_a_session_is_renamed_and_tagged_where_it_is_read(
     assert (await kept.get(ann, made)).tags == ("tagged",)
     await kept.delete(ann, made)
     await expect(visitor.page.get_by_text("This session was deleted.")).to_be_visible()
+    visitor.overlook(404)  # it may have been reading what was changed last
+
+
+async def test_a_session_that_is_deleted_while_it_is_read_says_so(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    made = await session_of(kept, ann, say("Hello"))
+    visitor = await enter(f"/s/{made}")
+    page, held = visitor.page, asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.set()
+        await arrives(deleted.wait(), "the end of the session")
+        await route.continue_()
+
+    deleted = asyncio.Event()
+    await page.route("**/s/*?after=*", hold, times=1)
+    await kept.append(ann, made, say("more"))
+    await arrives(held.wait(), "the page to read what is new")
+    await kept.delete(ann, made)
+    deleted.set()
+    await expect(page.get_by_text("This session was deleted.")).to_be_visible()
+    await expect(page.get_by_text("Hello")).to_be_visible()
+    visitor.overlook(404)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

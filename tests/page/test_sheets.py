@@ -218,8 +218,8 @@ async def test_what_only_reads_can_look_and_take_along_and_change_nothing(
     visitor = await enter(f"/s/{made}", as_=reader)
     page = visitor.page
     await page.keyboard.press("o")
-    names = await page.locator("#acts li").all_inner_texts()
-    assert names == ["Checkpoints…", "Compare…", "Export…", "Go on elsewhere…"]
+    names = ["Checkpoints…", "Compare…", "Export…", "Go on elsewhere…"]
+    await expect(page.locator("#acts li")).to_have_text(names)
     await page.keyboard.press("Escape")
     await opened(visitor, "Checkpoints…")
     await expect(page.get_by_role("dialog").get_by_role("button")).to_have_text(["Close"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import websockets.asyncio.client
@@ -11,8 +12,10 @@ from playwright.async_api import Browser, expect
 from recollect.model import Principal, Token
 from recollect.service import Sessions
 from tests.gateway.servers import Client, Reply, Server
+from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor, watched
+from tests.waits import LIMIT
 
 OWN = {"X-Recollect": "1", "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
 OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -47,7 +50,7 @@ async def test_somebody_without_a_code_is_told_how_to_get_one_and_can_show_a_tok
     browser: Browser, server: Server, kept: Sessions, ann: Principal
 ) -> None:
     token, secret = await kept.issue_token(ann.owner)
-    context = await browser.new_context()
+    context = await context_of(browser)
     visitor = Visitor(server, kept, token, await context.new_page())
     await watched(visitor)
     await visitor.go("/")
@@ -67,11 +70,11 @@ async def test_a_code_that_was_used_says_so(enter: Enter, browser: Browser) -> N
     visitor = await enter()
     used = await visitor.kept.invite(visitor.token)
     assert post(visitor.server, "/signin", {"code": used}).status == 200
-    context = await browser.new_context()
+    context = await context_of(browser)
     page = await context.new_page()
     await page.goto(f"{visitor.base}/#code={used}")
     await expect(page.get_by_role("status").first).to_contain_text("used before")
-    assert "code" not in page.url
+    await expect(page).not_to_have_url(re.compile("code"))
     await context.close()
 
 
@@ -189,7 +192,7 @@ async def test_the_cookie_opens_no_socket(kept: Sessions, server: Server, token:
     headers = {**OWN, "Cookie": await cookie_of(kept, server, token)}
     address = f"ws://{server.host}/ws"
     async with websockets.asyncio.client.connect(
-        address, additional_headers=headers, proxy=None
+        address, additional_headers=headers, proxy=None, open_timeout=LIMIT, ping_interval=None
     ) as connection:
         client = Client(connection)
         await client.send(LIST.decode())

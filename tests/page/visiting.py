@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 from playwright.async_api import ConsoleMessage, Page, Request, expect
 
 from recollect.model import Token
 from recollect.service import Sessions
 from tests.gateway.servers import Server
+from tests.waits import until
 
 REPORT = """
 document.addEventListener("securitypolicyviolation", (event) => console.error("policy: " + event.violatedDirective));
@@ -39,6 +43,30 @@ class Visitor:
 
     async def go(self, path: str) -> None:
         await self.page.goto(f"{self.base}{path}")
+
+    async def becomes(self, expression: str, wanted: Any, given: Any = None) -> None:
+        """Until a script in the page says that."""
+
+        async def is_so() -> bool:
+            return bool(await self.page.evaluate(expression, given) == wanted)
+
+        await until(is_so, f"{expression} to be {wanted!r}")
+
+    async def stop_the_clock(self) -> None:
+        """From now on time passes in the page only when it is told to."""
+        await self.page.clock.install()
+        await self.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+
+    async def scrolled_through(self, more: str, rows: str) -> None:
+        """Go down a list until there is no link to more of it."""
+
+        async def over() -> bool:
+            if not await self.page.locator(more).count():
+                return True
+            await self.page.locator(rows).last.scroll_into_view_if_needed()
+            return False
+
+        await until(over, "the end of the list")
 
     def overlook(self, *statuses: int) -> None:
         """Browsers note every answer of such a status by themselves."""

@@ -14,10 +14,11 @@ import pytest
 
 import recollect
 from recollect.claude.places import config_home
+from recollect.engines.mcp import servers
 from recollect.errors import ModelMissing
 from tests.claude.trees import Writer, session_id
 from tests.engines.provider import PAUSE, Json, Provider, Thinking, ToolUse, Used
-from tests.waits import LIMIT
+from tests.waits import LIMIT, NEVER
 
 MODELS = ("claude-opus-4-5", "gpt-5")
 ROOT = Path(__file__).parents[2]
@@ -165,8 +166,9 @@ async def test_a_tool_waits_for_the_callers_word_and_runs_in_the_folder(
 
 
 async def test_system_prompts_and_the_tools_of_servers_reach_the_model(
-    provider: Provider, store: str
+    provider: Provider, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(servers, "START_SECONDS", NEVER)
     provider.script([ToolUse("mcp__everything__echo", {"text": "hello"})], ["It said hello."])
     server = {"command": sys.executable, "args": ["-m", "tests.engines.mcp_server", "stdio"]}
     async with recollect.create_session(

@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from recollect.cli.asking import cancelling, interrupts
 from recollect.cli.flowing import MARGIN, Cleaner, Margin
 from recollect.cli.output import clean_lines
+from recollect.engines.mcp import servers
 from recollect.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
 from recollect.service import Sessions
 from tests.claude import trees
 from tests.engines.provider import CUT, PAUSE, Provider, Stop, Thinking, ToolUse, Used
 from tests.surfaces.shell import Shell
 from tests.surfaces.test_cli_output import HOSTILE, unsafe_in
-from tests.waits import ended, is_set, or_killed, output, until
+from tests.waits import NEVER, ended, is_set, or_killed, output, until
 
 WIRES = ("anthropic:claude-sonnet-5", "openai:gpt-5")
 SERVE = """
@@ -428,8 +429,9 @@ def test_on_a_terminal_it_asks_before_a_tool_acts(
 
 @pytest.mark.parametrize("form", ["command", "file"])
 def test_mcp_servers_of_the_command_line_offer_their_tools(
-    here: Shell, provider: Provider, form: str
+    here: Shell, provider: Provider, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(servers, "START_SECONDS", NEVER)
     words = [sys.executable, "-c", SERVE.format(root=str(Path(__file__).parents[2]))]
     if form == "command":
         options = ["--mcp", f"words={shlex.join(words)}"]

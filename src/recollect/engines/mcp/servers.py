@@ -36,7 +36,7 @@ class McpServers:
         cwd: str | None,
         local: bool,
         report: Callable[[Notice], None],
-        start_seconds: float = START_SECONDS,
+        start_seconds: float | None = None,
         call_seconds: float = CALL_SECONDS,
         resolve: Resolve = resolved,
     ) -> None:
@@ -44,7 +44,7 @@ class McpServers:
         self._cwd = cwd
         self._local = local
         self._report = report
-        self._start_seconds = start_seconds
+        self._start_seconds = START_SECONDS if start_seconds is None else start_seconds
         self._call_seconds = call_seconds
         self._resolve = resolve
         self._owners: tuple[Owner, ...] = ()

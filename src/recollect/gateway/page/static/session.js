@@ -116,10 +116,9 @@ async function look() {
   return Number(page.getElementById("feed").dataset.total);
 }
 
-function heard(news) {
-  if (news.gone.length) return say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
-  return inTurn(readOn);
-}
+const sayGone = () => say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
+
+const heard = (news) => (news.gone.length ? sayGone() : inTurn(readOn));
 
 const nameOf = (at) => (at.dataset.act ? `[data-act=${at.dataset.act}]` : at.classList[1] ? `.${at.classList[1]}` : "");
 
@@ -139,9 +138,22 @@ async function followed(news) {
   try {
     await heard(news);
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) location.assign(address); // rewound: read it again
+    if (isMissing(error)) await readAgain();
     else throw error;
   }
+}
+
+const isMissing = (error) => error instanceof Refused && error.status === 404;
+
+// What one went on from is not there any more: it was rewound, or all of it is gone, which may be heard of later.
+async function readAgain() {
+  try {
+    await load(address);
+  } catch (error) {
+    if (isMissing(error)) return sayGone();
+    throw error;
+  }
+  location.assign(address);
 }
 
 // Sessions within, keys
