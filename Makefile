@@ -66,7 +66,7 @@ install: $(VENV)/.ready
 	@$(PY) -m compileall -q src
 
 run: $(VENV)/.runtime
-	PYTHONPATH=src $(PY) -m recollect serve $(ARGS)
+	PYTHONPATH=src $(PY) -m hitherto serve $(ARGS)
 
 # The files of tests live in memory where there is enough of it and programs may be started from it: no waiting for a disk.
 ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000')

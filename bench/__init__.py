@@ -1,1 +1,1 @@
-"""Measures Recollect beside the session stores people use today; run it with `python -m bench`."""
+"""Measures Hitherto beside the session stores people use today; run it with `python -m bench`."""

@@ -45,7 +45,7 @@ def main(words: list[str]) -> int:
     from rich.console import Console
 
     from bench import machine, report
-    from bench.contenders import PEERS, RAW, RECOLLECT
+    from bench.contenders import PEERS, RAW, HITHERTO
     from bench.meter import shown
     from bench.parts import PARTS
     from bench.results import failed
@@ -64,7 +64,7 @@ def main(words: list[str]) -> int:
             except Exception as error:  # noqa: BLE001  an hour of other figures must not be lost with this one
                 meter.say(traceback.format_exc())
                 parts.append(failed(part, error))
-    packages = [entrant.package for entrant in (RECOLLECT, RAW, *PEERS)]
+    packages = [entrant.package for entrant in (HITHERTO, RAW, *PEERS)]
     versions = machine.versions([*packages, "claude-agent-sdk"])
     text = report.page(parts, facts, versions, trial=chosen.quick)
     console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Measures pages of `recollect serve`, in the environment that Recollect runs in: `python -m bench.browsing FOLDER SIZES`.
+"""Measures pages of `hitherto serve`, in the environment that Hitherto runs in: `python -m bench.browsing FOLDER SIZES`.
 
 `SIZES` is JSON: sessions, bytes, times, rounds, calls. There are two stores, one so many `times` smaller than the other,
 each with a server. Prints, for each page, the CPU of the server and the bytes of the page with the one and the other.
@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import recollect
+import hitherto
 from bench.loads import Server, served
 from bench.messages import messages
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Sessions
 
 Json = dict[str, Any]
 MESSAGES, SHORT, LONG = 10, 200, 2_000
@@ -74,7 +74,7 @@ async def filled(sessions: Sessions, count: int, size: int) -> tuple[str, str]:
 
 async def prepared(folder: Path, count: int, size: int) -> tuple[str, str]:
     """Fill the store of a folder; the pass, and the message in the middle of the long session."""
-    async with recollect.open(f"sqlite:///{folder / 'recollect.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{folder / 'hitherto.db'}") as sessions:
         return await filled(sessions, count, size)
 
 
@@ -85,7 +85,7 @@ class Visitor:
         self._server = server
         self._line = http.client.HTTPConnection("127.0.0.1", server.port)
         self._headers = {
-            "Cookie": f"recollect-{server.port}={held}",
+            "Cookie": f"hitherto-{server.port}={held}",
             "Sec-Fetch-Mode": "navigate",
             "Sec-Fetch-Dest": "document",
             "Sec-Fetch-Site": "none",

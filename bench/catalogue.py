@@ -7,8 +7,8 @@ are hard to find.
 
 from __future__ import annotations
 
-from recollect.days import DAY_MS, day_text
-from recollect.model import Entry, Filter, Session, Status, Text
+from hitherto.days import DAY_MS, day_text
+from hitherto.model import Entry, Filter, Session, Status, Text
 
 SELDOM = 70
 EVERY = 5

@@ -70,5 +70,5 @@ class Agent:
 
 
 def ours(url: str) -> tuple[str, ...]:
-    """The command of Recollect's agent."""
-    return ("-m", "recollect", "acp", "--store", url)
+    """The command of Hitherto's agent."""
+    return ("-m", "hitherto", "acp", "--store", url)

@@ -1,4 +1,4 @@
-"""Measures `recollect serve` under load, in the environment that Recollect runs in: `python -m bench.loads FOLDER SIZES`.
+"""Measures `hitherto serve` under load, in the environment that Hitherto runs in: `python -m bench.loads FOLDER SIZES`.
 
 `SIZES` is JSON: rounds, slice, writers, idle, silent, calls, sessions, history. Prints figures as JSON.
 """
@@ -19,11 +19,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import recollect
+import hitherto
 from bench.messages import MESSAGE_CHARACTERS, message, messages
 from bench.wire import Wire, request
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Sessions
 
 Json = dict[str, Any]
 NOWHERE = "qqqqqq"
@@ -76,7 +76,7 @@ class Server:
         asked = http.client.HTTPConnection("127.0.0.1", self.port)
         try:
             asked.request("GET", "/metrics", headers={"Authorization": f"Bearer {self.token}"})
-            return int(asked.getresponse().read().split(b"\nrecollect_sockets ")[1].split()[0])
+            return int(asked.getresponse().read().split(b"\nhitherto_sockets ")[1].split()[0])
         finally:
             asked.close()
 
@@ -96,9 +96,9 @@ def served(
 
     `under` is a command that becomes the server, having changed what is around it.
     """
-    own = {name: value for name, value in os.environ.items() if name != "RECOLLECT_STORE"}
-    environ = {**own, "RECOLLECT_DATA_DIR": str(folder), **(changed or {})}
-    command = (sys.executable, "-m", "recollect", "serve", "--port", "0", "--grace", "1", "--json")
+    own = {name: value for name, value in os.environ.items() if name != "HITHERTO_STORE"}
+    environ = {**own, "HITHERTO_DATA_DIR": str(folder), **(changed or {})}
+    command = (sys.executable, "-m", "hitherto", "serve", "--port", "0", "--grace", "1", "--json")
     with subprocess.Popen((*under, *command), stdout=subprocess.PIPE, stderr=log, env=environ) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
@@ -150,7 +150,7 @@ async def appended(server: Server, folder: Path, sizes: Json) -> Json:
     """Messages per second of the bare store and through sockets, in turns, and the CPU of a message."""
     writers, share = sizes["writers"], sizes["slice"] // sizes["writers"]
     bare, through = list[tuple[float, float]](), list[tuple[float, float]]()
-    async with recollect.open(f"sqlite:///{folder / 'bare.db'}") as sessions, wires(server, writers) as lines:
+    async with hitherto.open(f"sqlite:///{folder / 'bare.db'}") as sessions, wires(server, writers) as lines:
         ids = [(await sessions.create(LOCAL)).id for _ in lines]
         theirs = [(await line.call("session.create", {}))["session_id"] for line in lines]
         for number in range(sizes["rounds"] + 1):
@@ -216,8 +216,8 @@ def _medians(figures: Sequence[tuple[float, float]]) -> Json:
 
 async def read(server: Server, folder: Path, sizes: Json) -> Json:
     """The CPU of a page of the list and of a history, of the bare store and of the server, and how long they take."""
-    url = f"sqlite:///{folder / 'recollect.db'}"
-    async with recollect.open(url) as sessions, wires(server, 1) as (line,):
+    url = f"sqlite:///{folder / 'hitherto.db'}"
+    async with hitherto.open(url) as sessions, wires(server, 1) as (line,):
         for number in range(sizes["sessions"]):
             await sessions.create(LOCAL, title=f"Session {number}")
         long = (await sessions.create(LOCAL, title="Long")).id

@@ -36,11 +36,11 @@ def versions(packages: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
-    if package == "recollect":
+    if package == "hitherto":
         # Runs from its sources, without having been installed.
-        import recollect
+        import hitherto
 
-        return recollect.__version__
+        return hitherto.__version__
     try:
         return version(package)
     except PackageNotFoundError:

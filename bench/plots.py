@@ -38,7 +38,7 @@ def draw(chart: Chart, file: Path) -> None:
 
 
 def _colour(name: str) -> str:
-    return OURS if name.startswith("Recollect") else RAW if name.startswith(("raw", "Python")) else OTHERS
+    return OURS if name.startswith("Hitherto") else RAW if name.startswith(("raw", "Python")) else OTHERS
 
 
 def _points(chart: Chart, axes: Any) -> None:
@@ -57,7 +57,7 @@ def _points(chart: Chart, axes: Any) -> None:
 
 def _lines(chart: Chart, axes: Any) -> None:
     for name, points in chart.lines.items():
-        style = "-" if name.startswith("Recollect") else "--"
+        style = "-" if name.startswith("Hitherto") else "--"
         axes.plot(
             list(points), list(points.values()), style, marker="o", markersize=3, linewidth=1.2, label=name
         )

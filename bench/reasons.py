@@ -10,7 +10,7 @@ from bench.parts.syncing import first, near
 from bench.transcripts import FILES, SMALL
 
 _COMMIT = (
-    "Raw changes one page for each message; Recollect changes 5.7 in the same durable commit (the entry, its id, its document"
+    "Raw changes one page for each message; Hitherto changes 5.7 in the same durable commit (the entry, its id, its document"
     " number, the session with its counters, its place in the change feed), and a slice counts only when the search index,"
     " which the peers do not have, is up to date: about 45 µs of CPU for a message."
 )

@@ -116,7 +116,7 @@ def main(folder: Path, sizes: Json) -> None:
     """Measure both, in turns."""
     behind = [sys.executable, "-m", "bench.relays", "agent"]
     store = f"sqlite:///{folder / 'proxy.db'}"
-    proxy = [sys.executable, "-m", "recollect", "acp", "--store", store, "--agent", " ".join(behind)]
+    proxy = [sys.executable, "-m", "hitherto", "acp", "--store", store, "--agent", " ".join(behind)]
     middles = {"plain": [sys.executable, "-m", "bench.relays", "plain", *behind], "proxy": proxy}
     open_ones = {name: Middle(folder, command) for name, command in middles.items()}
     found: dict[str, dict[str, float]] = {}

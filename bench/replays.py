@@ -1,4 +1,4 @@
-"""Measures agents over their pipes, in the environment that Recollect runs in: `python -m bench.replays FOLDER SIZES`.
+"""Measures agents over their pipes, in the environment that Hitherto runs in: `python -m bench.replays FOLDER SIZES`.
 
 `SIZES` is JSON: messages, few, sdk_messages, rounds, starts. Prints figures as JSON.
 """
@@ -15,16 +15,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import recollect
+import hitherto
 from bench.clients import Agent, Json, ours
-from recollect.model import LOCAL, Draft, Text
+from hitherto.model import LOCAL, Draft, Text
 
 TEXT = "message %8d of a long conversation about one thing"
 
 
 async def told(url: str, count: int) -> str:
     """A session of so many messages."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL, cwd="/somewhere", title="Long")
         for start in range(0, count, 10_000):
             drafts = [
@@ -98,7 +98,7 @@ def _run(arguments: Sequence[str]) -> float:
 
 def main(folder: Path, sizes: Json) -> None:
     """Measure everything."""
-    os.environ.pop("RECOLLECT_MODEL", None)
+    os.environ.pop("HITHERTO_MODEL", None)
     json.dump({**replayed(folder, sizes), **started(folder, sizes["starts"])}, sys.stdout)
 
 

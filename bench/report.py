@@ -12,7 +12,7 @@ from bench.results import Bar, Chart, Part, Table
 HEAD = """\
 # Benchmarks
 
-Recollect beside the session stores that people use today, and beside the limit that the database itself sets.
+Hitherto beside the session stores that people use today, and beside the limit that the database itself sets.
 This page is written by `make bench`; do not edit it.
 
 **Read the ratios, not the times.** Every contender is a live process with a database of its own, used with its own

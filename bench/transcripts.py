@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from recollect.sources import AGENTS, Source
+from hitherto.sources import AGENTS, Source
 from tests.claude import trees
 from tests.claude.trees import Babble, size_of
 from tests.sources import codex_files, gemini_files, goose_files, openclaw_files

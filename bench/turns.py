@@ -1,4 +1,4 @@
-"""Streams one answer after the other in the environment that Recollect runs in: `python -m bench.turns CHUNKS ROUNDS FOLDER`.
+"""Streams one answer after the other in the environment that Hitherto runs in: `python -m bench.turns CHUNKS ROUNDS FOLDER`.
 
 Prints, for each wire, the CPU of bare pydantic-ai and of a turn, as JSON.
 """
@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-import recollect
+import hitherto
 from bench.streams import streaming
-from recollect.engines.model import ModelEngine
-from recollect.model import LOCAL, Text
-from recollect.service import Sessions
-from recollect.updates import Said, Update
+from hitherto.engines.model import ModelEngine
+from hitherto.model import LOCAL, Text
+from hitherto.service import Sessions
+from hitherto.updates import Said, Update
 
 MODELS = {"Anthropic Messages": "anthropic:claude-sonnet-5", "OpenAI chat": "openai-chat:gpt-5"}
 
@@ -34,7 +34,7 @@ def main(chunks: int, rounds: int, folder: Path) -> None:
 async def measured(name: str, chunks: int, rounds: int, folder: Path) -> tuple[float, float]:
     url = f"sqlite:///{folder / 'turns.db'}"
     bare, ours = list[float](), list[float]()
-    async with recollect.open(url) as sessions, recollect.open(url) as second:
+    async with hitherto.open(url) as sessions, hitherto.open(url) as second:
         for _ in range(rounds + 1):
             bare.append(await _bare(name, chunks))
             ours.append(await _turn(name, chunks, sessions, second))

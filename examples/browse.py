@@ -1,7 +1,7 @@
 """Browse the sessions of any ACP agent, and go on with one of them.
 
-python examples/browse.py --cwd /home/me/project -- recollect acp
-python examples/browse.py --resume SESSION --say "Where were we?" -- recollect acp
+python examples/browse.py --cwd /home/me/project -- hitherto acp
+python examples/browse.py --resume SESSION --say "Where were we?" -- hitherto acp
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from recollect.acp.client import Client, Ended, SessionRow
-from recollect.errors import RecollectError
+from hitherto.acp.client import Client, Ended, SessionRow
+from hitherto.errors import HithertoError
 
 
 async def show(client: Client, cwd: str | None) -> None:
@@ -58,7 +58,7 @@ async def main() -> None:
                 await resume(client, given.resume, given.say)
             else:
                 await show(client, given.cwd)
-    except RecollectError as error:
+    except HithertoError as error:
         raise SystemExit(error.message) from None
 
 

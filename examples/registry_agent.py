@@ -1,6 +1,6 @@
 """A whole ACP agent. It repeats what it is told, and forgets sessions that nobody has touched for 30 days.
 
-Recollect does the rest: the registry of sessions, in memory unless a store is named; list with pages and filters, load,
+Hitherto does the rest: the registry of sessions, in memory unless a store is named; list with pages and filters, load,
 resume, fork, delete, titles from the first prompt.
 
     python examples/registry_agent.py [--store sqlite:////tmp/sessions.db] [--days 30]
@@ -12,18 +12,18 @@ import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import recollect
-import recollect.acp
-from recollect.engine import Choices, Conversation, Delta, Event, Message, Setup, Turn
-from recollect.model import Entry, Text, plain_text
+import hitherto
+import hitherto.acp
+from hitherto.engine import Choices, Conversation, Delta, Event, Message, Setup, Turn
+from hitherto.model import Entry, Text, plain_text
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
-async def clean_up(sessions: recollect.Sessions, days: float) -> int:
+async def clean_up(sessions: hitherto.Sessions, days: float) -> int:
     """Delete what nobody has touched for so long; returns how many sessions that were."""
-    policy = recollect.Policy(older_than_ms=round(days * DAY_MS), delete=True)
-    return len(await sessions.prune(recollect.LOCAL, policy, dry_run=False))
+    policy = hitherto.Policy(older_than_ms=round(days * DAY_MS), delete=True)
+    return len(await sessions.prune(hitherto.LOCAL, policy, dry_run=False))
 
 
 class Parrot:
@@ -34,7 +34,7 @@ class Parrot:
 
     @asynccontextmanager
     async def open(self, setup: Setup) -> AsyncIterator[Conversation]:  # noqa: ARG002 - no tools, no folders
-        async with recollect.open(self.store) as sessions:
+        async with hitherto.open(self.store) as sessions:
             await clean_up(sessions, self.days)
         yield self
 
@@ -55,4 +55,4 @@ if __name__ == "__main__":
     parser.add_argument("--store", default="memory:registry")
     parser.add_argument("--days", type=float, default=30)
     given = parser.parse_args()
-    recollect.acp.run(Parrot(given.store, given.days), given.store)
+    hitherto.acp.run(Parrot(given.store, given.days), given.store)

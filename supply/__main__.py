@@ -47,7 +47,7 @@ def main() -> int:
 
 def _bill(found: list[Pin]) -> Bom:
     components = {pin.name: _component(pin) for pin in found}
-    whole = _recollect()
+    whole = _hitherto()
     bom = Bom(components=components.values(), metadata=BomMetaData(component=whole))
     bom.register_dependency(whole, [components[name] for name in asked_for(ASKED)])
     for name, component in components.items():
@@ -55,10 +55,10 @@ def _bill(found: list[Pin]) -> Bom:
     return bom
 
 
-def _recollect() -> Component:
+def _hitherto() -> Component:
     """What it is the bill of."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    version = _VERSION.search((ROOT / "src/recollect/__init__.py").read_text(encoding="utf-8"))
+    version = _VERSION.search((ROOT / "src/hitherto/__init__.py").read_text(encoding="utf-8"))
     return Component(
         type=ComponentType.APPLICATION,
         name=project["name"],
@@ -79,7 +79,7 @@ def _component(pin: Pin) -> Component:
         purl=PackageURL("pypi", None, pin.name, pin.version),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in pin.digests],
         licenses=[LicenseFactory().make_from_string(licence)],
-        properties=[Property(name="recollect:licence", value=NOT_HERE)] if licence == UNKNOWN else [],
+        properties=[Property(name="hitherto:licence", value=NOT_HERE)] if licence == UNKNOWN else [],
     )
 
 

@@ -1,1 +1,1 @@
-"""What Recollect promises, each promise a sentence."""
+"""What Hitherto promises, each promise a sentence."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import recollect
-from recollect.model import Draft, Principal, Text
+import hitherto
+from hitherto.model import Draft, Principal, Text
 
 OWNER = Principal(owner="ann")
 
 
 async def main(url: str, name: str, count: int, session_ids: list[str]) -> None:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         say("ready")
         await asyncio.to_thread(sys.stdin.readline)
         for number in range(count):

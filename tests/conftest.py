@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-import recollect
-from recollect.model import Principal
-from recollect.ports import Store
-from recollect.service import Sessions
-from recollect.stores import connector
+import hitherto
+from hitherto.model import Principal
+from hitherto.ports import Store
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.homes import (
     CARELESS,
     PARTITIONS,
@@ -60,7 +60,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         url += f"&partitions={PARTITIONS}" if PARTITIONS else ""
 
         async def migrate() -> None:
-            async with recollect.open(url):
+            async with hitherto.open(url):
                 pass
 
         asyncio.run(migrate())
@@ -70,7 +70,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def postgres_database(postgres_server: PostgresServer) -> PostgresHome:
     """One database for all tests that only write rows."""
-    return PostgresHome(postgres_server, "recollect_test")
+    return PostgresHome(postgres_server, "hitherto_test")
 
 
 def _make_home(request: pytest.FixtureRequest) -> Home:

@@ -12,13 +12,13 @@ import apsw
 import psycopg
 from psycopg import sql
 
-from recollect.stores.memory import store as memory
+from hitherto.stores.memory import store as memory
 from tests.postgres_server import PostgresServer
 
-TEMPLATE = "recollect_template"
+TEMPLATE = "hitherto_template"
 CARELESS = "&options=-c%20synchronous_commit%3Doff"
 """What an address must say, or the store refuses a server that gives up durability for speed."""
-PARTITIONS = os.environ.get("RECOLLECT_TEST_PARTITIONS", "")
+PARTITIONS = os.environ.get("HITHERTO_TEST_PARTITIONS", "")
 """Into how many parts the tables of tests are split; as a rule they are whole."""
 
 
@@ -58,7 +58,7 @@ class SqliteHome:
     """A file in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "recollect.db"
+        self._file = folder / "hitherto.db"
         self.url = f"sqlite:///{self._file}"
 
     def rows(self) -> dict[str, int]:

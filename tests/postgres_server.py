@@ -63,7 +63,7 @@ class PostgresServer:
     ) -> None:
         self._fast, self._listens, self._under = fast, listens, under
         self._process: subprocess.Popen[bytes] | None = None
-        self.folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=_short_and_open()))
+        self.folder = Path(tempfile.mkdtemp(prefix="hitherto-pg-", dir=_short_and_open()))
         self._data = self.folder / "data"
         self._log = self.folder / "log"
         atexit.register(self.close)
@@ -244,7 +244,7 @@ def _runs(folder: Path) -> bool:
 def _copied(install: Path) -> Path:
     """A copy that the server's user owns, with the wheel's libraries beside it as the programs expect them."""
     package = install.parent
-    place = Path(tempfile.mkdtemp(prefix="recollect-pg-bin-", dir=_short_and_open()))
+    place = Path(tempfile.mkdtemp(prefix="hitherto-pg-bin-", dir=_short_and_open()))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     copy = shutil.copytree(install, place / package.name / install.name, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import recollect
-from recollect.model import Principal
+import hitherto
+from hitherto.model import Principal
 
 OWNER = Principal(owner="ann")
 
 
 async def main(url: str, session_ids: list[str]) -> None:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         for session_id in session_ids:
             done = await sessions.shrink(OWNER, session_id)
             sys.stdout.write(f"{session_id} {done.facts_extracted}\n")

@@ -1,4 +1,4 @@
-"""What users can say to Recollect, and what it can answer, is documented."""
+"""What users can say to Hitherto, and what it can answer, is documented."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from recollect import errors, settings
-from recollect.cli import COMMANDS, app
-from recollect.cli.exits import OWN_CODES, exit_code
-from recollect.scopes import MEANINGS
+from hitherto import errors, settings
+from hitherto.cli import COMMANDS, app
+from hitherto.cli.exits import OWN_CODES, exit_code
+from hitherto.scopes import MEANINGS
 
 DOCS = Path(__file__).parent.parent / "docs"
 SHARED_OPTIONS = ("--json", "--store")
@@ -44,7 +44,7 @@ def sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def tree(error: type[errors.RecollectError]) -> Iterator[type[errors.RecollectError]]:
+def tree(error: type[errors.HithertoError]) -> Iterator[type[errors.HithertoError]]:
     yield error
     for child in error.__subclasses__():
         yield from tree(child)
@@ -64,7 +64,7 @@ def test_the_page_has_a_section_for_every_command_and_no_other() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_in_its_section(name: str) -> None:
     section = sections()[name]
-    assert f"`recollect {name} " in section
+    assert f"`hitherto {name} " in section
     for option in options(name):
         if option.opts[0] not in SHARED_OPTIONS:
             for spelling in option.opts:
@@ -84,8 +84,8 @@ def test_every_command_has_help_with_an_example_and_a_documented_one(name: str) 
     assert COMMANDS[name].help.endswith(".")
     for part, made in {**parts(name), name: command(name)}.items():
         assert inspect.cleandoc(made.help or "")
-        assert f"recollect {part}" in (made.epilog or "").partition("Examples:")[2]
-        assert re.search(rf"^\$ .*recollect {part}\b", sections()[name], flags=re.MULTILINE)
+        assert f"hitherto {part}" in (made.epilog or "").partition("Examples:")[2]
+        assert re.search(rf"^\$ .*hitherto {part}\b", sections()[name], flags=re.MULTILINE)
     for option in options(name):
         assert option.help, (name, option.opts)
 
@@ -106,14 +106,14 @@ def test_every_scope_is_documented_with_what_it_is_for() -> None:
 def test_every_setting_is_documented() -> None:
     page = (DOCS / "settings.md").read_text()
     names = {value for name, value in vars(settings).items() if name.isupper() and isinstance(value, str)}
-    assert names >= {"RECOLLECT_STORE", "RECOLLECT_DATA_DIR"}
+    assert names >= {"HITHERTO_STORE", "HITHERTO_DATA_DIR"}
     for name in (*names, "NO_COLOR"):
         assert f"| `{name}` |" in page
 
 
 def test_every_error_is_documented_with_its_exit_code() -> None:
     rows = error_rows()
-    codes = {error.code: exit_code(error) for error in tree(errors.RecollectError)}
+    codes = {error.code: exit_code(error) for error in tree(errors.HithertoError)}
     assert set(rows) == set(codes) | set(OWN_CODES)
     for code, expected in codes.items():
         assert int(rows[code][-1]) == expected

@@ -10,7 +10,7 @@ from tests.mutants import DOORS, MUTANTS, ROOT, Mutant
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_breakage_can_be_made_and_has_a_test(mutant: Mutant) -> None:
     for change in mutant.changes:
-        assert change.old in (ROOT / "src" / "recollect" / change.file).read_text(encoding="utf-8")
+        assert change.old in (ROOT / "src" / "hitherto" / change.file).read_text(encoding="utf-8")
         assert change.old != change.new
     file, _, name = mutant.test.partition("::")
     assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")

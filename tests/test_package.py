@@ -11,7 +11,7 @@ from pathlib import Path
 import flit_core.buildapi  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
-import recollect
+import hitherto
 from tests.waits import LIMIT
 
 ROOT = Path(__file__).parent.parent
@@ -26,15 +26,15 @@ def run(code: str, cwd: Path) -> str:
 
 
 def test_importing_the_package_imports_nothing_heavy(tmp_path: Path) -> None:
-    loaded = run("import sys, recollect; print(*sys.modules)", tmp_path).split()
+    loaded = run("import sys, hitherto; print(*sys.modules)", tmp_path).split()
     heavy = {"msgspec", "apsw", "asyncio", "click", "rich", "psycopg", "platformdirs", "zstandard"}
     assert heavy & set(loaded) == set()
 
 
 def test_every_public_name_is_there() -> None:
-    assert [name for name in recollect.__all__ if getattr(recollect, name, None) is None] == []
+    assert [name for name in hitherto.__all__ if getattr(hitherto, name, None) is None] == []
     with pytest.raises(AttributeError):
-        recollect.nonsense  # noqa: B018 - looking is the test
+        hitherto.nonsense  # noqa: B018 - looking is the test
 
 
 def test_the_local_store_needs_the_base_dependencies_only(tmp_path: Path) -> None:
@@ -42,16 +42,16 @@ def test_the_local_store_needs_the_base_dependencies_only(tmp_path: Path) -> Non
 import sys
 for name in ("psycopg", "psycopg_pool", "starlette", "pydantic_ai", "mcp"):
     sys.modules[name] = None
-import asyncio, recollect
+import asyncio, hitherto
 async def main():
-    async with recollect.open("sqlite:store.db") as sessions:
-        session = await sessions.create(recollect.LOCAL)
-        print((await sessions.get(recollect.LOCAL, session.id)).revision)
+    async with hitherto.open("sqlite:store.db") as sessions:
+        session = await sessions.create(hitherto.LOCAL)
+        print((await sessions.get(hitherto.LOCAL, session.id)).revision)
     try:
-        async with recollect.open("postgresql://nowhere/x"):
+        async with hitherto.open("postgresql://nowhere/x"):
             pass
-    except recollect.RecollectError as error:
-        print(error.code, "recollect[postgres]" in str(error))
+    except hitherto.HithertoError as error:
+        print(error.code, "hitherto[postgres]" in str(error))
 asyncio.run(main())
 """
     assert run(code, tmp_path).split() == ["1", "store_unavailable", "True"]
@@ -63,7 +63,7 @@ def test_the_wheel_holds_types_and_schemas(tmp_path: Path, monkeypatch: pytest.M
     held = set(zipfile.ZipFile(tmp_path / name).namelist())
     schemas = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.sql")}
     assert schemas
-    assert {"recollect/py.typed", "recollect/__main__.py", *schemas} <= held
+    assert {"hitherto/py.typed", "hitherto/__main__.py", *schemas} <= held
 
 
 def test_the_example_of_the_quickstart_runs(tmp_path: Path) -> None:

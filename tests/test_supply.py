@@ -14,8 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-import recollect
-from recollect.stores.sqlite.connection import OLDEST_SAFE
+import hitherto
+from hitherto.stores.sqlite.connection import OLDEST_SAFE
 from supply.pins import ROOT, asked_for, normal, pins
 from tests.waits import LIMIT
 
@@ -25,7 +25,7 @@ SIGNED_OFF = re.compile(
 )
 FIRST_SIGNED = date(2026, 11, 15)
 BASE_AT_MOST = 8
-OURS = {"recollect.pth"}
+OURS = {"hitherto.pth"}
 """The editable install."""
 KNOWN_HOOKS = {"distutils-precedence.pth"}
 """Code of setuptools that runs at every start of Python; nothing else may."""
@@ -91,7 +91,7 @@ def test_the_bill_of_materials_is_that_of_the_pins() -> None:
 def test_the_bill_of_materials_says_what_it_is_the_bill_of_and_every_licence() -> None:
     bill = json.loads((ROOT / "docs/sbom.json").read_text(encoding="utf-8"))
     whole = bill["metadata"]["component"]
-    assert (whole["name"], whole["version"]) == ("recollect", recollect.__version__)
+    assert (whole["name"], whole["version"]) == ("hitherto", hitherto.__version__)
     needs = {each["ref"]: set(each.get("dependsOn", ())) for each in bill["dependencies"]}
     assert needs[whole["bom-ref"]] == set(asked_for(ROOT / "requirements.in"))
     assert [part["name"] for part in bill["components"] if not part.get("licenses")] == []

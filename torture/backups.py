@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import recollect
-from recollect.errors import RecollectError
-from recollect.limits import HISTORY_PAGE
-from recollect.model import LOCAL, decode_entry
-from recollect.service import Sessions
+import hitherto
+from hitherto.errors import HithertoError
+from hitherto.limits import HISTORY_PAGE
+from hitherto.model import LOCAL, decode_entry
+from hitherto.service import Sessions
 from tests.surfaces.shell import Shell
 from torture import crowd
 from torture.row import Outcome, Setting
@@ -68,7 +68,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
 
 
 async def _judged(folder: Path, url: str, copies: Sequence[Copy], names: Sequence[str]) -> list[Verdict]:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         whole = {name: await _said(sessions, name) for name in names}
     ids = {name: [decode_entry(raw).id for raw in said] for name, said in whole.items()}
     return [await _verdict(folder / "restored", copy, whole, ids) for copy in copies]
@@ -78,10 +78,10 @@ async def _verdict(place: Path, copy: Copy, whole: Said, ids: dict[str, list[str
     """Put a backup in the place of a store, and compare what the program finds there with what became of the first."""
     file = _restored(place, copy)
     try:
-        async with recollect.open(f"sqlite:///{file}") as sessions:
+        async with hitherto.open(f"sqlite:///{file}") as sessions:
             problems = (await sessions.doctor(repair=False)).problems
             said = {name: await _said(sessions, name) for name in whole}
-    except RecollectError as error:
+    except HithertoError as error:
         return Verdict(f"{copy.file.name}: {error.code}: {error.message}", len(copy.acknowledged))
     kept = {entry for name, entries in said.items() for entry in ids[name][: len(entries)]}
     lost = len(copy.acknowledged - kept)
@@ -95,7 +95,7 @@ def _restored(place: Path, copy: Copy) -> Path:
     """A backup in the place of a store, with nothing beside it."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    return copy.file.rename(place / "recollect.db")
+    return copy.file.rename(place / "hitherto.db")
 
 
 async def _said(sessions: Sessions, name: str) -> list[bytes]:

@@ -101,7 +101,7 @@ class Link:
 @contextmanager
 def machine(count: int) -> Iterator[tuple[Sequence[str], list[Link]]]:
     """A network of its own with so many addresses, the command that starts a program in it as `nobody`, and its links."""
-    name = f"recollect{os.getpid() % 10_000}x{next(_numbers)}"
+    name = f"hitherto{os.getpid() % 10_000}x{next(_numbers)}"
     net = f"10.203.{os.getpid() % 250}"
     inside, outside = f"{name[9:]}i", f"{name[9:]}o"
     hosts = [f"{net}.{number + 2}" for number in range(count)]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from recollect.scopes import SCOPES
+from hitherto.scopes import SCOPES
 from tests.gateway.servers import EVERYONE, Reply, Server
 
-STRANGE = "rcl_" + "A" * 43
+STRANGE = "hth_" + "A" * 43
 MARK, WORD = "annswords", "plainly"
 """What only ann has said, and a word beside it that may be searched for."""
 KEY = "agent:main:main"
 MISSING = "00000000-0000-7000-8000-000000000000"
 UNKNOWN = ("no token", "a wrong one", "a revoked one", "one in the address")
-CLAIMS = {"X-Scopes": " ".join(SCOPES), "X-Forwarded-User": "ann", "X-Recollect-Scopes": "admin"}
+CLAIMS = {"X-Scopes": " ".join(SCOPES), "X-Forwarded-User": "ann", "X-Hitherto-Scopes": "admin"}
 UNAUTHENTICATED, FORBIDDEN, NOT_FOUND = 401, 403, 404
-OURS = {"X-Recollect": "1", "Sec-Fetch-Site": "same-origin"}
+OURS = {"X-Hitherto": "1", "Sec-Fetch-Site": "same-origin"}
 """What scripts of the page say, and other programs may say too."""
 
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.gateway import schedule
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Policy
+import hitherto
+from hitherto.gateway import schedule
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Policy
 from tests.gateway.servers import Client, Json, Server, go, serving
 from torture.row import Outcome, Setting
 from torture.trying import Environment, apart, store_in
@@ -172,7 +172,7 @@ def swept(place: str, clock: str) -> Json:
 
 async def _swept(place: Path, clock: Path) -> Json:
     policy, passes = Policy(older_than_ms=90 * DAY * 1_000, spare_read_ms=0, delete=True), 0
-    async with recollect.open(store_in(place, "kept")) as sessions:
+    async with hitherto.open(store_in(place, "kept")) as sessions:
         for _ in range(OLD):
             made = await sessions.create(LOCAL)
             await sessions.append(LOCAL, made.id, Draft(role="user", parts=(Text(text="said today"),)))

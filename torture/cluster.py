@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-import recollect
+import hitherto
 from bench.wire import Wire, request
-from recollect.model import LOCAL, Lease, plain_text
-from recollect.scopes import SCOPES
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Lease, plain_text
+from hitherto.scopes import SCOPES
+from hitherto.service import Sessions
 from tests.gateway.servers import go
 from tests.mutants import ROOT
 from torture.cables import Connected, address, aside, connected
@@ -105,7 +105,7 @@ async def _tried(setting: Setting, environment: Environment) -> tuple[Tally, Jud
     tally, pages = Tally(), []
     async with connected(3, apart=True) as postgres:
         at_home = postgres.server.uri()
-        async with recollect.open(f"{at_home}&partitions={PARTITIONS}") as sessions:
+        async with hitherto.open(f"{at_home}&partitions={PARTITIONS}") as sessions:
             for number in range(setting.of(short=1, full=20)):
                 with (setting.folder / f"log-{number}").open("wb") as log:
                     round_ = Round(number, setting, postgres, sessions, tally)

@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import recollect
-from recollect.errors import RecollectError
-from recollect.model import LOCAL, Draft, Text
+import hitherto
+from hitherto.errors import HithertoError
+from hitherto.model import LOCAL, Draft, Text
 from tests.mutants import ROOT
 from torture.trying import Environment
 
@@ -78,7 +78,7 @@ def own(number: int) -> str:
 
 async def prepare(url: str, many: int) -> None:
     """Make the sessions of so many processes."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         for session_id in (COMMON, *map(own, range(many))):
             await sessions.create(LOCAL, session_id=session_id)
 
@@ -121,7 +121,7 @@ class Task(NamedTuple):
 
 async def _append(task: Task, number: int, notes: int, ready: int, begin: int) -> None:
     dice = random.Random(number)
-    async with recollect.open(task.url) as sessions:
+    async with hitherto.open(task.url) as sessions:
         os.write(ready, b".")
         os.read(begin, 1)
         for count in range(task.appends):
@@ -132,7 +132,7 @@ async def _append(task: Task, number: int, notes: int, ready: int, begin: int) -
                     done = await sessions.append(
                         LOCAL, session_id, Draft(role="user", parts=(Text(text=said),))
                     )
-                except RecollectError as error:
+                except HithertoError as error:
                     os.write(notes, f"error {error.code}\n".encode())
                 else:
                     micros = int((time.perf_counter() - began) * 1e6)

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-import recollect
-from recollect.errors import SessionNotFound
-from recollect.model import LOCAL, Filter, Session, Text
-from recollect.service import Sessions
+import hitherto
+from hitherto.errors import SessionNotFound
+from hitherto.model import LOCAL, Filter, Session, Text
+from hitherto.service import Sessions
 from tests.claude import trees
 from tests.sources.damage import KINDS, WRITTEN, Kind
 from tests.sources.row_damage import DATABASES, FILES, ROWS, damage_row, emptied
@@ -140,9 +140,9 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
 
 
 def _synced(setting: Setting, sources: str, environment: Environment) -> Any:
-    told = {**home_of(setting.folder / "home", environment), "RECOLLECT_SOURCES": sources}
+    told = {**home_of(setting.folder / "home", environment), "HITHERTO_SOURCES": sources}
     ran = subprocess.run(
-        [sys.executable, "-m", "recollect", "sync", "--json", "--store", store_in(setting.folder)],
+        [sys.executable, "-m", "hitherto", "sync", "--json", "--store", store_in(setting.folder)],
         env={**os.environ, **told},
         capture_output=True,
         check=False,
@@ -155,7 +155,7 @@ def _synced(setting: Setting, sources: str, environment: Environment) -> Any:
 
 async def _wrong(url: str, expected: Sequence[Expected]) -> list[str]:
     """What was not read as it should be."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         places = await _places(sessions)
         found = [(each, await _read(sessions, places.get(each.place, each.place))) for each in expected]
     return [line for each, read in found for line in _judged(each, *read)]

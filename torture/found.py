@@ -40,7 +40,7 @@ FOUND: tuple[Found, ...] = (
         "tests/stores/test_postgres.py::test_where_nobody_can_listen_changes_of_others_are_found_by_asking",
     ),
     Found(
-        "On PostgreSQL `recollect doctor` looked for each session among all entries: 10,000 sessions took more than three "
+        "On PostgreSQL `hitherto doctor` looked for each session among all entries: 10,000 sessions took more than three "
         "minutes, and twice as many four times as long. (R21)",
         "It finds them by an index; the time grows with the number of entries.",
         "tests/stores/test_postgres.py::test_the_doctor_finds_the_sums_of_each_session_by_an_index",
@@ -97,7 +97,7 @@ FOUND: tuple[Found, ...] = (
         "Text that the disk gave back altered was served as if it had been said so, or answered with an internal error; an "
         "altered title, time or count of a session went unnoticed. (R14)",
         "Every entry and every session of a SQLite store has a checksum; what does not agree with it is answered with "
-        "`store_damaged`, lists leave it out, and `recollect doctor` counts it.",
+        "`store_damaged`, lists leave it out, and `hitherto doctor` counts it.",
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
     Found(
@@ -107,7 +107,7 @@ FOUND: tuple[Found, ...] = (
         "R14, tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
     Found(
-        "`recollect doctor` broke off at the first question that a damaged file could not answer, and would have removed "
+        "`hitherto doctor` broke off at the first question that a damaged file could not answer, and would have removed "
         "entries whose sessions could only not be read. (R14)",
         "It tells of each question that cannot be answered, and mends nothing in a file that is damaged.",
         "tests/stores/test_sqlite.py::test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file",

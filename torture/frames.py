@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 from websockets.exceptions import ConnectionClosed
 
-from recollect.acp.methods import NOTIFICATIONS, REQUESTS
-from recollect.gateway.methods import METHODS
+from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
+from hitherto.gateway.methods import METHODS
 from tests.acp.test_hostile import FRAMES, SILENT
 from tests.acp.wire import Agent, running
 from tests.gateway.servers import Client, Server
@@ -187,7 +187,7 @@ async def _typed(
     folder: Path, environment: Environment, warm: Sequence[bytes], rest: Sequence[bytes], found: Found
 ) -> None:
     try:
-        async with running(folder, "-m", "recollect", "acp", env=environment) as agent:
+        async with running(folder, "-m", "hitherto", "acp", env=environment) as agent:
             process = psutil.Process(agent.process.pid)
             await agent.call("initialize", {"protocolVersion": 1})
             for part in (warm, rest):

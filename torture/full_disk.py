@@ -18,7 +18,7 @@ from uuid import UUID
 
 from bench.loads import served
 from bench.messages import prose
-from recollect.cli.exits import STORE
+from hitherto.cli.exits import STORE
 from torture import disks
 from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_of, judged, mark_for
 from torture.row import Outcome, Setting
@@ -146,11 +146,11 @@ async def _unread(client: Client) -> int:
 
 
 def _typed(disk: Path, environment: Environment, pages: Pages, name: str) -> str:
-    """`recollect append` beside the server; how it was refused, if it was."""
+    """`hitherto append` beside the server; how it was refused, if it was."""
     mark = mark_for(name, TYPED)
     ran = subprocess.run(
-        [sys.executable, "-m", "recollect", "append", pages.session_id, f"{mark} {TYPED}"],
-        env={**os.environ, **environment, "RECOLLECT_DATA_DIR": str(disk)},
+        [sys.executable, "-m", "hitherto", "append", pages.session_id, f"{mark} {TYPED}"],
+        env={**os.environ, **environment, "HITHERTO_DATA_DIR": str(disk)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -170,7 +170,7 @@ def _typed(disk: Path, environment: Environment, pages: Pages, name: str) -> str
 
 def renamed(place: str, fills: int, seed: int) -> Mapping[str, int]:
     """Give a session titles and tags, and fork it, on a disk that is full again and again; what became of that."""
-    from recollect.claude import fork_session, rename_session, tag_session
+    from hitherto.claude import fork_session, rename_session, tag_session
 
     dice, told = random.Random(seed), Counter[str](filled=0, kept=0, lost=0, torn=0, refused=0, other=0)
     os.environ["CLAUDE_CONFIG_DIR"] = place

@@ -17,24 +17,24 @@ from typing import Any, NamedTuple
 
 import atheris
 
-with atheris.instrument_imports(include=["recollect"], enable_loader_override=False):
-    from recollect.acp.methods import REQUESTS
-    from recollect.cursors import sealed, unsealed
-    from recollect.errors import InvalidCursor, RecollectError
-    from recollect.exports.documents import unfolded
-    from recollect.gateway.context import Context
-    from recollect.gateway.methods import METHODS, call
-    from recollect.model import LOCAL
-    from recollect.rpc.failures import Failure
-    from recollect.rpc.transport import FrameTooLong, Lines
-    from recollect.rpc.wire import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
-    from recollect.secrets import redacted
-    from recollect.service import Sessions
-    from recollect.sources import Source
-    from recollect.sources.goose_source import GooseSource
-    from recollect.sources.opencode_source import OpencodeSource
-    from recollect.stores import connector
-    from recollect.words import parse_query
+with atheris.instrument_imports(include=["hitherto"], enable_loader_override=False):
+    from hitherto.acp.methods import REQUESTS
+    from hitherto.cursors import sealed, unsealed
+    from hitherto.errors import InvalidCursor, HithertoError
+    from hitherto.exports.documents import unfolded
+    from hitherto.gateway.context import Context
+    from hitherto.gateway.methods import METHODS, call
+    from hitherto.model import LOCAL
+    from hitherto.rpc.failures import Failure
+    from hitherto.rpc.transport import FrameTooLong, Lines
+    from hitherto.rpc.wire import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
+    from hitherto.secrets import redacted
+    from hitherto.service import Sessions
+    from hitherto.sources import Source
+    from hitherto.sources.goose_source import GooseSource
+    from hitherto.sources.opencode_source import OpencodeSource
+    from hitherto.stores import connector
+    from hitherto.words import parse_query
 
 import msgspec
 
@@ -147,10 +147,10 @@ def _importer(_: Path) -> Take:
     def take(data: bytes) -> None:
         lines = data.split(b"\n")
         for trusted in (True, False):
-            with suppress(RecollectError):
+            with suppress(HithertoError):
                 made = loop.run_until_complete(sessions.import_session(LOCAL, lines, trusted=trusted))
                 loop.run_until_complete(sessions.delete(LOCAL, made.id))
-        with suppress(RecollectError):
+        with suppress(HithertoError):
             unfolded(lines)
 
     return take
@@ -182,7 +182,7 @@ def _read(source: Source) -> None:
 
 
 def _known(stamp: Any, state: bytes) -> Any:
-    from recollect.sources.port import Known
+    from hitherto.sources.port import Known
 
     return Known(stamp, state)
 
@@ -225,7 +225,7 @@ def _opencode(folder: Path) -> Take:
 
 def _search(_: Path) -> Take:
     def take(data: bytes) -> None:
-        with suppress(RecollectError):
+        with suppress(HithertoError):
             parse_query(data.decode("utf-8", "replace"))
 
     return take

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import recollect
+import hitherto
 from tests.postgres_server import PostgresServer
 from torture.trying import Environment, store_in
 
@@ -66,18 +66,18 @@ def databases() -> Iterator[Databases]:
 
 def of(ground: Ground, folder: Path, environment: Environment) -> Environment:
     """What a process is given to use a folder's store."""
-    return {"RECOLLECT_STORE": ground.store(folder), **environment}
+    return {"HITHERTO_STORE": ground.store(folder), **environment}
 
 
 def _copied(folder: Path) -> Path:
     copy = folder / "copy"
     copy.mkdir()
-    for file in folder.glob("recollect.db*"):
+    for file in folder.glob("hitherto.db*"):
         shutil.copy(file, copy)
     return copy
 
 
 async def examined(url: str) -> tuple[str, ...]:
     """What the program's own examination finds wrong with a store."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         return (await sessions.doctor(repair=False)).problems

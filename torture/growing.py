@@ -17,15 +17,15 @@ import apsw
 import psutil
 import psycopg
 
-import recollect
+import hitherto
 from bench.messages import message
-from recollect.days import DAY_MS, day_of, day_text
-from recollect.model import LOCAL, Draft, Entry, Filter, Session, Text
-from recollect.ports import Writer
-from recollect.service import Sessions
-from recollect.service.catalogue import add_session
-from recollect.service.history import append_entries
-from recollect.stores import connector
+from hitherto.days import DAY_MS, day_of, day_text
+from hitherto.model import LOCAL, Draft, Entry, Filter, Session, Text
+from hitherto.ports import Writer
+from hitherto.service import Sessions
+from hitherto.service.catalogue import add_session
+from hitherto.service.history import append_entries
+from hitherto.stores import connector
 
 Json = dict[str, Any]
 MESSAGES = 10
@@ -95,7 +95,7 @@ async def _fill(url: str, first: int, until: int) -> None:
                     await append_entries(tx, record, _entries(number), at_of(number + 1))
 
             await store.write(work)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         await sessions.search(LOCAL, NOWHERE)
 
 
@@ -224,7 +224,7 @@ async def _spent(url: str, server: int | None, kind: Kind, seed: int, size: int)
     """What it takes to open the store and do it so often."""
     dice, pages = random.Random(seed), _server_pages(url)
     cpu = _server_cpu(server) + time.process_time()
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         await kind.use(sessions, random.Random(seed + 1), size)
         for _ in range(kind.calls):
             await kind.use(sessions, dice, size)

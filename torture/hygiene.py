@@ -10,8 +10,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-import recollect
-from recollect.errors import RecollectError
+import hitherto
+from hitherto.errors import HithertoError
 from tests.mutants import ROOT
 from tests.surfaces.shell import Shell
 from torture import crowd, suites
@@ -118,10 +118,10 @@ async def _found(url: str) -> tuple[str, set[str]]:
     """What is wrong with a store, and the ids of its entries."""
     there: set[str] = set()
     try:
-        async with recollect.open(url) as sessions:
+        async with hitherto.open(url) as sessions:
             for name in (crowd.COMMON, crowd.own(0), crowd.own(1)):
                 there |= {entry.id async for entry in entries_of(sessions, name)}
             problems = (await sessions.doctor(repair=False)).problems
-    except RecollectError as error:
+    except HithertoError as error:
         return f"{error.code}: {error.message}", there
     return "; ".join(problems), there

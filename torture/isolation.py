@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from recollect.gateway.calling import NAMED
-from recollect.gateway.methods import METHODS
-from recollect.scopes import SCOPES
+from hitherto.gateway.calling import NAMED
+from hitherto.gateway.methods import METHODS
+from hitherto.scopes import SCOPES
 from tests.gateway import test_methods_access as access
 from tests.gateway.servers import Json, Server, serving
 from torture.owners import Owner, connected

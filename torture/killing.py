@@ -21,11 +21,11 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-import recollect
+import hitherto
 from bench.loads import Server, served, wires
 from bench.messages import prose
 from bench.wire import Wire, request
-from recollect.model import LOCAL
+from hitherto.model import LOCAL
 from torture.grounds import FILES, Ground, examined, of
 from torture.reckoning import Book, Message, Reckoning, reckoned
 from torture.row import Setting
@@ -43,7 +43,7 @@ DELAY_SECONDS = 0.004
 LIFE_SECONDS = 120
 KILLS_OF_A_STORE = 20
 START_SECONDS = 0.6
-START = (sys.executable, "-m", "recollect", "serve", "--port", "0", "--json")
+START = (sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def hammered(setting: Setting, environment: Environment, plan: Plan, ground: Gro
 
 async def _hammered(place: Place, plan: Plan, kills: int, dice: random.Random) -> Reckoning:
     (folder, url, environment), problems, stillborn = place, list[str](), 0
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         talks = [(await sessions.create(LOCAL)).id for _ in range(SESSIONS)]
     book = Book(_messages(talks, dice), keyed=plan.keyed)
     with (folder / "log").open("w+b") as log:
@@ -116,7 +116,7 @@ def _messages(session_ids: Sequence[str], dice: random.Random) -> Iterator[Messa
 
 
 def _killed_at_start(folder: Path, environment: Environment, log: IO[bytes], seconds: float) -> None:
-    environ = {**os.environ, "RECOLLECT_DATA_DIR": str(folder), **environment}
+    environ = {**os.environ, "HITHERTO_DATA_DIR": str(folder), **environment}
     with subprocess.Popen(START, env=environ, stdout=subprocess.DEVNULL, stderr=log) as process:
         try:
             with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""`recollect acp` is killed in the middle of prompts: what it has answered is there, prompt and answer."""
+"""`hitherto acp` is killed in the middle of prompts: what it has answered is there, prompt and answer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.acp.checking import checked
 from tests.acp.wire import LINE_BYTES, Talk, environment
 from tests.engines import provider
@@ -137,7 +137,7 @@ async def _killed(
 
 
 async def _made(store: str, folder: Path) -> list[str]:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         return [(await sessions.create(LOCAL, cwd=str(folder))).id for _ in range(TALKS)]
 
 

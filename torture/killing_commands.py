@@ -1,4 +1,4 @@
-"""`recollect append` is killed on its way, while others write: what it printed an id for is there, and theirs too."""
+"""`hitherto append` is killed on its way, while others write: what it printed an id for is there, and theirs too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import recollect
+import hitherto
 from bench.messages import prose
-from recollect.model import LOCAL
+from hitherto.model import LOCAL
 from torture import crowd
 from torture.grounds import FILES, Ground, examined, of
 from torture.killing import now
@@ -47,7 +47,7 @@ def commands_killed(
     """Append from the command line, one command after the other, until so many of them were killed."""
     folder = setting.folder / "commands"
     folder.mkdir(mode=0o700)
-    given = {"RECOLLECT_DATA_DIR": str(folder), **of(ground, folder, environment)}
+    given = {"HITHERTO_DATA_DIR": str(folder), **of(ground, folder, environment)}
     return asyncio.run(_killed(ground, folder, given, kills, setting.dice("kills of commands")))
 
 
@@ -56,7 +56,7 @@ async def _killed(
 ) -> Reckoning:
     url = ground.store(folder)
     await crowd.prepare(url, OTHERS)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         talk = (await sessions.create(LOCAL)).id
     book = Book(_messages(talk, dice))
     with crowd.writing(folder, url, OTHERS, given, rest=REST_SECONDS) as others:
@@ -81,7 +81,7 @@ async def _until_killed(
         elif ran.killed:
             book.unknown[message.mark] = now()
         else:
-            book.refused.append(f"{message.mark}: `recollect append` failed")
+            book.refused.append(f"{message.mark}: `hitherto append` failed")
         if ran.killed:
             killed += 1
             usual *= LATER
@@ -93,7 +93,7 @@ async def _until_killed(
 
 async def _beside(url: str, notes: crowd.Notes) -> Reckoning:
     """What became of the messages of the others."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         names = (crowd.COMMON, *map(crowd.own, range(OTHERS)))
         there = {entry.id for name in names async for entry in entries_of(sessions, name)}
     told = {each.entry for each in notes.acknowledged}
@@ -114,7 +114,7 @@ async def _appended(given: Environment, message: Message, seconds: float) -> Ran
     """Run the command, and kill it if it takes longer than this."""
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "recollect", "append", message.session_id, message.text),
+        *(sys.executable, "-m", "hitherto", "append", message.session_id, message.text),
         env={**os.environ, **given},
         stdout=asyncio.subprocess.PIPE,
     )

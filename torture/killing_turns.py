@@ -1,4 +1,4 @@
-"""`recollect acp` is killed while tools run: the next prompt leaves no call without its result, and no record out of reach."""
+"""`hitherto acp` is killed while tools run: the next prompt leaves no call without its result, and no record out of reach."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.model import LOCAL, ToolCall, ToolResult
-from recollect.service import Sessions
+import hitherto
+from hitherto.model import LOCAL, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.engines import provider
 from tests.engines.test_killed_turns import check_request, reply
 from tests.homes import SqliteHome
@@ -75,7 +75,7 @@ async def _killed(folder: Path, program: Environment, kills: int, dice: random.R
                 )
         log.seek(0)
         problems += log.read().decode().splitlines()
-    async with recollect.open(store_in(folder)) as sessions:
+    async with hitherto.open(store_in(folder)) as sessions:
         records, orphans = await _read(sessions, talks)
     stored = SqliteHome(folder).rows()["entry"]
     return Interrupted(
@@ -89,7 +89,7 @@ async def _killed(folder: Path, program: Environment, kills: int, dice: random.R
 
 
 async def _made(folder: Path) -> str:
-    async with recollect.open(store_in(folder)) as sessions:
+    async with hitherto.open(store_in(folder)) as sessions:
         return (await sessions.create(LOCAL, cwd=str(folder), title="Killed")).id
 
 

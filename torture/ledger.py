@@ -12,13 +12,13 @@ from zlib import crc32
 
 import msgspec
 
-import recollect
+import hitherto
 from bench.loads import Server
 from bench.messages import prose
 from bench.wire import Wire, request
-from recollect.errors import SessionNotFound
-from recollect.model import LOCAL, plain_text
-from recollect.service import Sessions
+from hitherto.errors import SessionNotFound
+from hitherto.model import LOCAL, plain_text
+from hitherto.service import Sessions
 from torture.reckoning import entries_of
 
 LONGEST = 4_000
@@ -159,7 +159,7 @@ class Judged(NamedTuple):
 
 async def judged(url: str, pages: Iterable[Pages]) -> Judged:
     """Open the store and hold it to the pages."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         found = [await _held(sessions, each) for each in pages]
         health = await sessions.doctor(repair=False)
     return sum(found, Judged(problems=health.problems))

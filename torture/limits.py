@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any, NamedTuple
 
-import recollect
-from recollect.errors import RecollectError
-from recollect.gateway.limits import MESSAGE_BYTES, STRANGER_BYTES, Limits
-from recollect.limits import (
+import hitherto
+from hitherto.errors import HithertoError
+from hitherto.gateway.limits import MESSAGE_BYTES, STRANGER_BYTES, Limits
+from hitherto.limits import (
     DIRECTORIES,
     ENTRIES_PER_APPEND,
     ENTRY_BYTES,
@@ -31,10 +31,10 @@ from recollect.limits import (
     TAGS,
     TITLE_CHARS,
 )
-from recollect.model import LOCAL, Draft, Fact, Filter, Text
-from recollect.rpc.failures import OVERLOADED
-from recollect.rpc.peer import WAITING_REQUESTS
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Draft, Fact, Filter, Text
+from hitherto.rpc.failures import OVERLOADED
+from hitherto.rpc.peer import WAITING_REQUESTS
+from hitherto.service import Sessions
 from tests.gateway.servers import Json, Server, serving
 from tests.mutants import ROOT
 from torture import suites
@@ -172,7 +172,7 @@ def by_sdk(store: str, names: list[str]) -> list[list[str | None]]:
 
 async def _by_sdk(store: str, names: list[str]) -> list[list[str | None]]:
     told: list[list[str | None]] = []
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         await sessions.create(LOCAL, session_id="s")
         for name in names:
             for most, promised, call in IN_PROCESS[name]:
@@ -184,7 +184,7 @@ async def _by_sdk(store: str, names: list[str]) -> list[list[str | None]]:
 async def _code(call: Awaitable[Any]) -> str | None:
     try:
         await call
-    except (RecollectError, _Unseen) as error:
+    except (HithertoError, _Unseen) as error:
         return error.code
     return None
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-import recollect
-from recollect.errors import RecollectError
+import hitherto
+from hitherto.errors import HithertoError
 from tests.mutants import ROOT
 from tests.postgres_server import PostgresServer
 from torture.row import Outcome, Setting
@@ -108,7 +108,7 @@ def _kept(setting: Setting, kind: Kind, opener: Opener, *, only_last: bool) -> K
     for version in range(kind.newest - 1 if only_last else 0, kind.newest):
         try:
             old = _old(kind, version, opener)
-        except RecollectError as error:
+        except HithertoError as error:
             wrong.append(f"{kind.name} {version} cannot be opened at all: {error.message}")
             continue
         rows += sum(count for count, _ in old.content.values())
@@ -170,13 +170,13 @@ def _after(kind: Kind, old: Old, opener: Opener) -> str:
         return "it is not what it would have become"
     try:
         asyncio.run(_examine(kind.url(TRIED)))
-    except RecollectError as error:
+    except HithertoError as error:
         return f"{error.code}: {error.message}"
     return ""
 
 
 async def _examine(url: str) -> None:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         problems = (await sessions.doctor(repair=False)).problems
     if problems:
-        raise RecollectError(f"problems: {problems}")
+        raise HithertoError(f"problems: {problems}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from recollect.days import DAY_MS
-from recollect.model import LOCAL
-from recollect.stores.postgres.lexemes import BLOCKS, mark
+from hitherto.days import DAY_MS
+from hitherto.model import LOCAL
+from hitherto.stores.postgres.lexemes import BLOCKS, mark
 from torture.growing import PER_DAY, RARE
 
 TIMES = 10

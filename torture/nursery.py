@@ -1,6 +1,6 @@
 """Starts agents quickly: `python -m torture.nursery KIND STORE MODEL` listens, and every connection gets an agent of its own.
 
-An agent is the command `recollect acp` on both ends of the connection; before it speaks, the number of its process is
+An agent is the command `hitherto acp` on both ends of the connection; before it speaks, the number of its process is
 written there. `warm` ones are forks of this process, which has had a turn already and so has imported what turns need;
 `cold` ones begin with nothing, as those that an editor starts.
 """
@@ -12,10 +12,10 @@ import os
 import socket
 import sys
 
-from recollect import wiring
-from recollect.__main__ import main as program
-from recollect.acp import agent, running
-from recollect.model import LOCAL, Text
+from hitherto import wiring
+from hitherto.__main__ import main as program
+from hitherto.acp import agent, running
+from hitherto.model import LOCAL, Text
 
 WARM, COLD = "warm", "cold"
 IMPORTED = (agent, running)
@@ -37,7 +37,7 @@ def become(connection: socket.socket, kind: str, arguments: list[str]) -> None:
     os.dup2(connection.fileno(), 1)
     connection.close()
     if kind == COLD:
-        os.execv(sys.executable, [sys.executable, "-m", "recollect", *arguments])  # noqa: S606 - as an editor does
+        os.execv(sys.executable, [sys.executable, "-m", "hitherto", *arguments])  # noqa: S606 - as an editor does
     try:
         program(arguments)
     finally:

@@ -69,7 +69,7 @@ async def _tried(setting: Setting, *, careless: bool) -> tuple[Seen, Judged]:
     async with connected(1, apart=not setting.short) as postgres:
         store = address(postgres.cables[0], careless=careless)
         with (setting.folder / "log").open("wb") as log:
-            starting = served(setting.folder, {"RECOLLECT_STORE": store}, log)
+            starting = served(setting.folder, {"HITHERTO_STORE": store}, log)
             async with aside(starting) as server:
                 door = Door(server.port, server.token)
                 writers = [Writer([door], f"w{number}") for number in range(WRITERS)]

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import recollect
-from recollect.model import LOCAL
-from recollect.sources import Source
+import hitherto
+from hitherto.model import LOCAL
+from hitherto.sources import Source
 from tests.engines.tooling import Bench
 from tests.gateway.servers import serving
 from tests.mutants import ROOT, Change
@@ -320,7 +320,7 @@ _ODD: tuple[Callable[[Path, Place], None], ...] = (
 
 async def _synced(folder: Path, source: Source) -> int:
     """How many sessions are there after a sync."""
-    async with recollect.open(f"sqlite:///{folder / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{folder / 'store.db'}") as sessions:
         await asyncio.wait_for(House(folder, sessions, source).sync(), HANG_SECONDS)
         return await sessions.count(LOCAL)
 

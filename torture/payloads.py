@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.page.test_hostile import entry, taken
 from tests.unit import pages
 from tests.unit.hostile import PAYLOADS
@@ -46,7 +46,7 @@ def tried(setting: Setting) -> Outcome:
 async def _shown(folder: Path) -> list[int]:
     """For each payload, the fields in which it is when the tests of the page have put it wherever it is taken."""
     counts: list[int] = []
-    async with recollect.open(store_in(folder)) as kept:
+    async with hitherto.open(store_in(folder)) as kept:
         for number, text in enumerate(PAYLOADS):
             made = await taken(kept, LOCAL, text)
             await kept.append(LOCAL, made, entry(text, number))

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import recollect
+import hitherto
 from bench.loads import served
-from recollect.model import LOCAL, Draft, Text
+from hitherto.model import LOCAL, Draft, Text
 from torture import disks
 from torture.ledger import Client, Judged, Pages, clients, judged
 from torture.row import Outcome, Setting
@@ -83,7 +83,7 @@ async def _life(memory: Path, environment: Environment, cuts: int, dice: random.
 async def _held(folder: Path, pages: Sequence[Pages]) -> Judged:
     """What is there after the cut, and that one can go on with it."""
     verdict = await judged(store_in(folder), pages)
-    async with recollect.open(store_in(folder)) as sessions:
+    async with hitherto.open(store_in(folder)) as sessions:
         fresh = await sessions.create(LOCAL)
         await sessions.append(LOCAL, fresh.id, Draft(role="user", parts=(Text(text="and on"),)))
     return verdict

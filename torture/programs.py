@@ -1,4 +1,4 @@
-"""The program itself, as its user starts it: `recollect serve` and other commands, in a home of their own."""
+"""The program itself, as its user starts it: `hitherto serve` and other commands, in a home of their own."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from torture.trying import Environment
 
 def home_of(folder: Path, environment: Environment) -> dict[str, str]:
     """The environment of somebody whose home is this folder."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "XDG_"))}
-    return {**own, "HOME": str(folder), "RECOLLECT_DATA_DIR": str(folder / "data"), **environment}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("HITHERTO_", "XDG_"))}
+    return {**own, "HOME": str(folder), "HITHERTO_DATA_DIR": str(folder / "data"), **environment}
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "recollect", *words],
+        [sys.executable, "-m", "hitherto", *words],
         input=given,
         cwd=ROOT,
         env=home_of(folder, environment),
@@ -53,11 +53,11 @@ class Served(Server):
 
 @contextmanager
 def served(folder: Path, environment: Environment, *words: str, umask: int = -1) -> Iterator[Served]:
-    """`recollect serve` on a free port, with the token of its user as `ann`'s."""
+    """`hitherto serve` on a free port, with the token of its user as `ann`'s."""
     log = Path(tempfile.mkstemp(prefix="log", dir=folder.parent)[1])
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "recollect", "serve", "--port", "0", "--json", *words],
+            [sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json", *words],
             cwd=ROOT,
             env=home_of(folder, environment),
             stdout=subprocess.PIPE,

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-import recollect
-from recollect.limits import HISTORY_PAGE
-from recollect.model import LOCAL, Entry, plain_text
-from recollect.service import Sessions
+import hitherto
+from hitherto.limits import HISTORY_PAGE
+from hitherto.model import LOCAL, Entry, plain_text
+from hitherto.service import Sessions
 
 Json = dict[str, Any]
 
@@ -105,7 +105,7 @@ class Reckoning:
 
 async def reckoned(url: str, session_ids: Sequence[str], book: Book) -> Reckoning:
     """Read everything that these sessions hold."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         entries = [entry for each in session_ids async for entry in entries_of(sessions, each)]
     found: Counter[str] = Counter()
     kept = 0

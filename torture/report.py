@@ -14,7 +14,7 @@ from torture.row import Row
 HEAD = """\
 # Scorecard
 
-What Recollect promises under faults, load and attack, and what came of trying to break it. This page is written by
+What Hitherto promises under faults, load and attack, and what came of trying to break it. This page is written by
 `make torture`; do not edit it.
 """
 AGAIN = """\

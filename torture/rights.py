@@ -9,11 +9,11 @@ from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 
-import recollect
-from recollect.acp.methods import NOTIFICATIONS, REQUESTS
-from recollect.gateway.calling import NAMED, Owns
-from recollect.gateway.methods import METHODS
-from recollect.scopes import SCOPES
+import hitherto
+from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
+from hitherto.gateway.calling import NAMED, Owns
+from hitherto.gateway.methods import METHODS
+from hitherto.scopes import SCOPES
 from tests.gateway.servers import Client, Json, serving
 from tests.gateway.test_methods_access import request
 from torture import routes
@@ -28,9 +28,9 @@ ABOUT_NONE = (
     "authenticate",
     "session/new",
     "session/list",
-    "_recollect/session/search",
-    "_recollect/session/list/subscribe",
-    "_recollect/session/list/unsubscribe",
+    "_hitherto/session/search",
+    "_hitherto/session/list/subscribe",
+    "_hitherto/session/list/unsubscribe",
 )
 """What an editor asks about no session that is named: its answers may have ids of their own, and nothing of another's."""
 
@@ -76,7 +76,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
 
 
 async def _revoked(store: str) -> str:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         token, secret = await sessions.issue_token("ann")
         assert await sessions.revoke_token(token.id)
     return secret

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.model import LOCAL, Draft, Text
+import hitherto
+from hitherto.model import LOCAL, Draft, Text
 from tests.gateway.servers import Server
 from torture.ledger import UNFORESEEN, code_of
 from torture.programs import command, served
 from torture.row import Outcome, Setting
 from torture.trying import Environment, store_in
 
-WHOLE = "recollect.db"
+WHOLE = "hitherto.db"
 SESSIONS, MESSAGES = 40, 6
 WORDS = 80
 DAMAGED = ("store_damaged", "store_error")
@@ -81,7 +81,7 @@ def _said(setting: Setting) -> Said:
     }
 
     async def write() -> None:
-        async with recollect.open(store_in(setting.folder)) as sessions:
+        async with hitherto.open(store_in(setting.folder)) as sessions:
             for name, texts in said.items():
                 await sessions.create(LOCAL, session_id=name, title=_title(name), tags=["a"], cwd="/srv/a")
                 drafts = [Draft(role="user", parts=(Text(text=text),)) for text in texts]

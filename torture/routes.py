@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import urlencode
 
-from recollect.gateway.app import AGENT_NEEDS
+from hitherto.gateway.app import AGENT_NEEDS
 from torture.callers import (
     CLAIMS,
     FORBIDDEN,
@@ -78,7 +78,7 @@ def _asked(place: Place, way: Way, session: str, **more: str) -> str:
 def _as_unknown(place: Place, way: Way, tally: Tally) -> None:
     for how in UNKNOWN:
         secret = place.secret(how)
-        cookie = {} if secret is None else {"Cookie": f"recollect-{place.server.port}={secret}"}
+        cookie = {} if secret is None else {"Cookie": f"hitherto-{place.server.port}={secret}"}
         bearer = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         path = _asked(place, way, place.session) + place.query(how).replace("?", "&")
         for headers in (bearer, {**cookie, **OURS}):

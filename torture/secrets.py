@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from recollect.secrets import redacted
+from hitherto.secrets import redacted
 from tests.gateway.servers import Server, serving
 from torture.programs import command, served
 from torture.row import Outcome, Setting
@@ -32,7 +32,7 @@ KINDS: dict[str, str] = {
     "digitalocean": "dop_v1_{64h}", "databricks": "dapi{32h}", "shopify": "shpat_{32h}", "atlassian": "ATATT3{60w}",
     "vault": "hvs.{90w}", "terraform": "{14a}.atlasv1.{60w}", "docker": "dckr_pat_{27w}", "supabase": "sbp_{40h}",
     "linear": "lin_api_{40a}", "new relic": "NRAK-{27U}", "grafana": "glsa_{32a}", "json web token": "eyJ{33w}.eyJ{60w}.{43w}",
-    "recollect": "rcl_{43w}", "private key": "-----BEGIN RSA PRIVATE KEY-----\n{64a}\n{64a}\n-----END RSA PRIVATE KEY-----",
+    "hitherto": "hth_{43w}", "private key": "-----BEGIN RSA PRIVATE KEY-----\n{64a}\n{64a}\n-----END RSA PRIVATE KEY-----",
     "age": "AGE-SECRET-KEY-1{58U}", "bearer": "Authorization: Bearer {40a}7", "password in a url": "postgres://admin:{20a}@db.example.com/x",
     "variable": "export API_KEY='{39a}5'", "member": '{{"client_secret": "{31a}8"}}', "cookie": "Cookie: session_id={32a}; theme=dark",
     "signed url": "https://x.example/blob?sv=2020&sig={42a}3%3D",
@@ -49,7 +49,7 @@ DRAWN = re.compile(r"\{(\d+)([ahdwU])\}")
 PLACES = ("{}", "use {} now", "the value\\n{}\\tand more", "```sh\nrun --with {}\n```", "({}),")
 FORMS = ("markdown", "html")
 HARMLESS = "nothing to hide here"
-OWN_KIND = "recollect"
+OWN_KIND = "hitherto"
 SHARED: dict[str, tuple[str, ...]] = {
     "markdown": (),
     "html": (),
@@ -140,7 +140,7 @@ def own_tokens(setting: Setting, environment: Environment) -> tuple[int, list[st
     home.mkdir()
     looked, found = 0, list[str]()
     made = command(home, environment, "token", "create", "--owner", "bob", "--json")
-    other = re.search(r"rcl_[\w-]{20,}", made.stdout.decode())
+    other = re.search(r"hth_[\w-]{20,}", made.stdout.decode())
     assert other is not None
     with served(home, environment) as server:
         secrets = [server.tokens["ann"].secret, other[0]]
@@ -178,7 +178,7 @@ def _exported(
         told = {f"session.export, {form}": server.post(_export(key, form)).body.decode()}
         if form in by_command:
             ran = command(_home(setting), environment, "export", made, "--format", form, *words)
-            told[f"recollect export, {form}"] = ran.stdout.decode() or ran.stderr.decode()
+            told[f"hitherto export, {form}"] = ran.stdout.decode() or ran.stderr.decode()
         for where, text in told.items():
             if HARMLESS not in text:
                 raise RuntimeError(f"not exported, {where}: {text[:500]}")
@@ -192,7 +192,7 @@ def _told(server: Server, secrets: list[str]) -> Iterator[tuple[str, str]]:
     for token in secrets:
         bearer = {"Authorization": f"Bearer {token}"}
         for path in ("/", "/health", "/metrics", "/nowhere", "/overview", "/s/x", "/live?now=1", "/mcp"):
-            for headers in (bearer, {"Cookie": f"recollect-{server.port}={token}"}, {"Authorization": token}):
+            for headers in (bearer, {"Cookie": f"hitherto-{server.port}={token}"}, {"Authorization": token}):
                 for query in ("", f"{'&' if '?' in path else '?'}token={quote(token)}"):
                     reply = server.request("GET", path + query, headers)
                     yield (

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx2
 
-from recollect.engine import HttpServer, McpServer, SseServer
-from recollect.engines.mcp import McpServers
-from recollect.engines.mcp.addresses import NotPublic, is_public, resolved
-from recollect.engines.mcp.web import PublicTransport
+from hitherto.engine import HttpServer, McpServer, SseServer
+from hitherto.engines.mcp import McpServers
+from hitherto.engines.mcp.addresses import NotPublic, is_public, resolved
+from hitherto.engines.mcp.web import PublicTransport
 from tests.acp.wire import EVERYTHING
 from tests.engines.test_mcp_addresses import answering, fine, only_first_loopback, resolving
 from tests.gateway.servers import Client, Server, Token

@@ -19,8 +19,8 @@ from typing import Any
 import apsw
 from psycopg import AsyncTransaction
 
-import recollect
-from recollect.stores.postgres.eager import EagerConnection
+import hitherto
+from hitherto.stores.postgres.eager import EagerConnection
 
 NOTE = "INSERT INTO schema_migration"
 _TOKEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;", re.DOTALL)
@@ -87,7 +87,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 async def _open(url: str) -> None:
-    async with recollect.open(url):
+    async with hitherto.open(url):
         pass
 
 

@@ -80,7 +80,7 @@ def apart(work: Callable[..., Any], environment: Environment, **given: Any) -> A
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-def store_in(folder: Path, name: str = "recollect") -> str:
+def store_in(folder: Path, name: str = "hitherto") -> str:
     """The address of a store of SQLite in this folder."""
     return f"sqlite:///{folder / f'{name}.db'}"
 

@@ -16,12 +16,12 @@ import apsw
 import psycopg
 from psycopg import sql
 
-import recollect
-from recollect.model import LOCAL, Draft, Fact, Text
-from recollect.stores.postgres import migrate as postgres_steps
-from recollect.stores.postgres.transactions import opened
-from recollect.stores.sqlite import migrate as sqlite_steps
-from recollect.stores.sqlite.connection import fetch, open_file
+import hitherto
+from hitherto.model import LOCAL, Draft, Fact, Text
+from hitherto.stores.postgres import migrate as postgres_steps
+from hitherto.stores.postgres.transactions import opened
+from hitherto.stores.sqlite import migrate as sqlite_steps
+from hitherto.stores.sqlite.connection import fetch, open_file
 from tests.postgres_server import PostgresServer
 
 Columns = Mapping[str, Sequence[str]]
@@ -54,7 +54,7 @@ class Kind(Protocol):
 
 async def fill(url: str, sessions_count: int, messages: int) -> None:
     """Write something of everything that earlier versions can hold."""
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         for number in range(sessions_count):
             made = await sessions.create(
                 LOCAL, title=f"Session {number}", tags=[f"t{number % 3}"], cwd="/srv/engine"

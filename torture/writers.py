@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import apsw
 
-import recollect
-from recollect.stores.sqlite.connection import fetch
+import hitherto
+from hitherto.stores.sqlite.connection import fetch
 from torture import crowd
 from torture.row import Outcome, Setting
 from torture.trying import Environment, store_in
@@ -66,7 +66,7 @@ async def _written(folder: Path, writers: int, appends: int, environment: Enviro
     file = folder / f"writers-{writers}.db"
     there, gaps = _places(file)
     told = Counter(each.entry for each in notes.acknowledged)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         problems = (await sessions.doctor(repair=False)).problems
     times = sorted(each.micros for each in notes.acknowledged)
     return Found(

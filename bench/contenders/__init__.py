@@ -32,11 +32,11 @@ RAW = Entrant(
     note="the limit: WAL, `synchronous=FULL`, one bare row and one transaction per message",
 )
 
-RECOLLECT = Entrant(
-    name="Recollect",
-    contender="bench.contenders.recollect:Recollect",
-    package="recollect",
-    imports="import recollect",
+HITHERTO = Entrant(
+    name="Hitherto",
+    contender="bench.contenders.hitherto:Hitherto",
+    package="hitherto",
+    imports="import hitherto",
     lists=True,
     bulk=True,
     note="WAL, `synchronous=FULL`; counters, change feed and search index up to date when the clock stops",

@@ -1,4 +1,4 @@
-"""Who reads Claude Code's own files: Recollect, the SDK, and as the limit one question to the system per file."""
+"""Who reads Claude Code's own files: Hitherto, the SDK, and as the limit one question to the system per file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Theirs:
     async def open(self, place: str) -> None:
         """Read the files below `place` from now on."""
         os.environ["CLAUDE_CONFIG_DIR"] = place
-        os.environ["RECOLLECT_DATA_DIR"] = f"{place}-remembered"
+        os.environ["HITHERTO_DATA_DIR"] = f"{place}-remembered"
         self._functions: Any = import_module(self.module)
         self._place = Path(place)
 
@@ -43,13 +43,13 @@ class Theirs:
 
 
 class Ours(Theirs):
-    """Recollect."""
+    """Hitherto."""
 
-    module = "recollect.claude"
+    module = "hitherto.claude"
 
     def forget(self) -> None:
         """Remove the cache."""
-        from recollect.claude.cache import cache_file
+        from hitherto.claude.cache import cache_file
 
         cache_file(self._place / "projects").unlink(missing_ok=True)
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, RECOLLECT, Entrant
+from bench.contenders import PEERS, RAW, HITHERTO, Entrant
 from bench.contenders.port import Contender
 from bench.lanes import opened
 from bench.messages import Message, messages
@@ -16,7 +16,7 @@ from bench.sampling import Cost, Sample, measure
 from bench.sizes import Sizes
 
 ONE = "one"
-EVERYONE = (RAW, RECOLLECT, *PEERS)
+EVERYONE = (RAW, HITHERTO, *PEERS)
 
 FASTER = "one at a time: faster than every SQL-backed peer at its own defaults"
 HALF_OF_RAW = "one at a time: at least 0.5 of the raw limit"
@@ -108,10 +108,10 @@ def _method(sizes: Sizes) -> str:
 
 
 def _bars(figures: _Figures) -> list[Bar]:
-    ours, raw = figures.single.get(RECOLLECT.name), figures.single.get(RAW.name)
+    ours, raw = figures.single.get(HITHERTO.name), figures.single.get(RAW.name)
     peers = {peer.name: figures.single[peer.name] for peer in PEERS if peer.name in figures.single}
     if ours is None or raw is None or not peers:
-        reason = figures.failures.get(RECOLLECT.name, "a contender is missing")
+        reason = figures.failures.get(HITHERTO.name, "a contender is missing")
         return [not_measured(promise, reason) for promise in (FASTER, HALF_OF_RAW, GROUPED)]
     best = min(peers, key=lambda name: peers[name].wall)
     lead, share = peers[best].wall / ours.wall, raw.wall / ours.wall
@@ -119,9 +119,9 @@ def _bars(figures: _Figures) -> list[Bar]:
         at_least(FASTER, lead, 1, f"{times(lead)} times the best, {best}"),
         at_least(HALF_OF_RAW, share, 0.5, f"{times(share)} of raw"),
     ]
-    grouped = figures.grouped.get(RECOLLECT.name)
+    grouped = figures.grouped.get(HITHERTO.name)
     if grouped is None:
-        return [*bars, not_measured(GROUPED, figures.failures.get(RECOLLECT.name, "failed"))]
+        return [*bars, not_measured(GROUPED, figures.failures.get(HITHERTO.name, "failed"))]
     gain = raw.wall / grouped.wall
     return [*bars, at_least(GROUPED, gain, 1.5, f"{times(gain)} times raw")]
 
@@ -159,8 +159,8 @@ def _table(figures: _Figures) -> Table:
 
 def _chart(figures: _Figures) -> Chart:
     rates = {name: cost.rate for name, cost in figures.single.items()}
-    if RECOLLECT.name in figures.grouped:
-        rates[f"{RECOLLECT.name}, 8 writers"] = figures.grouped[RECOLLECT.name].rate
+    if HITHERTO.name in figures.grouped:
+        rates[f"{HITHERTO.name}, 8 writers"] = figures.grouped[HITHERTO.name].rate
     return Chart(
         name="append", title="Appending messages of 1 KB", values="messages per second", points=rates
     )

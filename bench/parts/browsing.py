@@ -52,7 +52,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     return Part(
         title="The web page",
         method=(
-            f"`recollect serve` over a store of {sizes.page_sessions:,} sessions with {10 * sizes.page_sessions:,} messages and"
+            f"`hitherto serve` over a store of {sizes.page_sessions:,} sessions with {10 * sizes.page_sessions:,} messages and"
             f" one more session of {sizes.page_bytes / 1e6:,.0f} MB, and over one that is a hundred times smaller, in turns. CPU"
             f" is that of the server for one page, the median of {sizes.page_rounds} rounds of {sizes.page_calls} pages over one"
             " connection; bytes are those of the page as it is sent."

@@ -21,7 +21,7 @@ PAGE = 20
 MESSAGES_PAGE = 50
 # So many transcripts are made for one step of the progress bar.
 BATCH = 100
-NAMES = {OURS: "Recollect", THEIRS: "claude-agent-sdk", STATS: "one `stat` per file"}
+NAMES = {OURS: "Hitherto", THEIRS: "claude-agent-sdk", STATS: "one `stat` per file"}
 
 NEWEST = f"newest {PAGE} sessions"
 FIRST = "all sessions, first call"
@@ -87,8 +87,8 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
             f"Trees of {' and '.join(f'{count:,}' for count in sizes.claude_trees)} transcripts in today's shape (the "
             f"larger one {bytes_made / 1e9:.2f} GB, a tenth of it conversation), read from the system's page cache by "
             f"processes that take turns; CPU, the median of {sizes.claude_rounds} rounds. No index is used: before a "
-            "first call and a page Recollect's cache is removed. Titles and tags are found anywhere in the file by "
-            "Recollect, in its first and last 64 KB by the SDK."
+            "first call and a page Hitherto's cache is removed. Titles and tags are found anywhere in the file by "
+            "Hitherto, in its first and last 64 KB by the SDK."
         ),
         bars=[
             *_bars(figures, max(sizes.claude_trees)),

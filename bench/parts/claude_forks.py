@@ -16,7 +16,7 @@ from bench.results import Bar, Part, Table, at_least, at_most, duration, not_mea
 from bench.sizes import Sizes
 from tests.claude.trees import large
 
-OURS, THEIRS = "recollect.claude", "claude_agent_sdk"
+OURS, THEIRS = "hitherto.claude", "claude_agent_sdk"
 FASTER = 3
 HEAVIER = 4
 SPEED = f"`fork_session` of a large session: at least {FASTER} times faster than the SDK's, by CPU"

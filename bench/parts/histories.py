@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, RECOLLECT, Entrant
+from bench.contenders import PEERS, RAW, HITHERTO, Entrant
 from bench.contenders.port import Contender, KeepsBytes
 from bench.lanes import Field, opened
 from bench.messages import messages
@@ -21,8 +21,8 @@ TAIL = 20
 BATCH = 1_000
 END_LIMIT = 0.2e-3
 
-EVERYONE = (RAW, RECOLLECT, *PEERS)
-BYTES_TOO = (RAW, RECOLLECT)
+EVERYONE = (RAW, HITHERTO, *PEERS)
+BYTES_TOO = (RAW, HITHERTO)
 BULK = tuple(entrant for entrant in EVERYONE if entrant.bulk)
 
 TYPED = "a long history as typed entries: faster than every peer"
@@ -139,7 +139,7 @@ def _method(sizes: Sizes) -> str:
 
 
 def _bars(figures: _Figures) -> list[Bar]:
-    ours = RECOLLECT.name
+    ours = HITHERTO.name
     missing = [
         part for part in (figures.typed, figures.stored, figures.ends, figures.long_ends) if ours not in part
     ]

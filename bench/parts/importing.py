@@ -7,21 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, RECOLLECT
+from bench.contenders import PEERS, RAW, HITHERTO
 from bench.meter import Meter
 from bench.results import Bar, Chart, Part, Table, at_most, duration, not_measured, times
 from bench.sizes import Sizes
 
 LIMIT = 0.1
-PROMISE = "`import recollect`: under 0.1 s of CPU, the interpreter's own start included"
+PROMISE = "`import hitherto`: under 0.1 s of CPU, the interpreter's own start included"
 NOTHING = "pass"
 STATEMENTS = {
     "Python alone": NOTHING,
-    **{entrant.name: entrant.imports for entrant in (RAW, RECOLLECT, *PEERS)},
-    "Recollect, a store opened": (
-        "import asyncio, recollect\n"
+    **{entrant.name: entrant.imports for entrant in (RAW, HITHERTO, *PEERS)},
+    "Hitherto, a store opened": (
+        "import asyncio, hitherto\n"
         "async def main():\n"
-        "    async with recollect.open('memory:'): pass\n"
+        "    async with hitherto.open('memory:'): pass\n"
         "asyncio.run(main())"
     ),
 }
@@ -74,13 +74,13 @@ def _cpu_seconds(statement: str, folder: Path) -> float | None:
 
 
 def _bar(best: dict[str, float]) -> Bar:
-    if RECOLLECT.name not in best:
+    if HITHERTO.name not in best:
         return not_measured(PROMISE, "the import failed")
-    return at_most(PROMISE, best[RECOLLECT.name], LIMIT, duration(best[RECOLLECT.name]))
+    return at_most(PROMISE, best[HITHERTO.name], LIMIT, duration(best[HITHERTO.name]))
 
 
 def _table(best: dict[str, float]) -> Table:
-    ours = best.get(RECOLLECT.name)
+    ours = best.get(HITHERTO.name)
     rows = [
         [
             name,
@@ -91,4 +91,4 @@ def _table(best: dict[str, float]) -> Table:
         for name, statement in STATEMENTS.items()
         if name in best
     ]
-    return Table("CPU of a fresh process.", ("", "statement", "CPU", "/ Recollect"), rows)
+    return Table("CPU of a fresh process.", ("", "statement", "CPU", "/ Hitherto"), rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import catalogue
-from bench.contenders import PEERS, RAW, RECOLLECT, Entrant
+from bench.contenders import PEERS, RAW, HITHERTO, Entrant
 from bench.contenders.port import Lists
 from bench.lockstep import ContenderFailed, Job, Lane, interleave
 from bench.meter import Meter
@@ -18,11 +18,11 @@ from bench.parts import listing_acp
 from bench.results import Bar, Chart, Part, Table, at_most, duration, not_measured, times
 from bench.sampling import Cost, Sample, measure, median
 from bench.sizes import Sizes
-from recollect.limits import LIST_PAGE, ROWS_EXAMINED
-from recollect.model import Filter
+from hitherto.limits import LIST_PAGE, ROWS_EXAMINED
+from hitherto.model import Filter
 
 if TYPE_CHECKING:
-    from bench.contenders.recollect import Recollect
+    from bench.contenders.hitherto import Hitherto
 
 PAGE = 50
 # Sessions per request to fill: short enough to show progress.
@@ -36,7 +36,7 @@ PROMISE = "a page of 50 newest, plain and with each single filter, at any depth:
 BOUNDED = "a combination of filters examines at most 5,000 rows per page"
 
 
-async def fill_catalogue(contender: Recollect, first: int, count: int, size: int) -> None:
+async def fill_catalogue(contender: Hitherto, first: int, count: int, size: int) -> None:
     """Store part of the catalogue."""
     numbers = range(first, first + count)
     await contender.add_sessions(
@@ -44,7 +44,7 @@ async def fill_catalogue(contender: Recollect, first: int, count: int, size: int
     )
 
 
-async def find_depths(contender: Recollect, given: Filter) -> list[str | None]:
+async def find_depths(contender: Hitherto, given: Filter) -> list[str | None]:
     """Walk the filtered list once and return the cursors in front of its middle and of its last full page."""
     found = await contender.count(given)
     assert found >= BEYOND, f"only {found} sessions pass the filter"
@@ -53,7 +53,7 @@ async def find_depths(contender: Recollect, given: Filter) -> list[str | None]:
     return [None, at_middle, await _skip(contender, given, at_middle, deepest - middle)]
 
 
-async def _skip(contender: Recollect, given: Filter, cursor: str | None, sessions: int) -> str | None:
+async def _skip(contender: Hitherto, given: Filter, cursor: str | None, sessions: int) -> str | None:
     left = sessions
     while left > 0:
         page = await contender.find(given, cursor, min(left, LIST_PAGE))
@@ -62,7 +62,7 @@ async def _skip(contender: Recollect, given: Filter, cursor: str | None, session
     return cursor
 
 
-async def read_page(contender: Recollect, given: Filter, cursor: str | None, calls: int) -> Sample:
+async def read_page(contender: Hitherto, given: Filter, cursor: str | None, calls: int) -> Sample:
     """Read one page again and again; if it comes in pieces, all of them count."""
 
     async def full() -> int:
@@ -85,7 +85,7 @@ async def read_page(contender: Recollect, given: Filter, cursor: str | None, cal
     return await measure(calls, work)
 
 
-async def walk_in_vain(contender: Recollect) -> tuple[int, int, Sample]:
+async def walk_in_vain(contender: Hitherto) -> tuple[int, int, Sample]:
     """Walk a list that is always empty; candidates that either filter leaves, pages, and the cost of all pages."""
     halves = Filter(cwd=catalogue.NEVER_BOTH.cwd), Filter(agent_id=catalogue.NEVER_BOTH.agent_id)
     candidates = min([await contender.count(half) for half in halves])
@@ -127,7 +127,7 @@ class _Figures:
     ours: dict[str, dict[str, dict[int, Cost]]] = field(default_factory=dict)
     # Name, then size.
     others: dict[str, dict[int, Cost]] = field(default_factory=dict)
-    # Why Recollect, or a peer, was not measured.
+    # Why Hitherto, or a peer, was not measured.
     broken: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     combination: tuple[int, int, Sample] | None = None
@@ -165,7 +165,7 @@ def _measure_ours(figures: _Figures, sizes: Sizes, folder: Path, meter: Meter) -
         for size in sizes.list_sizes:
             place = Path(below) / str(size)
             place.mkdir()
-            lanes[size] = stack.enter_context(Lane(RECOLLECT.contender, str(place)))
+            lanes[size] = stack.enter_context(Lane(HITHERTO.contender, str(place)))
             for first in range(0, size, BATCH):
                 lanes[size].run(fill_catalogue, first, min(BATCH, size - first), size)
                 meter.step()
@@ -173,7 +173,7 @@ def _measure_ours(figures: _Figures, sizes: Sizes, folder: Path, meter: Meter) -
             figures.ours[name] = _measure_filter(name, lanes, sizes, meter, figures)
         figures.combination = lanes[max(lanes)].run(walk_in_vain)
         meter.step()
-        stores = {size: Path(below) / str(size) / "recollect.db" for size in sizes.list_sizes}
+        stores = {size: Path(below) / str(size) / "hitherto.db" for size in sizes.list_sizes}
         figures.over_acp = listing_acp.measure(stores, sizes)
         meter.step()
 
@@ -292,7 +292,7 @@ def _our_tables(figures: _Figures, sizes: Sizes) -> Sequence[Table]:
         *(f"{depth}, {size:,}" for depth in DEPTHS for size in sizes.list_sizes),
     ]
     caption = (
-        f"Recollect: CPU of a page of {PAGE}, by depth and by number of sessions; the ratios are what counts."
+        f"Hitherto: CPU of a page of {PAGE}, by depth and by number of sessions; the ratios are what counts."
     )
     return [Table(caption, columns, rows)] if rows else []
 
@@ -301,18 +301,18 @@ def _others_table(figures: _Figures, sizes: Sizes) -> Table:
     every = sorted({*sizes.list_sizes, *sizes.peer_list_sizes})
     shown = dict(figures.others)
     if "none" in figures.ours:
-        shown = {RECOLLECT.name: figures.ours["none"]["first"], **shown}
+        shown = {HITHERTO.name: figures.ours["none"]["first"], **shown}
     rows = [
         [
             name,
             times(costs[max(costs)].cpu / costs[min(costs)].cpu),
-            _beside(costs, shown.get(RECOLLECT.name, {})),
+            _beside(costs, shown.get(HITHERTO.name, {})),
             *(_cell(costs.get(size)) for size in every),
         ]
         for name, costs in shown.items()
     ]
     rows += [[name, "", "", reason] for name, reason in figures.failures.items()]
-    columns = ["contender", "most / fewest sessions", "/ Recollect", *(f"{size:,}" for size in every)]
+    columns = ["contender", "most / fewest sessions", "/ Hitherto", *(f"{size:,}" for size in every)]
     caption = (
         f"CPU of the newest {PAGE}, plain, for those that can list at all (google-adk: only the whole list; "
         "openai-agents and langgraph have no list of sessions)."
@@ -321,7 +321,7 @@ def _others_table(figures: _Figures, sizes: Sizes) -> Table:
 
 
 def _beside(costs: dict[int, Cost], ours: dict[int, Cost]) -> str:
-    """How often Recollect's cost it is, at the largest size that both have."""
+    """How often Hitherto's cost it is, at the largest size that both have."""
     both = costs.keys() & ours.keys()
     return times(costs[max(both)].cpu / ours[max(both)].cpu) if both else ""
 
@@ -337,7 +337,7 @@ def _chart(figures: _Figures) -> Chart:
     for name in ("none", "cwd, seldom", "tag, every fifth", "title, seldom"):
         if name in figures.ours:
             costs = figures.ours[name]["deepest"]
-            lines[f"Recollect, filter: {name}, deepest page"] = {
+            lines[f"Hitherto, filter: {name}, deepest page"] = {
                 size: cost.cpu * 1e3 for size, cost in costs.items()
             }
     return Chart(

@@ -1,4 +1,4 @@
-"""The list as editors get it: pages of `session/list` over the pipes of `recollect acp`, among few and very many sessions."""
+"""The list as editors get it: pages of `session/list` over the pipes of `hitherto acp`, among few and very many sessions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def table(pages: Pages) -> Table:
         *(f"{depth}, {size:,}" for depth, size in _columns(pages)),
     ]
     return Table(
-        "`recollect acp`: CPU of the agent for a page of 50, asked for and read over its pipes.",
+        "`hitherto acp`: CPU of the agent for a page of 50, asked for and read over its pipes.",
         columns,
         rows,
     )

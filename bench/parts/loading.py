@@ -1,4 +1,4 @@
-"""`recollect serve` under load: durable appends through sockets, subscribers that wait, and some that never read."""
+"""`hitherto serve` under load: durable appends through sockets, subscribers that wait, and some that never read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     return Part(
         title="Load",
         method=(
-            f"`recollect serve` on SQLite, spoken to by another process. Appends: messages of 1 KB, {sizes.load_slice} in"
+            f"`hitherto serve` on SQLite, spoken to by another process. Appends: messages of 1 KB, {sizes.load_slice} in"
             f" each of {sizes.load_rounds} rounds, shared by {sizes.writers} clients, each of which sends the next when the"
             " last one is answered; beside them, in turns, as many tasks that append to a store of their own. Both until the"
             f" search index is up to date; the median round. Waiting: {sizes.load_idle:,} sockets with a subscription each."

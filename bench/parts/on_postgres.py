@@ -13,10 +13,10 @@ from bench.results import Bar, Part, Table, duration, not_measured, times
 from bench.sampling import Cost, Sample, median
 from bench.sizes import Sizes
 
-OURS, RAW = "Recollect", "raw psycopg"
+OURS, RAW = "Hitherto", "raw psycopg"
 CONTENDERS = {
     RAW: "bench.contenders.raw_postgres:RawPostgres",
-    OURS: "bench.contenders.recollect:RecollectPostgres",
+    OURS: "bench.contenders.hitherto:HithertoPostgres",
 }
 PROMISE = "append, history and list on PostgreSQL, shown beside psycopg alone"
 
@@ -131,5 +131,5 @@ def _table(figures: Figures) -> Table:
                 duration(raw.cpu) if raw else "",
             ]
         )
-    columns = ("", "Recollect / raw", "Recollect", "raw psycopg", "Recollect, client CPU", "raw, client CPU")
+    columns = ("", "Hitherto / raw", "Hitherto", "raw psycopg", "Hitherto, client CPU", "raw, client CPU")
     return Table("Wall time of one message, one read or one page; a lower ratio is better.", columns, rows)

@@ -1,4 +1,4 @@
-"""`recollect acp --agent` beside a relay that only copies bytes: what recording costs."""
+"""`hitherto acp --agent` beside a relay that only copies bytes: what recording costs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
         tables=[
             Table(
                 "CPU per update.",
-                ("", "plain relay", "`recollect acp --agent`"),
+                ("", "plain relay", "`hitherto acp --agent`"),
                 [
                     [NAMES[pace], duration(each["plain"]), duration(each["proxy"])]
                     for pace, each in found.items()

@@ -1,4 +1,4 @@
-"""`recollect acp` over its pipes: replay beside an agent of the protocol's Python package and beside prepared bytes."""
+"""`hitherto acp` over its pipes: replay beside an agent of the protocol's Python package and beside prepared bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
                 ("", "updates per second"),
                 [
                     ["prepared bytes", f"{found['splice']:,.0f}"],
-                    ["`recollect acp`", f"{found['ours']:,.0f}"],
+                    ["`hitherto acp`", f"{found['ours']:,.0f}"],
                     ["an agent made with the Python SDK", f"{found['sdk']:,.0f}"],
                 ],
             )

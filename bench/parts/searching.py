@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.contenders import RECOLLECT
+from bench.contenders import HITHERTO
 from bench.lanes import Field, opened
 from bench.lockstep import ContenderFailed, Job, interleave
 from bench.messages import Message, messages
@@ -15,7 +15,7 @@ from bench.sampling import Cost, Sample, measure, median
 from bench.sizes import Sizes
 
 if TYPE_CHECKING:
-    from bench.contenders.recollect import Recollect
+    from bench.contenders.hitherto import Hitherto
 
 CHARACTERS = 300
 HITS = 20
@@ -51,7 +51,7 @@ def spoken(number: int, total: int, message: Message) -> Message:
     return Message(message.role, " ".join(words))
 
 
-async def fill(contender: Recollect, first: int, sessions: int, each: int, total: int) -> None:
+async def fill(contender: Hitherto, first: int, sessions: int, each: int, total: int) -> None:
     """Make sessions and say something in each."""
     for session in range(first, first + sessions):
         start = session * each
@@ -62,12 +62,12 @@ async def fill(contender: Recollect, first: int, sessions: int, each: int, total
         await contender.fill(f"session {session}", said)
 
 
-async def catch_up(contender: Recollect) -> Sample:
+async def catch_up(contender: Hitherto) -> Sample:
     """Bring the index up to date with everything that was stored."""
     return await measure(1, contender.settle)
 
 
-async def search(contender: Recollect, query: str, calls: int) -> Sample:
+async def search(contender: Hitherto, query: str, calls: int) -> Sample:
     """Search again and again; the number of sessions found is checked by the caller's table."""
 
     async def work() -> None:
@@ -77,7 +77,7 @@ async def search(contender: Recollect, query: str, calls: int) -> Sample:
     return await measure(calls, work)
 
 
-async def count_hits(contender: Recollect, query: str) -> int:
+async def count_hits(contender: Hitherto, query: str) -> int:
     """How many sessions the first page of hits has."""
     return len((await contender.search(query, HITS)).hits)
 
@@ -88,23 +88,23 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     meter.begin("search", fills + 1 + sizes.search_rounds + 1)
     costs: dict[str, Cost] = {}
     hits: dict[str, int] = {}
-    with opened([RECOLLECT], folder) as field:
+    with opened([HITHERTO], folder) as field:
         try:
             costs, hits = _measure(field, sizes, meter)
         except ContenderFailed as failure:
-            field.failures[RECOLLECT.name] = str(failure)
+            field.failures[HITHERTO.name] = str(failure)
     return Part(
         title="Search",
         method=_method(sizes),
-        bars=[_bar(costs, hits, field.failures.get(RECOLLECT.name, "no lane ran"))],
+        bars=[_bar(costs, hits, field.failures.get(HITHERTO.name, "no lane ran"))],
         tables=[_table(costs, hits)] if costs else [],
     )
 
 
 def _measure(field: Field, sizes: Sizes, meter: Meter) -> tuple[dict[str, Cost], dict[str, int]]:
-    if RECOLLECT not in field.lanes:
-        raise ContenderFailed(field.failures[RECOLLECT.name])
-    lane = field.lanes[RECOLLECT]
+    if HITHERTO not in field.lanes:
+        raise ContenderFailed(field.failures[HITHERTO.name])
+    lane = field.lanes[HITHERTO]
     each = sizes.search_messages // sizes.search_sessions
     for first in range(0, sizes.search_sessions, BATCH_SESSIONS):
         count = min(BATCH_SESSIONS, sizes.search_sessions - first)

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-import recollect
+import hitherto
 from bench.meter import Meter
 from bench.results import Bar, Part, Table, at_least, at_most, duration, times
 from bench.sizes import Sizes
 from bench.transcripts import FILES, SMALL, Format
-from recollect.model import LOCAL, search_text
-from recollect.sources import Source
-from recollect.sources.finding import found_in_all
-from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Sync
+from hitherto.model import LOCAL, search_text
+from hitherto.sources import Source
+from hitherto.sources.finding import found_in_all
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.syncing import Sync
 
 HALF = 0.5
 NEAR = 3
@@ -77,7 +77,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
         tables=[
             Table(
                 "A first sync.",
-                ("", "MB", "entries", "bare", "CPU", "`recollect sync`", "CPU", "MB/s"),
+                ("", "MB", "entries", "bare", "CPU", "`hitherto sync`", "CPU", "MB/s"),
                 [each.row() for each in begun],
             ),
             Table(
@@ -190,7 +190,7 @@ def _bare(files: Sequence[Path], texts: Sequence[str], place: Path) -> Spent:
 async def _synced(source: Source, place: Path) -> tuple[Spent, int]:
     """What the first sync took, and how many files the second one has parsed."""
     ledger = Ledger(place / "ledger.db")
-    async with recollect.open(f"sqlite:///{place / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{place / 'store.db'}") as sessions:
         began = _now()
         report = await Sync(sessions, LOCAL, ledger).run([source], source.find())
         await sessions.search(LOCAL, "zzzznothing", limit=1)
@@ -229,7 +229,7 @@ async def _synced_again(source: Source, paths: Sequence[str], place: Path) -> tu
     """The CPU of a sync that finds nothing new, that of one `stat` for each of these, and how many files were parsed."""
     ledger = Ledger(place / "ledger.db")
     spent, stats, parsed = list[float](), list[float](), 0
-    async with recollect.open(f"sqlite:///{place / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{place / 'store.db'}") as sessions:
         report = await Sync(sessions, LOCAL, ledger).run([source], source.find())
         assert (report.new, report.failed) == (len(paths), ())
         await sessions.search(LOCAL, "zzzznothing", limit=1)

@@ -14,7 +14,7 @@ from bench.sizes import Sizes
 
 MOST = 1.5
 RUNTIME = "BENCH_RUNTIME"
-"""Names the Python of the environment that Recollect runs in: models and peers want different packages."""
+"""Names the Python of the environment that Hitherto runs in: models and peers want different packages."""
 
 
 def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
@@ -32,7 +32,7 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
         bars.append(at_most(promise, ratio, MOST, f"{times(ratio)} times"))
         rows += [
             [f"{wire}, bare pydantic-ai", duration(bare), "1"],
-            [f"{wire}, a turn of Recollect", duration(ours), times(ratio)],
+            [f"{wire}, a turn of Hitherto", duration(ours), times(ratio)],
         ]
     return Part(
         title="Turns",

@@ -66,7 +66,7 @@ def _check_call(method: str, params: dict[str, Any]) -> None:
     elif method in REQUESTS:
         REQUESTS[method].model_validate(params)
     else:
-        assert method in ("_recollect/session/list/changes", "$/cancel_request"), method
+        assert method in ("_hitherto/session/list/changes", "$/cancel_request"), method
 
 
 def _check_update(params: dict[str, Any]) -> None:
@@ -88,4 +88,4 @@ def _check_result(method: str, result: dict[str, Any]) -> None:
     elif method in NEWER_RESULTS:
         assert set(result) == NEWER_RESULTS[method]
     else:
-        assert method.startswith("_recollect/")
+        assert method.startswith("_hitherto/")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.acp import client_asking, client_process, host
-from recollect.acp.proxy import seats, theirs
+from hitherto.acp import client_asking, client_process, host
+from hitherto.acp.proxy import seats, theirs
 from tests.waits import NEVER
 
 PATIENT = (

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import recollect
-import recollect.acp
-from recollect.acp.door import Offer
-from recollect.engine import Engine
-from recollect.model import LOCAL
-from recollect.rpc.transport import FrameTooLong
-from recollect.service import Sessions
+import hitherto
+import hitherto.acp
+from hitherto.acp.door import Offer
+from hitherto.engine import Engine
+from hitherto.model import LOCAL
+from hitherto.rpc.transport import FrameTooLong
+from hitherto.service import Sessions
 from tests.acp.checking import checked
 from tests.waits import arrives, within
 
@@ -99,8 +99,8 @@ async def serving(
 ) -> AsyncIterator[tuple[Line, Sessions]]:
     """The agent of an engine over an empty store in memory, greeted."""
     line = Line()
-    async with recollect.open("memory:") as sessions:
-        agent = asyncio.ensure_future(recollect.acp.serve(line, sessions, LOCAL, engine, offer=offer))
+    async with hitherto.open("memory:") as sessions:
+        agent = asyncio.ensure_future(hitherto.acp.serve(line, sessions, LOCAL, engine, offer=offer))
         await line.call("initialize", protocolVersion=1, clientCapabilities=capabilities or {})
         try:
             yield line, sessions

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import recollect
-from recollect.acp import Pipes
-from recollect.acp.proxy.running import serve
-from recollect.model import LOCAL, Entry, Json, encode
-from recollect.service import Sessions
+import hitherto
+from hitherto.acp import Pipes
+from hitherto.acp.proxy.running import serve
+from hitherto.model import LOCAL, Entry, Json, encode
+from hitherto.service import Sessions
 from tests.acp.wire import LINE_BYTES, Streams, Talk, environment, url_of
 from tests.waits import arrives
 
@@ -45,7 +45,7 @@ async def streams(
     reader, writer = await asyncio.open_connection(sock=mine, limit=LINE_BYTES)
     pipes = Pipes(theirs.fileno(), theirs.fileno())
     environ = environment(folder, {"PYTHONPATH": str(ROOT), **(env or {})})
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         proxy = asyncio.ensure_future(serve(pipes, sessions, LOCAL, command, env=environ))
         try:
             yield reader, writer
@@ -79,7 +79,7 @@ async def entries_of(sessions: Sessions, session_id: str) -> tuple[Entry, ...]:
 
 async def kept(folder: Path, session_id: str) -> list[tuple[str, Json]]:
     """What the store has of a session: roles and parts."""
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         entries = await entries_of(sessions, session_id)
     return [(entry.role, part) for entry in entries for part in json.loads(encode(entry.parts))]
 

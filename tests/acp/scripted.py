@@ -1,4 +1,4 @@
-"""An ACP agent for tests, made with `recollect.acp.run`: a prompt is the script of its own answer.
+"""An ACP agent for tests, made with `hitherto.acp.run`: a prompt is the script of its own answer.
 
 A prompt that is a JSON list is played step by step; any other text is echoed.
 
@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import recollect.acp
-from recollect.engine import (
+import hitherto.acp
+from hitherto.engine import (
     Context,
     Conversation,
     Delta,
@@ -30,8 +30,8 @@ from recollect.engine import (
     Turn,
     answering,
 )
-from recollect.errors import ModelUnreachable
-from recollect.model import Part, Plan, Text, Thought, ToolCall, ToolResult, Usage, plain_text
+from hitherto.errors import ModelUnreachable
+from hitherto.model import Part, Plan, Text, Thought, ToolCall, ToolResult, Usage, plain_text
 
 
 class Player:
@@ -166,4 +166,4 @@ class Scripted:
 engine = Scripted()
 
 if __name__ == "__main__":
-    recollect.acp.run(engine, sys.argv[1])
+    hitherto.acp.run(engine, sys.argv[1])

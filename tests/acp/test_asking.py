@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from recollect.engine import Event, Message, Turn
-from recollect.engines.tools.editing import EditFile, WriteFile
-from recollect.model import ToolCall
+from hitherto.engine import Event, Message, Turn
+from hitherto.engines.tools.editing import EditFile, WriteFile
+from hitherto.model import ToolCall
 from tests.acp.inside import Json, serving
 from tests.contract.engines import Scripted
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Delta, Event, Message, Turn, answering
-from recollect.model import LOCAL, Text
+from hitherto.engine import Delta, Event, Message, Turn, answering
+from hitherto.model import LOCAL, Text
 from tests.acp.inside import Json, Line, opened, quiet, serving
 from tests.waits import arrives
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-import recollect
-from recollect.acp import client_process
-from recollect.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
-from recollect.acp.client_abilities import (
+import hitherto
+from hitherto.acp import client_process
+from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
+from hitherto.acp.client_abilities import (
     Abilities,
     Command,
     Exit,
@@ -25,9 +25,9 @@ from recollect.acp.client_abilities import (
     ReadFile,
     WriteFile,
 )
-from recollect.engine import HttpServer, SseServer
-from recollect.errors import EngineError, InvalidInput, SessionNotFound
-from recollect.model import LOCAL, Json
+from hitherto.engine import HttpServer, SseServer
+from hitherto.errors import EngineError, InvalidInput, SessionNotFound
+from hitherto.model import LOCAL, Json
 from tests.acp.scripted import engine
 from tests.acp.wire import beside, environment, modelled, url_of
 from tests.engines.provider import PAUSE, Provider, ToolUse, serving
@@ -39,10 +39,10 @@ NOTHING = Abilities()
 
 
 @asynccontextmanager
-async def recollect_agent(
+async def hitherto_agent(
     folder: Path, abilities: Abilities = NOTHING
 ) -> AsyncIterator[tuple[Client, Provider]]:
-    """The agent of `recollect acp` with a model on the loopback interface."""
+    """The agent of `hitherto acp` with a model on the loopback interface."""
     with serving() as provider:
         async with (
             modelled(folder, provider, MODEL) as streams,
@@ -86,7 +86,7 @@ async def replayed(client: Client, session_id: str, cwd: Path) -> list[tuple[str
 
 
 async def test_a_turn_tells_what_happens_and_then_how_it_ended(tmp_path: Path) -> None:
-    async with recollect_agent(tmp_path) as (client, provider):
+    async with hitherto_agent(tmp_path) as (client, provider):
         provider.script(["Hel", "lo."])
         session = await client.new_session(str(tmp_path))
         steps = [step async for step in client.prompt(session.session_id, "Hi")]
@@ -95,11 +95,11 @@ async def test_a_turn_tells_what_happens_and_then_how_it_ended(tmp_path: Path) -
         assert isinstance(steps[-1], Ended)
         assert steps[-1].stop_reason == "end_turn"
         assert steps[-1].usage["outputTokens"] == 5
-        assert client.agent.name == "recollect"
+        assert client.agent.name == "hitherto"
 
 
 async def test_the_whole_life_of_a_session(tmp_path: Path) -> None:
-    async with recollect_agent(tmp_path) as (client, _):
+    async with hitherto_agent(tmp_path) as (client, _):
         made = await client.new_session(str(tmp_path), additional_directories=["/other"])
         await turn(client, made.session_id, "Paint the barn")
         assert await client.set_title(made.session_id, "  The barn ") == "The barn"
@@ -141,7 +141,7 @@ async def test_modes_and_options_are_those_that_the_session_came_with(tmp_path: 
 
 async def test_a_list_is_walked_page_by_page_to_its_end(tmp_path: Path) -> None:
     async with scripted_agent(tmp_path) as client:
-        async with recollect.open(url_of(tmp_path)) as sessions:
+        async with hitherto.open(url_of(tmp_path)) as sessions:
             made = [(await sessions.create(LOCAL, cwd=f"/p{number % 2}")).id for number in range(120)]
         first = await client.list_page()
         assert len(first.sessions) == 50
@@ -189,9 +189,9 @@ async def test_what_the_agent_does_not_know_or_refuses_is_an_error_of_its_own(tm
 
 async def test_methods_and_notifications_of_the_agents_own_are_reached_by_name(tmp_path: Path) -> None:
     told: asyncio.Queue[Json] = asyncio.Queue()
-    abilities = Abilities(notified={"_recollect/session/list/changes": told.put_nowait})
+    abilities = Abilities(notified={"_hitherto/session/list/changes": told.put_nowait})
     async with scripted_agent(tmp_path, abilities) as client:
-        await client.request("_recollect/session/list/subscribe", {})
+        await client.request("_hitherto/session/list/subscribe", {})
         session = await client.new_session(str(tmp_path))
         change = await arrives(told.get(), "the change")
         assert [row["sessionId"] for row in change["sessions"]] == [session.session_id]
@@ -299,7 +299,7 @@ async def test_a_question_is_withdrawn_when_the_turn_is_cancelled(tmp_path: Path
             dropped.set()
         return None
 
-    async with recollect_agent(tmp_path, Abilities(permit=permit)) as (client, provider):
+    async with hitherto_agent(tmp_path, Abilities(permit=permit)) as (client, provider):
         provider.script([ToolUse("write_file", {"path": str(tmp_path / "a"), "content": "x"})])
         session = (await client.new_session(str(tmp_path))).session_id
         running = asyncio.ensure_future(turn(client, session, "write it"))
@@ -367,7 +367,7 @@ async def test_a_cancelled_turn_ends_with_cancelled(tmp_path: Path) -> None:
 
 
 async def test_leaving_a_turn_early_cancels_it(tmp_path: Path) -> None:
-    async with recollect_agent(tmp_path) as (client, provider):
+    async with hitherto_agent(tmp_path) as (client, provider):
         provider.script(["Half", PAUSE, "whole"], ["Second."])
         session = (await client.new_session(str(tmp_path))).session_id
         async with aclosing(client.prompt(session, "Go")) as steps:

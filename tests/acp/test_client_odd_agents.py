@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from recollect.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
-from recollect.acp.client_abilities import Abilities, Question
-from recollect.acp.client_updates import UNHEARD
-from recollect.engine import HttpServer, McpServer, StdioServer
-from recollect.errors import EngineError, InvalidInput, SessionNotFound
+from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
+from hitherto.acp.client_abilities import Abilities, Question
+from hitherto.acp.client_updates import UNHEARD
+from hitherto.engine import HttpServer, McpServer, StdioServer
+from hitherto.errors import EngineError, InvalidInput, SessionNotFound
 from tests.waits import arrives, within
 
 Json = dict[str, Any]
@@ -154,7 +154,7 @@ async def test_the_greeting_says_what_the_client_can_do() -> None:
         assert said["protocolVersion"] == 1
         assert said["clientCapabilities"]["fs"] == {"readTextFile": False, "writeTextFile": False}
         assert said["clientCapabilities"]["terminal"] is False
-        assert said["clientInfo"]["name"] == "recollect"
+        assert said["clientInfo"]["name"] == "hitherto"
     async with odd(abilities=Abilities(read_file=read)) as (_, agent):
         said = agent.asked("initialize")[0]
         assert said["clientCapabilities"]["fs"] == {"readTextFile": True, "writeTextFile": False}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Imported
+import hitherto
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Imported
 from tests.acp.wire import EVERYTHING, Json, Refusal, Talk, is_update, scripted, texts, url_of
 
 WORDS = "The service stores each event before the next one is asked for, and shows the rest. "
@@ -75,7 +75,7 @@ async def test_a_command_with_something_beside_it_is_said_to_the_engine(tmp_path
 
 
 async def said_much(folder: Path, session_id: str) -> None:
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         drafts = [
             Draft(role=("user", "assistant")[at % 2], parts=(Text(text=WORDS * 20),)) for at in range(40)
         ]
@@ -115,12 +115,12 @@ async def test_no_command_runs_beside_a_turn(tmp_path: Path) -> None:
 
 async def test_compacting_a_session_of_another_agent_goes_on_in_a_fork(tmp_path: Path) -> None:
     given = Imported(id="claude:1", source="claude", created_at=1, updated_at=1, cwd=str(tmp_path))
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         await sessions.take_in(LOCAL, given, [])
     async with scripted(tmp_path) as agent:
         await agent.load(given.id, tmp_path)
         answer = await agent.prompt(given.id, "/compact")
-        fork = answer["_meta"]["recollect/continuedAs"]
+        fork = answer["_meta"]["hitherto/continuedAs"]
         assert texts(agent.updates(given.id)).startswith("Nothing was compacted")
         await agent.prompt(given.id, "/title Mine")
         titles = {

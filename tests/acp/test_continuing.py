@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.engine import Choices
-from recollect.errors import ModelMissing, ModelUnreachable
-from recollect.model import LOCAL, Entry, Text
-from recollect.service import Imported, Sessions
+from hitherto.engine import Choices
+from hitherto.errors import ModelMissing, ModelUnreachable
+from hitherto.model import LOCAL, Entry, Text
+from hitherto.service import Imported, Sessions
 from tests.acp.inside import Json, Line, is_told, quiet, serving
 from tests.contract.engines import Scripted, says
 
@@ -97,7 +97,7 @@ async def test_the_fork_is_named_also_when_the_answer_is_an_error_and_is_told_as
             for message in line.seen
             if is_told(message, "session_info_update")
         ]
-        assert [meta for meta in told if meta] == [{"recollect/continuedAs": fork.id}]
+        assert [meta for meta in told if meta] == [{"hitherto/continuedAs": fork.id}]
 
 
 async def test_what_the_other_agent_said_since_is_told_to_be_left_out() -> None:

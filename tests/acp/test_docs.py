@@ -6,24 +6,24 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from recollect import errors
-from recollect.acp.commands import COMMANDS
-from recollect.acp.methods import NOTIFICATIONS, REQUESTS
-from recollect.rpc import failures
-from recollect.rpc.failures import CODES
+from hitherto import errors
+from hitherto.acp.commands import COMMANDS
+from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
+from hitherto.rpc import failures
+from hitherto.rpc.failures import CODES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "acp.md").read_text()
-KEYS = re.compile(r'"((?:recollect)/\w+)"')
+KEYS = re.compile(r'"((?:hitherto)/\w+)"')
 
 
-def tree(error: type[errors.RecollectError]) -> Iterator[type[errors.RecollectError]]:
+def tree(error: type[errors.HithertoError]) -> Iterator[type[errors.HithertoError]]:
     yield error
     for child in error.__subclasses__():
         yield from tree(child)
 
 
 def test_every_error_has_a_number_and_a_row() -> None:
-    assert set(CODES) == {error.code for error in tree(errors.RecollectError)}
+    assert set(CODES) == {error.code for error in tree(errors.HithertoError)}
     rows = dict(re.findall(r"^\| (-\d+) \|([^|]*)\|", PAGE, flags=re.MULTILINE))
     for code, number in CODES.items():
         assert f"`{code}`" in rows[str(number)], code
@@ -42,7 +42,7 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_key_of_meta_is_documented() -> None:
-    folder = Path(__file__).parent.parent.parent / "src" / "recollect" / "acp"
+    folder = Path(__file__).parent.parent.parent / "src" / "hitherto" / "acp"
     keys = {key for path in folder.glob("*.py") for key in KEYS.findall(path.read_text())}
     assert len(keys) > 8
     for key in keys:

@@ -1,4 +1,4 @@
-"""`recollect acp` with a real model layer: the editor's files and terminals are used where it offers them."""
+"""`hitherto acp` with a real model layer: the editor's files and terminals are used where it offers them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provider() -> Iterator[Provider]:
 @asynccontextmanager
 async def program(folder: Path, provider: Provider, **env: str) -> AsyncIterator[Agent]:
     """The program itself, started as an editor starts it."""
-    arguments = ("-m", "recollect", "acp", "--store", url_of(folder), "--model", MODEL)
+    arguments = ("-m", "hitherto", "acp", "--store", url_of(folder), "--model", MODEL)
     async with running(folder, *arguments, env={**provider.environ(), **env}) as agent:
         await agent.initialize()
         yield agent
@@ -91,7 +91,7 @@ async def test_the_model_answers_and_another_of_the_setting_once_it_is_chosen(
 ) -> None:
     other = "anthropic:claude-opus-4-5"
     provider.script(["Hello ", "from the model."])
-    async with program(tmp_path, provider, RECOLLECT_MODELS=other) as agent:
+    async with program(tmp_path, provider, HITHERTO_MODELS=other) as agent:
         made = await agent.call("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         (models,) = [option for option in made["configOptions"] if option["id"] == "model"]
         assert [each["value"] for each in models["options"]] == ["default", other]
@@ -107,13 +107,13 @@ async def test_the_model_answers_and_another_of_the_setting_once_it_is_chosen(
 
 
 async def test_without_a_model_the_answer_says_what_to_do(tmp_path: Path) -> None:
-    async with running(tmp_path, "-m", "recollect", "acp", "--store", url_of(tmp_path)) as agent:
+    async with running(tmp_path, "-m", "hitherto", "acp", "--store", url_of(tmp_path)) as agent:
         await agent.initialize()
         session = await agent.new(tmp_path)
         with pytest.raises(Refusal) as refused:
             await agent.prompt(session, "Hi")
         assert refused.value.error["data"]["code"] == "model_missing"
-        assert "RECOLLECT_MODEL" in refused.value.error["message"]
+        assert "HITHERTO_MODEL" in refused.value.error["message"]
         assert await agent.load(session, tmp_path) == []
 
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from recollect.engine import Delta, Event, Turn
-from recollect.errors import SessionNotFound
-from recollect.model import LOCAL
-from recollect.service import Sessions, turning
-from recollect.updates import Outcome, Said
+from hitherto.engine import Delta, Event, Turn
+from hitherto.errors import SessionNotFound
+from hitherto.model import LOCAL
+from hitherto.service import Sessions, turning
+from hitherto.updates import Outcome, Said
 from tests.acp.inside import Json, opened, serving
 from tests.contract.engines import Scripted, Watcher, in_background
 from tests.waits import arrives

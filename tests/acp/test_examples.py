@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import recollect
+import hitherto
 from examples.registry_agent import DAY_MS, clean_up
-from recollect.acp.client import Abilities, Client, Ended, Update
-from recollect.errors import SessionNotFound
-from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Sessions
+from hitherto.acp.client import Abilities, Client, Ended, Update
+from hitherto.errors import SessionNotFound
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Sessions
 from tests.acp.wire import environment, url_of
 from tests.homes import Clock
 from tests.waits import arrives
@@ -97,7 +97,7 @@ async def test_the_agent_forgets_what_nobody_has_touched_for_long(sessions: Sess
 
 async def test_the_agent_cleans_up_when_a_session_is_opened(tmp_path: Path) -> None:
     past = now_ms() - 40 * DAY_MS
-    async with recollect.open(url_of(tmp_path), now=lambda: past) as sessions:
+    async with hitherto.open(url_of(tmp_path), now=lambda: past) as sessions:
         old = await sessions.create(LOCAL, cwd="/p")
     async with agent(tmp_path, "--store", url_of(tmp_path)) as client:
         young = await client.new_session("/p")
@@ -108,7 +108,7 @@ async def test_the_agent_cleans_up_when_a_session_is_opened(tmp_path: Path) -> N
 
 
 async def test_the_browser_shows_pages_and_keeps_to_a_folder(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         for number in range(60):
             await sessions.create(LOCAL, cwd=f"/p{number % 2}", title=f"Session {number}")
     said = await browse(tmp_path)
@@ -121,7 +121,7 @@ async def test_the_browser_shows_pages_and_keeps_to_a_folder(tmp_path: Path) -> 
 
 
 async def test_the_browser_goes_on_with_a_session(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = await sessions.create(LOCAL, cwd="/p")
         await sessions.append(LOCAL, session.id, Draft(role="user", parts=(Text(text="Before"),)))
     assert (

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.model import LOCAL, Draft, Text
+import hitherto
+from hitherto.model import LOCAL, Draft, Text
 from tests.acp.wire import EVERYTHING, Json, Refusal, Talk, is_update, scripted, url_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -75,21 +75,21 @@ async def talk(agent: Talk, folder: Path) -> None:
     )
     await agent.call("session/set_title", {"sessionId": session, "title": "A title"})
     await agent.until(lambda _: agent.updates(session)[-1].get("title") == "A title")
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         await sessions.compact(LOCAL, session, Draft(role="system", parts=(Text(text="The sum."),)), keep=1)
     await agent.call("session/load", where)
     await agent.call("session/resume", where)
     await agent.call("session/fork", where)
     await agent.call("session/status", {"sessionId": session})
-    subscribed = await agent.call("_recollect/session/list/subscribe")
+    subscribed = await agent.call("_hitherto/session/list/subscribe")
     await agent.call("session/archive", {"sessionId": session})
-    await agent.until(lambda message: message.get("method") == "_recollect/session/list/changes")
-    await agent.call("_recollect/session/list/unsubscribe", subscribed)
+    await agent.until(lambda message: message.get("method") == "_hitherto/session/list/changes")
+    await agent.call("_hitherto/session/list/unsubscribe", subscribed)
     await agent.call("session/unarchive", {"sessionId": session})
     await agent.call("session/close", {"sessionId": session})
     await agent.call("session/list", {"cwd": str(folder)})
-    await agent.call("_recollect/session/search", {"query": "done"})
-    await agent.call("_recollect/session/batch_get", {"sessionIds": [session, "nowhere"]})
+    await agent.call("_hitherto/session/search", {"query": "done"})
+    await agent.call("_hitherto/session/batch_get", {"sessionIds": [session, "nowhere"]})
     await agent.call("session/delete", {"sessionId": session})
     for method in ("session/load", "authenticate", "no/such"):
         with contextlib.suppress(Refusal):

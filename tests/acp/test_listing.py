@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Draft, Filter, Text, ToolResult
-from recollect.service import Imported
+import hitherto
+from hitherto.model import LOCAL, Draft, Filter, Text, ToolResult
+from hitherto.service import Imported
 from tests.acp.wire import Json, Refusal, Talk, is_update, running, scripted, url_of
 
 NOON = 1_767_225_600_000
-SESSIONS = int(os.environ.get("RECOLLECT_TEST_SESSIONS", "3000"))
+SESSIONS = int(os.environ.get("HITHERTO_TEST_SESSIONS", "3000"))
 """How many sessions a list has that is walked through while it changes."""
 OF_A_SESSION = (
     "session/archive",
@@ -60,7 +60,7 @@ async def test_an_empty_store_has_an_empty_list(tmp_path: Path) -> None:
 
 async def test_a_row_says_what_is_known_without_opening_the_session(tmp_path: Path) -> None:
     clock = iter(range(NOON, NOON + 1_000_000, 1_000)).__next__
-    async with recollect.open(url_of(tmp_path), now=clock) as sessions:
+    async with hitherto.open(url_of(tmp_path), now=clock) as sessions:
         session = await sessions.create(
             LOCAL,
             cwd="/p",
@@ -78,7 +78,7 @@ async def test_a_row_says_what_is_known_without_opening_the_session(tmp_path: Pa
     row = rows[session.id]
     assert row["updatedAt"].startswith("2026-01-01T00:00:0")
     assert row["updatedAt"].endswith("Z")
-    assert row["_meta"].pop("recollect/createdAt").endswith("Z")
+    assert row["_meta"].pop("hitherto/createdAt").endswith("Z")
     assert {name: row[name] for name in ("cwd", "title", "additionalDirectories", "archived", "_meta")} == {
         "cwd": "/p",
         "title": "Mine",
@@ -89,10 +89,10 @@ async def test_a_row_says_what_is_known_without_opening_the_session(tmp_path: Pa
             "hasErrors": True,
             "tags": ["a", "b"],
             "priority": "high",
-            "recollect/tokens": 7,
+            "hitherto/tokens": 7,
         },
     }
-    assert rows[fork.id]["_meta"]["recollect/parent"] == session.id
+    assert rows[fork.id]["_meta"]["hitherto/parent"] == session.id
     assert rows[bare.id]["cwd"] == "/"
     assert "title" not in rows[bare.id]
 
@@ -108,15 +108,15 @@ async def test_a_row_tells_project_and_branch_and_a_list_is_narrowed_by_project(
         for project in ("host/ada/engine", "engine"):
             (row,) = await listed(agent, project=project)
             assert row["sessionId"] == session
-        assert row["_meta"]["recollect/project"] == "host/ada/engine"
-        assert row["_meta"]["recollect/branch"] == "topic"
+        assert row["_meta"]["hitherto/project"] == "host/ada/engine"
+        assert row["_meta"]["hitherto/branch"] == "topic"
 
 
 async def test_pages_cover_everything_once_newest_first_and_filters_come_before_paging(
     tmp_path: Path,
 ) -> None:
     clock = iter(range(NOON, NOON + 1_000_000, 1_000)).__next__
-    async with recollect.open(url_of(tmp_path), now=clock) as sessions:
+    async with hitherto.open(url_of(tmp_path), now=clock) as sessions:
         made = [
             (await sessions.create(LOCAL, cwd="/even" if at % 2 == 0 else "/odd", title=f"number {at}")).id
             for at in range(120)
@@ -134,7 +134,7 @@ async def test_pages_cover_everything_once_newest_first_and_filters_come_before_
 
 
 async def test_a_walk_through_the_pages_misses_nothing_whatever_is_written_meanwhile(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions, scripted(tmp_path) as agent:
+    async with hitherto.open(url_of(tmp_path)) as sessions, scripted(tmp_path) as agent:
         made: list[str] = []
         for _ in range(0, SESSIONS, 500):
             batch = await asyncio.gather(
@@ -161,7 +161,7 @@ async def test_a_walk_through_the_pages_misses_nothing_whatever_is_written_meanw
 
 async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     folders = tuple(f"/{'x' * 4_000}/{at}" for at in range(60))
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         made = {(await sessions.create(LOCAL, additional_directories=folders)).id for _ in range(5)}
     async with scripted(tmp_path) as agent:
         rows = await listed(agent)
@@ -179,7 +179,7 @@ async def test_a_list_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_cursor_is_good_for_its_own_filter_only(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         for _ in range(60):
             await sessions.create(LOCAL, cwd="/p")
     async with scripted(tmp_path) as agent:
@@ -272,19 +272,19 @@ async def test_sessions_of_other_agents_are_listed_unless_the_setting_says_no(
     tmp_path: Path, setting: str, seen: int
 ) -> None:
     clock = iter(range(NOON, NOON + 1_000_000, 1_000)).__next__
-    async with recollect.open(url_of(tmp_path), now=clock) as sessions:
+    async with hitherto.open(url_of(tmp_path), now=clock) as sessions:
         for at in range(55):
             await sessions.create(LOCAL, title="Ours zebra")
             given = Imported(id=f"claude:{at}", source="claude", created_at=clock(), updated_at=clock())
             await sessions.take_in(LOCAL, given, [])
-    env = {"RECOLLECT_STORE": url_of(tmp_path), "RECOLLECT_LIST_IMPORTED": setting}
-    async with running(tmp_path, "-m", "recollect", "acp", env=env) as agent:
+    env = {"HITHERTO_STORE": url_of(tmp_path), "HITHERTO_LIST_IMPORTED": setting}
+    async with running(tmp_path, "-m", "hitherto", "acp", env=env) as agent:
         await agent.initialize()
         first = await agent.call("session/list")
         assert len(first["sessions"]) == 50
         rows = await listed(agent)
         assert len(rows) == seen
-        theirs = [row for row in rows if row["_meta"].get("recollect/source") == "claude"]
+        theirs = [row for row in rows if row["_meta"].get("hitherto/source") == "claude"]
         assert len(theirs) == seen - 55
         assert (await agent.call("session/status", {"sessionId": "claude:0"})) == {"status": "saved"}
 
@@ -294,23 +294,23 @@ async def test_search_finds_what_was_said(tmp_path: Path) -> None:
         session = await agent.new(tmp_path)
         await agent.new(tmp_path)
         await agent.prompt(session, "the zebra crosses")
-        found = await agent.call("_recollect/session/search", {"query": "zebra"})
+        found = await agent.call("_hitherto/session/search", {"query": "zebra"})
         (hit,) = found["hits"]
         assert hit["session"]["sessionId"] == session
         assert "zebra" in hit["snippet"]
         replayed = await agent.load(session, tmp_path)
         assert hit["messageId"] in {update.get("messageId") for update in replayed}
-        assert await agent.call("_recollect/session/search", {"query": "giraffe"}) == {"hits": []}
+        assert await agent.call("_hitherto/session/search", {"query": "giraffe"}) == {"hits": []}
 
 
 async def test_several_sessions_are_got_at_once(tmp_path: Path) -> None:
     async with scripted(tmp_path) as agent:
         one, two = await agent.new(tmp_path), await agent.new(tmp_path)
-        got = await agent.call("_recollect/session/batch_get", {"sessionIds": [two, "nowhere", one, two]})
+        got = await agent.call("_hitherto/session/batch_get", {"sessionIds": [two, "nowhere", one, two]})
         assert [row["sessionId"] for row in got["sessions"]] == [two, one]
         assert got["missing"] == ["nowhere"]
         with pytest.raises(Refusal) as refused:
-            await agent.call("_recollect/session/batch_get", {"sessionIds": ["x"] * 101})
+            await agent.call("_hitherto/session/batch_get", {"sessionIds": ["x"] * 101})
         assert refused.value.code == -32602
 
 
@@ -318,7 +318,7 @@ def tells(session_id: str, where: str) -> Any:
     """Whether a message tells about the session, among those that are listed or those that are removed."""
 
     def wanted(message: Json) -> bool:
-        if message.get("method") != "_recollect/session/list/changes":
+        if message.get("method") != "_hitherto/session/list/changes":
             return False
         rows = message["params"][where]
         return session_id in [row["sessionId"] if isinstance(row, dict) else row for row in rows]
@@ -327,8 +327,8 @@ def tells(session_id: str, where: str) -> Any:
 
 
 async def test_a_subscription_tells_what_changes_in_a_list_whoever_changes_it(tmp_path: Path) -> None:
-    async with scripted(tmp_path) as agent, recollect.open(url_of(tmp_path)) as sessions:
-        subscribed = await agent.call("_recollect/session/list/subscribe", {"cwd": "/p"})
+    async with scripted(tmp_path) as agent, hitherto.open(url_of(tmp_path)) as sessions:
+        subscribed = await agent.call("_hitherto/session/list/subscribe", {"cwd": "/p"})
         other = await sessions.create(LOCAL, cwd="/elsewhere")
         session = await sessions.create(LOCAL, cwd="/p")
         told = await agent.until(tells(session.id, "sessions"))
@@ -340,11 +340,11 @@ async def test_a_subscription_tells_what_changes_in_a_list_whoever_changes_it(tm
         await sessions.archive(LOCAL, session.id, archived=False)
         await agent.until(lambda message: message is not told and tells(session.id, "sessions")(message))
         await sessions.delete(LOCAL, session.id)
-        await agent.call("_recollect/session/list/unsubscribe", subscribed)
+        await agent.call("_hitherto/session/list/unsubscribe", subscribed)
 
 
 async def test_the_list_of_a_session_with_a_very_long_answer_stays_small(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, Draft(role="user", parts=(Text(text="word " * 500_000),)))
         assert (await sessions.count(LOCAL, Filter())) == 1

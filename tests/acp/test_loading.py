@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import (
+import hitherto
+from hitherto.model import (
     LOCAL,
     Audio,
     Draft,
@@ -25,7 +25,7 @@ from recollect.model import (
     ToolResult,
     Unknown,
 )
-from recollect.service import Imported
+from hitherto.service import Imported
 from tests.acp.wire import EVERYTHING, Json, Refusal, kinds, scripted, texts, url_of
 
 NOON = 1_767_225_600_000
@@ -55,7 +55,7 @@ MALFORMED: list[Json] = [
 
 async def said(folder: Path, *drafts: Draft, **fields: Any) -> str:
     """The id of a new session in which this was said."""
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         session = await sessions.create(LOCAL, cwd=str(folder), **fields)
         for draft in drafts:
             await sessions.append(LOCAL, session.id, draft)
@@ -81,7 +81,7 @@ async def test_everything_that_was_said_is_replayed_in_order_then_the_answer(tmp
             "user_message_chunk", "agent_thought_chunk", "agent_message_chunk", "tool_call", "tool_call_update",
             "plan", "agent_message_chunk",
         ]  # fmt: skip
-        assert {update["_meta"]["recollect/at"] for update in found} == {"2026-01-01T00:00:00.000Z"}
+        assert {update["_meta"]["hitherto/at"] for update in found} == {"2026-01-01T00:00:00.000Z"}
         shown, end = found[3], found[4]
         assert (shown["kind"], shown["title"], shown["rawInput"]) == ("execute", "ls", {"command": "ls"})
         assert (end["status"], end["rawOutput"]) == ("completed", {"code": 0})
@@ -189,7 +189,7 @@ async def compacted(folder: Path) -> str:
         draft("assistant", Text(text="two")),
         draft("user", Text(text="three")),
     )
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         await sessions.compact(LOCAL, session, draft("system", Text(text="the sum")), keep=1)
         await sessions.append(LOCAL, session, draft("assistant", Text(text="four")))
     return session
@@ -231,7 +231,7 @@ async def test_texts_that_are_no_unicode_are_mended_for_the_wire(tmp_path: Path)
 
 async def test_a_long_conversation_comes_whole_and_in_order(tmp_path: Path) -> None:
     drafts = [draft("user" if at % 2 else "assistant", Text(text=f"{at}")) for at in range(2_500)]
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = await sessions.create(LOCAL, cwd=str(tmp_path))
         await sessions.append(LOCAL, session.id, drafts)
         await sessions.append(LOCAL, session.id, draft("user", Text(text="y" * 3_000_000)))
@@ -304,11 +304,11 @@ async def test_a_fork_shares_the_history_and_can_be_prompted_at_once(tmp_path: P
         await agent.prompt(fork, "three")
         assert texts(await agent.load(fork, tmp_path), "user_message_chunk") == "onetwothree"
         assert texts(await agent.load(session, tmp_path), "user_message_chunk") == "onetwo"
-        at = {**params, "_meta": {"recollect/messageId": first["messageId"]}}
+        at = {**params, "_meta": {"hitherto/messageId": first["messageId"]}}
         early = (await agent.call("session/fork", at))["sessionId"]
         assert texts(await agent.load(early, tmp_path), "user_message_chunk") == "one"
         with pytest.raises(Refusal) as refused:
-            await agent.call("session/fork", {**params, "_meta": {"recollect/messageId": "nowhere"}})
+            await agent.call("session/fork", {**params, "_meta": {"hitherto/messageId": "nowhere"}})
         assert refused.value.code == -32602
         assert refused.value.error["data"] == {
             "code": "entry_not_found", "sessionId": session, "messageId": "nowhere",
@@ -325,7 +325,7 @@ async def taken_in(folder: Path) -> str:
     given = Imported(
         id="claude:1", source="claude", created_at=NOON, updated_at=NOON, cwd=str(folder), title="Theirs"
     )
-    async with recollect.open(url_of(folder)) as sessions:
+    async with hitherto.open(url_of(folder)) as sessions:
         await sessions.take_in(LOCAL, given, entries)
     return given.id
 
@@ -345,21 +345,21 @@ async def test_prompting_a_session_of_another_agent_goes_on_in_a_fork_and_says_s
     async with scripted(tmp_path) as agent:
         await agent.load(session, tmp_path)
         answer = await agent.prompt(session, "And now?")
-        fork = answer["_meta"]["recollect/continuedAs"]
+        fork = answer["_meta"]["hitherto/continuedAs"]
         assert texts(agent.updates(session)) == "HiYou said: And now?"
         told = [each for each in agent.updates(session) if each["sessionUpdate"] == "session_info_update"]
-        assert told[-1]["_meta"] == {"recollect/continuedAs": fork}
-        assert (await agent.prompt(session, "More"))["_meta"] == {"recollect/continuedAs": fork}
+        assert told[-1]["_meta"] == {"hitherto/continuedAs": fork}
+        assert (await agent.prompt(session, "More"))["_meta"] == {"hitherto/continuedAs": fork}
         assert texts(await agent.load(fork, tmp_path)) == "HiYou said: And now?You said: More"
         assert texts(await agent.load(session, tmp_path)) == "HiYou said: And now?You said: More"
         await agent.call("session/set_mode", {"sessionId": session, "modeId": "plan"})
-        assert (await agent.prompt(session, "Plan it"))["_meta"] == {"recollect/continuedAs": fork}
+        assert (await agent.prompt(session, "Plan it"))["_meta"] == {"hitherto/continuedAs": fork}
         opened = await agent.call("session/resume", {"sessionId": fork, "cwd": str(tmp_path)})
         assert opened["modes"]["currentModeId"] == "plan", "what was chosen before the fork was found again"
 
 
 async def test_nothing_of_another_session_comes_in_between(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = await sessions.create(LOCAL, cwd=str(tmp_path))
         drafts = [draft("user", Text(text="x" * 2_000)) for _ in range(1_000)]
         await sessions.append(LOCAL, session.id, drafts)
@@ -381,7 +381,7 @@ async def test_nothing_of_another_session_comes_in_between(tmp_path: Path) -> No
 
 
 async def test_a_load_can_be_cancelled_and_leaves_a_whole_line_behind(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = await sessions.create(LOCAL, cwd=str(tmp_path))
         drafts = [draft("user", Text(text="x" * 2_000)) for _ in range(2_000)]
         await sessions.append(LOCAL, session.id, drafts)

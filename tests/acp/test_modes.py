@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.acp.config import Chosen, kept
-from recollect.engine import Event, Message, ToolEnded, Turn, answering
-from recollect.model import LOCAL, Text, ToolCall, ToolResult
+from hitherto.acp.config import Chosen, kept
+from hitherto.engine import Event, Message, ToolEnded, Turn, answering
+from hitherto.model import LOCAL, Text, ToolCall, ToolResult
 from tests.acp.inside import Line, is_told, opened, serving
 
 PROMPT = [{"type": "text", "text": "Go"}]

@@ -8,9 +8,9 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from recollect.engine import Choices, Conversation, Delta, Event, Message, Notice, Setup, Turn, answering
-from recollect.errors import ModelUnreachable
-from recollect.model import LOCAL, Draft, Entry, Text, ToolCall
+from hitherto.engine import Choices, Conversation, Delta, Event, Message, Notice, Setup, Turn, answering
+from hitherto.errors import ModelUnreachable
+from hitherto.model import LOCAL, Draft, Entry, Text, ToolCall
 from tests.acp.inside import Json, is_told, opened, quiet, serving
 from tests.waits import arrives, until, within
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.acp import door
-from recollect.model import LOCAL
+from hitherto.acp import door
+from hitherto.model import LOCAL
 from tests.acp.inside import serving
 from tests.contract.engines import Scripted
 

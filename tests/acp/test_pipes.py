@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from recollect.acp import pipes
-from recollect.acp.pipes import Pipes
-from recollect.rpc.failures import Gone
-from recollect.rpc.transport import FrameTooLong, Lines
+from hitherto.acp import pipes
+from hitherto.acp.pipes import Pipes
+from hitherto.rpc.failures import Gone
+from hitherto.rpc.transport import FrameTooLong, Lines
 from tests.waits import arrives
 
 

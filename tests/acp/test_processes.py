@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, separate, texts, url_of
 from tests.waits import until
 
@@ -105,7 +105,7 @@ async def test_words_of_another_process_arrive_before_they_are_stored(tmp_path: 
 
 
 async def test_a_rename_elsewhere_reaches_the_client_and_clearing_it_sends_null(tmp_path: Path) -> None:
-    async with separate(tmp_path) as agent, recollect.open(url_of(tmp_path)) as sessions:
+    async with separate(tmp_path) as agent, hitherto.open(url_of(tmp_path)) as sessions:
         session, closed = await agent.new(tmp_path), await agent.new(tmp_path)
         await agent.call("session/close", {"sessionId": closed})
         await sessions.rename(LOCAL, closed, "Not open here")
@@ -138,8 +138,8 @@ async def test_what_is_chosen_elsewhere_reaches_the_client_and_holds_for_its_tur
         assert '"mode": "plan"' in texts(one.updates(session))
         # One chooses without having heard of what the other has chosen meanwhile: both hold.
         asked = {"sessionId": session, "configId": "thinking", "value": "low"}
-        async with recollect.open(url_of(tmp_path)) as sessions:
-            await sessions.keep_own(LOCAL, session, {"recollect/choices": {"mode": "dontAsk"}})
+        async with hitherto.open(url_of(tmp_path)) as sessions:
+            await sessions.keep_own(LOCAL, session, {"hitherto/choices": {"mode": "dontAsk"}})
             answer = await one.call("session/set_config_option", asked)
         assert current(answer["configOptions"]) == {"model": "default", "mode": "dontAsk", "thinking": "low"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Json
+import hitherto
+from hitherto.model import LOCAL, Json
 from tests.acp.proxying import Lenient, editor, heard, kept, line_agent, streams
 from tests.acp.wire import Refusal, is_update, kinds, texts, url_of
 from tests.waits import until
@@ -73,7 +73,7 @@ async def test_what_an_agent_says_and_does_is_passed_on_and_kept(tmp_path: Path)
             step["update"] if "update" in step else _chunk(step["say"]) for step in TOOLS[:-1]
         ]
         assert answer == TOOLS[-1]["result"]
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         found = await sessions.get(LOCAL, session)
         assert (found.agent_id, found.status, found.cost, found.message_count) == ("line", "idle", 0.5, 4)
         history = (await sessions.history(LOCAL, session)).entries
@@ -144,9 +144,9 @@ async def test_a_session_is_told_once_what_it_missed(tmp_path: Path) -> None:
     async with editor(tmp_path, line_agent(tmp_path)) as talk:
         session = await talk.new(tmp_path)
         await talk.prompt(session, "One")
-        async with recollect.open(url_of(tmp_path)) as sessions:  # said through another door
+        async with hitherto.open(url_of(tmp_path)) as sessions:  # said through another door
             await sessions.append(
-                LOCAL, session, recollect.Draft(role="user", parts=(recollect.Text(text="Else"),))
+                LOCAL, session, hitherto.Draft(role="user", parts=(hitherto.Text(text="Else"),))
             )
         await talk.prompt(session, "Two")
         await talk.prompt(session, "Three")
@@ -161,7 +161,7 @@ async def test_a_session_that_was_rewound_goes_on_in_a_new_one_behind(tmp_path: 
         session = await talk.new(tmp_path)
         await talk.prompt(session, "One")
         await talk.prompt(session, "Two")
-        async with recollect.open(url_of(tmp_path)) as sessions:
+        async with hitherto.open(url_of(tmp_path)) as sessions:
             second = (await sessions.history(LOCAL, session)).entries[2].id
             await sessions.rewind(LOCAL, session, second)
         await talk.prompt(session, "Three")
@@ -173,10 +173,10 @@ async def test_a_session_that_was_rewound_goes_on_in_a_new_one_behind(tmp_path: 
 
 async def test_a_long_conversation_is_told_as_a_summary_and_its_end(tmp_path: Path) -> None:
     long = [
-        recollect.Draft(role="user", parts=(recollect.Text(text=f"Fact {at}: " + "word " * 400),))
+        hitherto.Draft(role="user", parts=(hitherto.Text(text=f"Fact {at}: " + "word " * 400),))
         for at in range(60)
     ]
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         session = (await sessions.create(LOCAL, cwd=str(tmp_path))).id
         await sessions.append(LOCAL, session, long)
     async with editor(tmp_path, line_agent(tmp_path)) as talk:
@@ -295,7 +295,7 @@ async def test_a_cancelled_turn_keeps_what_was_said(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_another_process_ends_is_ended_in_the_agent(tmp_path: Path) -> None:
-    async with editor(tmp_path, line_agent(tmp_path)) as talk, recollect.open(url_of(tmp_path)) as sessions:
+    async with editor(tmp_path, line_agent(tmp_path)) as talk, hitherto.open(url_of(tmp_path)) as sessions:
         session = await talk.new(tmp_path)
         number = await talk.begin_prompt(session, [{"say": "Half"}, {"wait": True}])
         await talk.until(is_update(session, "agent_message_chunk"))
@@ -438,7 +438,7 @@ async def test_its_own_replay_is_neither_shown_nor_kept(tmp_path: Path) -> None:
         number = await talk.begin(
             "session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
         )
-        assert (await talk.answer(number))["_meta"] == {"loaded": True, "recollect/behind": "loaded"}
+        assert (await talk.answer(number))["_meta"] == {"loaded": True, "hitherto/behind": "loaded"}
         assert "old word" not in texts(talk.updates(session))
         await talk.prompt(session, "More")
     assert len(heard(tmp_path, "session/prompt")[1]["prompt"]) == 1  # it knows what was said
@@ -467,7 +467,7 @@ async def test_a_fork_that_was_made_elsewhere_does_not_go_on_in_its_source(tmp_p
     async with editor(tmp_path, line_agent(tmp_path, loadSession=True)) as talk:
         session = await talk.new(tmp_path)
         await talk.prompt(session, "Hello")
-        async with recollect.open(url_of(tmp_path)) as sessions:
+        async with hitherto.open(url_of(tmp_path)) as sessions:
             fork = (await sessions.fork(LOCAL, session)).id
         await talk.load(fork, tmp_path)
         await talk.prompt(fork, "More")
@@ -534,7 +534,7 @@ async def test_an_editor_that_leaves_in_a_turn_loses_nothing(tmp_path: Path) -> 
         await talk.begin_prompt(session, [{"say": "Half"}, {"wait": True}])
         await talk.until(is_update(session, "agent_message_chunk"))
     assert [part["text"] for _, part in await kept(tmp_path, session)][1:] == ["Half"]
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         assert (await sessions.get(LOCAL, session)).status == "idle"
 
 
@@ -542,7 +542,7 @@ async def test_titles_of_the_agent_hold_until_the_user_gives_one(tmp_path: Path)
     def titled(title: str) -> list[Json]:
         return [{"update": {"sessionUpdate": "session_info_update", "title": title}}, {"say": "Yes"}]
 
-    async with editor(tmp_path, line_agent(tmp_path)) as talk, recollect.open(url_of(tmp_path)) as sessions:
+    async with editor(tmp_path, line_agent(tmp_path)) as talk, hitherto.open(url_of(tmp_path)) as sessions:
         session = await talk.new(tmp_path)
         await talk.prompt(session, titled("The agent's"))
 

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.acp.client import Client
-from recollect.acp.client_abilities import Abilities, Question, ReadFile, WriteFile
-from recollect.model import LOCAL, Json
+import hitherto
+from hitherto.acp.client import Client
+from hitherto.acp.client_abilities import Abilities, Question, ReadFile, WriteFile
+from hitherto.model import LOCAL, Json
 from tests.acp.proxying import ROOT, entries_of, kept, line_agent, streams
 from tests.acp.test_client import replayed, turn
 from tests.acp.wire import LINE_BYTES, Agent, environment, is_update, running, texts, url_of
@@ -69,13 +69,13 @@ async def test_an_agent_of_the_python_package_gets_what_it_has_not(tmp_path: Pat
         assert await turn(client, made.session_id, "Again") == ("Again (calm)", "end_turn")
         await client.delete_session(made.session_id)
         assert [row.session_id async for row in client.list_sessions()] == [fork.session_id]
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         assert (await sessions.get(LOCAL, fork.session_id)).agent_id == "repeater"
 
 
 async def test_our_own_agent_behind_resumes_forks_titles_and_deletes_by_itself(tmp_path: Path) -> None:
     behind = f"sqlite:///{tmp_path / 'behind.db'}"
-    command = [sys.executable, "-m", "recollect", "acp", "--store", behind, "--model", MODEL]
+    command = [sys.executable, "-m", "hitherto", "acp", "--store", behind, "--model", MODEL]
     with serving() as provider:
         provider.script(*[_reply] * 10)
         async with client_of(tmp_path, command, env=provider.environ()) as client:
@@ -90,7 +90,7 @@ async def test_our_own_agent_behind_resumes_forks_titles_and_deletes_by_itself(t
             fork = await client.fork_session(made.session_id, str(tmp_path))
             assert (await turn(client, fork.session_id, "Three"))[0] == "Reply to Three"
             await client.set_title(made.session_id, "Ours")
-            async with recollect.open(behind) as theirs:
+            async with hitherto.open(behind) as theirs:
                 titles = [session.title for session in (await theirs.find(LOCAL)).sessions]
                 assert "Ours" in titles
                 await client.delete_session(made.session_id)
@@ -110,7 +110,7 @@ async def test_our_own_agent_behind_resumes_forks_titles_and_deletes_by_itself(t
 async def test_the_example_agent_behind_the_program(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'registry.db'}"
     command = shlex.join([sys.executable, str(ROOT / "examples/registry_agent.py"), "--store", store])
-    arguments = ("-m", "recollect", "acp", "--agent", command, "--store", url_of(tmp_path))
+    arguments = ("-m", "hitherto", "acp", "--agent", command, "--store", url_of(tmp_path))
     async with running(tmp_path, *arguments) as agent:
         await agent.initialize()
         session = await agent.new(tmp_path)
@@ -131,7 +131,7 @@ async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_complete(tmp_
     script = [{"say": "One"}, {"update": call}, {"update": done}, {"say": "Half"}, {"wait": True}]
     arguments = [
         "-m",
-        "recollect",
+        "hitherto",
         "acp",
         "--agent",
         shlex.join(line_agent(tmp_path)),
@@ -149,7 +149,7 @@ async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_complete(tmp_
         limit=LINE_BYTES,
     )
     agent = Agent(process)
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         try:
             await agent.initialize()
             session = await agent.new(tmp_path)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, RECORDED_IN, RECORDS, Entry, Filter, Json, Role, Text
-from recollect.service import Sessions
-from recollect.sources.opencode_source import OpencodeSource
-from recollect.sources.recorded import part, source_called, tells_more
+import hitherto
+from hitherto.model import LOCAL, RECORDED_IN, RECORDS, Entry, Filter, Json, Role, Text
+from hitherto.service import Sessions
+from hitherto.sources.opencode_source import OpencodeSource
+from hitherto.sources.recorded import part, source_called, tells_more
 from tests.acp.proxying import editor, heard, line_agent
 from tests.acp.wire import Refusal, Talk, texts, url_of
 from tests.sources.house import House
@@ -87,7 +87,7 @@ async def test_a_session_that_only_the_agent_has_is_loaded_gone_on_with_and_reco
         assert texts(replay) == "First answerSecond answer"
         assert [u["currentModeId"] for u in talk.updates("line:a") if "currentModeId" in u] == ["calm"]
         answer = await talk.prompt("line:a", "Third question")
-        goes_on = answer["_meta"]["recollect/continuedAs"]
+        goes_on = answer["_meta"]["hitherto/continuedAs"]
         assert [row["sessionId"] for row in await walked(talk)] == [goes_on, "line:b"]
         with pytest.raises(Refusal) as refused:
             await talk.load("line:unknown", tmp_path)
@@ -99,7 +99,7 @@ async def test_a_session_that_only_the_agent_has_is_loaded_gone_on_with_and_reco
     prompts = heard(tmp_path, "session/prompt")
     assert [(each["sessionId"], len(each["prompt"])) for each in prompts] == [("a", 1), ("a", 1)]
     assert len(heard(tmp_path, "session/new")) == 0
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         copy, recording = await sessions.get(LOCAL, "line:a"), await sessions.get(LOCAL, goes_on)
         assert (copy.title, copy.source, copy.archived) == ("Title of a", "line", True)
         assert (copy.meta[RECORDED_IN], recording.meta[RECORDS]) == (goes_on, ["line:a"])
@@ -125,10 +125,10 @@ async def test_deleting_a_recording_keeps_the_agents_own_session_out_of_lists(tm
     rows = own(tmp_path, "a")
     async with editor(tmp_path, line_agent(tmp_path, _own=rows, **LISTS)) as talk:
         await talk.load("line:a", tmp_path)
-        goes_on = (await talk.prompt("line:a", "More"))["_meta"]["recollect/continuedAs"]
+        goes_on = (await talk.prompt("line:a", "More"))["_meta"]["hitherto/continuedAs"]
         await talk.call("session/delete", {"sessionId": goes_on})
         assert await walked(talk) == []
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         assert (await sessions.find(LOCAL, Filter(archived="include"))).sessions == ()
 
 
@@ -177,7 +177,7 @@ async def test_a_session_that_was_recorded_is_not_listed_again_when_it_is_synced
         recording = await talk.new(both.folder)
         await talk.prompt(recording, "Paint the barn")
     (behind,) = {each["sessionId"] for each in heard(both.folder, "session/prompt")}
-    async with recollect.open(url_of(both.folder)) as sessions:
+    async with hitherto.open(url_of(both.folder)) as sessions:
         at = (await sessions.history(LOCAL, recording)).entries[0].at
         both.made.session(behind, directory=str(both.folder))
         both.made.turn(behind, "Paint the barn", "You said: Paint the barn", at + 1)
@@ -194,7 +194,7 @@ async def test_a_session_that_was_recorded_is_not_listed_again_when_it_is_synced
     async with editor(both.folder, both.command) as talk:  # which does not make it vanish again
         await talk.load(recording, both.folder)
         await talk.prompt(recording, "Which colour?")
-    async with recollect.open(url_of(both.folder)) as sessions:
+    async with hitherto.open(url_of(both.folder)) as sessions:
         assert set(await both.synced(sessions)) == {recording, copy.id}
         await sessions.delete(LOCAL, recording)
         assert await both.synced(sessions) == [copy.id]
@@ -203,15 +203,15 @@ async def test_a_session_that_was_recorded_is_not_listed_again_when_it_is_synced
 async def test_a_synced_session_goes_on_in_its_own_agent_and_is_listed_once(both: Both) -> None:
     both.made.session("ses_1", directory=str(both.folder))
     both.made.turn("ses_1", "Paint the barn", "Painted", 1_700_000_000_000)
-    async with recollect.open(url_of(both.folder)) as sessions:
+    async with hitherto.open(url_of(both.folder)) as sessions:
         assert await both.synced(sessions) == ["opencode:ses_1"]
     async with editor(both.folder, both.command) as talk:
         assert texts(await talk.load("opencode:ses_1", both.folder)) == "Painted"
-        goes_on = (await talk.prompt("opencode:ses_1", "Again"))["_meta"]["recollect/continuedAs"]
+        goes_on = (await talk.prompt("opencode:ses_1", "Again"))["_meta"]["hitherto/continuedAs"]
         assert [row["sessionId"] for row in await walked(talk)] == [goes_on]
     (prompt,) = heard(both.folder, "session/prompt")
     assert (prompt["sessionId"], len(prompt["prompt"])) == ("ses_1", 1)  # it knows what was said
-    async with recollect.open(url_of(both.folder)) as sessions:
+    async with hitherto.open(url_of(both.folder)) as sessions:
         at = (await sessions.history(LOCAL, goes_on)).entries[2].at
         both.made.turn("ses_1", "Again", "You said: Again", at + 1)
         assert await both.synced(sessions) == [goes_on]

@@ -1,4 +1,4 @@
-"""The protocol's own Python client with `recollect acp` itself and a model on the loopback interface."""
+"""The protocol's own Python client with `hitherto acp` itself and a model on the loopback interface."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from acp.client.connection import ClientSideConnection
 from acp.schema import ClientCapabilities
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.acp.test_python_sdk import ROOT, Editor, text
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Provider, serving
@@ -38,7 +38,7 @@ class Listener(Editor):
 
 @asynccontextmanager
 async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSideConnection, Provider]]:
-    arguments = ("-m", "recollect", "acp", "--store", url_of(folder), "--model", "openai:gpt-5")
+    arguments = ("-m", "hitherto", "acp", "--store", url_of(folder), "--model", "openai:gpt-5")
     with serving() as provider:
         async with acp.spawn_agent_process(
             editor,  # type: ignore[arg-type]  # it needs no more than this agent asks for
@@ -51,7 +51,7 @@ async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSid
                 protocol_version=1, client_capabilities=ClientCapabilities()
             )
             assert greeting.agent_info is not None
-            assert greeting.agent_info.name == "recollect"
+            assert greeting.agent_info.name == "hitherto"
             yield connection, provider
         assert await arrives(process.wait(), "the agent to end") == 0
 
@@ -86,7 +86,7 @@ async def test_a_prompt_reaches_the_model_is_loaded_again_in_the_mode_that_was_s
 
 
 async def test_its_pages_hold_every_session_once_and_a_wrong_cursor_is_refused(tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         made = [(await sessions.create(LOCAL, cwd="/p")).id for _ in range(120)]
     async with command(tmp_path, Editor()) as (agent, _):
         seen: list[str] = []

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.acp import About, Offer, Reads
-from recollect.engine import Event, Message, Turn, answering
-from recollect.engines.readable import reads_of
-from recollect.model import LOCAL, Text
+from hitherto.acp import About, Offer, Reads
+from hitherto.engine import Event, Message, Turn, answering
+from hitherto.engines.readable import reads_of
+from hitherto.model import LOCAL, Text
 from tests.acp.inside import Json, Line, opened, serving
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

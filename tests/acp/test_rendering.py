@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.acp.rendering import CHUNKS, INTERRUPTED, Renderer
-from recollect.acp.stored import read_page, read_stored
-from recollect.model import ROLES, Entry, Json, Part, Text, Thought, ToolCall, ToolResult, encode
+from hitherto.acp.rendering import CHUNKS, INTERRUPTED, Renderer
+from hitherto.acp.stored import read_page, read_stored
+from hitherto.model import ROLES, Entry, Json, Part, Text, Thought, ToolCall, ToolResult, encode
 
 SESSION = 'a "session"'
 # Half a surrogate pair, quotes, controls and everything else.
@@ -93,7 +93,7 @@ def updates(entries: Sequence[Entry]) -> Iterator[Json]:
                 running[part.id] = None
             elif isinstance(part, ToolResult):
                 running.pop(part.id, None)
-            yield {**update(entry, part), "_meta": {"recollect/at": stamp(entry.at)}}
+            yield {**update(entry, part), "_meta": {"hitherto/at": stamp(entry.at)}}
 
 
 def update(entry: Entry, part: Part) -> Json:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from recollect.acp.stdio import Wires
-from recollect.rpc.transport import FrameTooLong, Lines
+from hitherto.acp.stdio import Wires
+from hitherto.rpc.transport import FrameTooLong, Lines
 from tests.acp.wire import Refusal, environment, running, separate, url_of
 from tests.waits import LIMIT, ended, line_of
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 HEAVY = (
     "asyncio", "apsw", "click", "logging", "pathlib", "platformdirs", "importlib.metadata", "pydantic_ai",
-    "recollect.model", "recollect.service", "recollect.wiring", "recollect.engine",
+    "hitherto.model", "hitherto.service", "hitherto.wiring", "hitherto.engine",
 )  # fmt: skip
 
 
@@ -37,14 +37,14 @@ def test_initialize_tells_what_the_model_reads_before_anything_heavy_is_imported
 import sys
 for name in {HEAVY!r}:
     sys.modules[name] = None
-from recollect.__main__ import main
+from hitherto.__main__ import main
 main(["acp", *{arguments!r}])
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
         input=INITIALIZE,
         capture_output=True,
-        env=environment(tmp_path, {} if setting is None else {"RECOLLECT_MODEL": setting}),
+        env=environment(tmp_path, {} if setting is None else {"HITHERTO_MODEL": setting}),
         check=False,
         timeout=LIMIT,
     )
@@ -60,7 +60,7 @@ def test_requests_in_a_file_are_answered_into_a_file(tmp_path: Path) -> None:
     asked.write_bytes(INITIALIZE + b'{"jsonrpc":"2.0","id":1,"method":"session/list"}\n')
     with asked.open("rb") as source, answered.open("wb") as target:
         done = subprocess.run(
-            [sys.executable, "-m", "recollect", "acp", f"--store={url_of(tmp_path)}"],
+            [sys.executable, "-m", "hitherto", "acp", f"--store={url_of(tmp_path)}"],
             stdin=source,
             stdout=target,
             env=environment(tmp_path),
@@ -74,7 +74,7 @@ def test_requests_in_a_file_are_answered_into_a_file(tmp_path: Path) -> None:
 async def test_a_store_that_cannot_be_opened_is_told_at_each_request(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     store = f"sqlite:///{tmp_path / 'file' / 's.db'}"
-    async with running(tmp_path, "-m", "recollect", "acp", "--store", store, noisy=True) as agent:
+    async with running(tmp_path, "-m", "hitherto", "acp", "--store", store, noisy=True) as agent:
         await agent.initialize()
         for _ in range(2):
             with pytest.raises(Refusal) as refused:
@@ -84,12 +84,12 @@ async def test_a_store_that_cannot_be_opened_is_told_at_each_request(tmp_path: P
 
 @pytest.mark.parametrize(
     ("store", "env"),
-    [("nonsense://x", {}), ("memory:", {"RECOLLECT_COMPACT_AT": "abc"})],
+    [("nonsense://x", {}), ("memory:", {"HITHERTO_COMPACT_AT": "abc"})],
 )
 async def test_a_wrong_setting_is_told_at_each_request_and_is_no_fault_of_the_clients(
     tmp_path: Path, store: str, env: dict[str, str]
 ) -> None:
-    arguments = ("-m", "recollect", "acp", "--store", store)
+    arguments = ("-m", "hitherto", "acp", "--store", store)
     async with running(tmp_path, *arguments, env=env, noisy=True) as agent:
         await agent.initialize()
         for _ in range(2):
@@ -111,7 +111,7 @@ def test_a_client_that_cannot_be_spoken_to_gives_one_line_and_no_trace(
     tmp_path: Path, redirected: str, said: str
 ) -> None:
     done = subprocess.run(
-        ["/bin/sh", "-c", f'exec "$0" -m recollect acp {redirected}', sys.executable],
+        ["/bin/sh", "-c", f'exec "$0" -m hitherto acp {redirected}', sys.executable],
         input=INITIALIZE,
         capture_output=True,
         env=environment(tmp_path),
@@ -119,11 +119,11 @@ def test_a_client_that_cannot_be_spoken_to_gives_one_line_and_no_trace(
         timeout=LIMIT,
     )
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == [f"recollect: the client cannot be spoken to: {said}"]
+    assert done.stderr.decode().splitlines() == [f"hitherto: the client cannot be spoken to: {said}"]
 
 
 def test_a_client_that_leaves_before_it_is_greeted_is_nothing_to_speak_of(tmp_path: Path) -> None:
-    pipe, command = subprocess.PIPE, [sys.executable, "-m", "recollect", "acp"]
+    pipe, command = subprocess.PIPE, [sys.executable, "-m", "hitherto", "acp"]
     with subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(tmp_path)
     ) as process:
@@ -157,7 +157,7 @@ async def test_what_a_library_or_a_child_prints_does_not_reach_the_client(tmp_pa
 
 def test_a_client_that_stops_listening_ends_the_agent(tmp_path: Path) -> None:
     pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "recollect", "acp", "--store", url_of(tmp_path)]
+    command = [sys.executable, "-m", "hitherto", "acp", "--store", url_of(tmp_path)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment(tmp_path)) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -177,7 +177,7 @@ def test_help_and_mistakes_are_those_of_the_command_line(tmp_path: Path) -> None
         (["--store"], 2, "requires an argument"),
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "recollect", "acp", *arguments],
+            [sys.executable, "-m", "hitherto", "acp", *arguments],
             capture_output=True,
             text=True,
             env=environment(tmp_path),

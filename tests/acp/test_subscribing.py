@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from recollect.acp import extensions
-from recollect.model import LOCAL
+from hitherto.acp import extensions
+from hitherto.model import LOCAL
 from tests.acp.inside import Json, Line, quiet, serving
 from tests.contract.engines import Scripted
 from tests.waits import until
 
-CHANGES = "_recollect/session/list/changes"
+CHANGES = "_hitherto/session/list/changes"
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ async def test_a_filtered_list_is_told_nothing_of_sessions_that_never_were_in_it
     async with serving(Scripted()) as (line, sessions):
         within = await sessions.create(LOCAL, cwd="/p")
         beside = await sessions.create(LOCAL, cwd="/q")
-        await line.call("_recollect/session/list/subscribe", cwd="/p")
+        await line.call("_hitherto/session/list/subscribe", cwd="/p")
         await sessions.create(LOCAL, cwd="/q")
         await sessions.rename(LOCAL, beside.id, "Beside")
         await quiet()
@@ -43,14 +43,14 @@ async def test_a_filtered_list_is_told_nothing_of_sessions_that_never_were_in_it
 
 async def test_what_was_subscribed_to_and_is_no_more_leaves_nothing_running() -> None:
     async with serving(Scripted()) as (line, _):
-        asked = await line.call("_recollect/session/list/subscribe")
+        asked = await line.call("_hitherto/session/list/subscribe")
         await quiet()
         before = len(asyncio.all_tasks())
         for _ in range(5):
-            await line.call("_recollect/session/list/unsubscribe", **asked)
-            asked = await line.call("_recollect/session/list/subscribe")
+            await line.call("_hitherto/session/list/unsubscribe", **asked)
+            asked = await line.call("_hitherto/session/list/subscribe")
         await until(lambda: len(asyncio.all_tasks()) == before, "what is subscribed to no more to end")
-        both = line.begin("_recollect/session/list/unsubscribe", **asked)
-        asked = await line.call("_recollect/session/list/subscribe")
+        both = line.begin("_hitherto/session/list/unsubscribe", **asked)
+        asked = await line.call("_hitherto/session/list/subscribe")
         await line.answer(both)
         await until(lambda: len(asyncio.all_tasks()) == before, "what is subscribed to no more to end")

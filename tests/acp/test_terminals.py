@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.acp import host
-from recollect.engine import Event, Finished, Message, Turn
-from recollect.model import Text
+from hitherto.acp import host
+from hitherto.engine import Event, Finished, Message, Turn
+from hitherto.model import Text
 from tests.acp.inside import Json, Line, opened, serving
 from tests.contract.engines import Scripted
 from tests.waits import NEVER

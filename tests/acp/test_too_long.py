@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Event, Message, Turn
-from recollect.model import Text
-from recollect.rpc import wire
+from hitherto.engine import Event, Message, Turn
+from hitherto.model import Text
+from hitherto.rpc import wire
 from tests.acp.inside import opened, serving
 from tests.contract.engines import Scripted
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-import recollect
-import recollect.acp
-from recollect import wiring
-from recollect.acp import Pipes
-from recollect.engine import Engine
-from recollect.model import LOCAL
+import hitherto
+import hitherto.acp
+from hitherto import wiring
+from hitherto.acp import Pipes
+from hitherto.engine import Engine
+from hitherto.model import LOCAL
 from tests.acp.checking import checked
 from tests.acp.scripted import engine
 from tests.engines.provider import Provider
@@ -266,8 +266,8 @@ async def beside(folder: Path, engine: Engine) -> AsyncIterator[Streams]:
     mine, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=mine, limit=LINE_BYTES)
     pipes = Pipes(theirs.fileno(), theirs.fileno())
-    async with recollect.open(url_of(folder)) as sessions:
-        agent = asyncio.ensure_future(recollect.acp.serve(pipes, sessions, LOCAL, engine))
+    async with hitherto.open(url_of(folder)) as sessions:
+        agent = asyncio.ensure_future(hitherto.acp.serve(pipes, sessions, LOCAL, engine))
         try:
             yield reader, writer
             if not writer.is_closing():

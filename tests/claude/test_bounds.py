@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.claude import Damage, check_session, get_session_messages, lines, list_sessions, transcript
+from hitherto.claude import Damage, check_session, get_session_messages, lines, list_sessions, transcript
 from tests.claude.trees import Record, Writer, compact, save, session_id
 from tests.waits import LIMIT
 
@@ -21,7 +21,7 @@ MEGABYTE = 1 << 20
 # What every call finds, and by how many bytes the process grew.
 READ_ALL = """
 import json, sys
-from recollect.claude import check_session, get_session_info, get_session_messages, list_sessions
+from hitherto.claude import check_session, get_session_info, get_session_messages, list_sessions
 from tests.claude.peak import peak_bytes
 before = peak_bytes()
 name = sys.argv[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import claude_agent_sdk as sdk
 import pytest
 
-import recollect.claude
+import hitherto.claude
 
 PAGE = Path(__file__).parents[2] / "docs" / "claude.md"
 DIFFERENCE = re.compile(r"^\|.*\| `(test_\w+)` \|$", re.MULTILINE)
@@ -33,7 +33,7 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_takes_what_the_sdks_takes(name: str) -> None:
     """Changing the import is enough: the same arguments by the same names, in the same places, with the same defaults."""
-    ours = inspect.signature(getattr(recollect.claude, name)).parameters
+    ours = inspect.signature(getattr(hitherto.claude, name)).parameters
     theirs = inspect.signature(getattr(sdk, name)).parameters
     for place, (argument, expected) in enumerate(theirs.items()):
         assert list(ours)[place] == argument
@@ -45,5 +45,5 @@ def test_every_name_takes_what_the_sdks_takes(name: str) -> None:
 
 def test_names_that_are_not_there_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute"):
-        recollect.claude.list_everything  # noqa: B018
-    assert set(NAMES) <= set(recollect.claude.__all__)
+        hitherto.claude.list_everything  # noqa: B018
+    assert set(NAMES) <= set(hitherto.claude.__all__)

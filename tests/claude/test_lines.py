@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.claude import lines
-from recollect.claude.lines import Damage, read_blocks, read_records
+from hitherto.claude import lines
+from hitherto.claude.lines import Damage, read_blocks, read_records
 
 RECORDS = st.fixed_dictionaries(
     {"type": st.sampled_from(["user", "tag", "x"])},

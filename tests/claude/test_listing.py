@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.claude import (
+from hitherto.claude import (
     SDKSessionInfo,
     get_session_info,
     list_sessions,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.claude import SDKSessionInfo, cache, list_sessions, listing, metadata
-from recollect.claude.writing import delete_session, rename_session, tag_session
+from hitherto.claude import SDKSessionInfo, cache, list_sessions, listing, metadata
+from hitherto.claude.writing import delete_session, rename_session, tag_session
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
 from tests.waits import LIMIT
@@ -172,7 +172,7 @@ def test_a_cache_that_cannot_be_understood_is_not_used(projects: Path) -> None:
         whole[:30],
         whole + b"x",
         b"\0" * len(whole),
-        b"recollect claude list 0\n" + whole[24:],
+        b"hitherto claude list 0\n" + whole[24:],
     ]
     broken += [
         whole[:place] + bytes([whole[place] ^ 1 << rng.randrange(8)]) + whole[place + 1 :] for place in flips
@@ -275,7 +275,7 @@ def test_where_others_can_write_nothing_is_remembered_or_believed(
 
 
 def _list_often(config: str, data: str, rounds: int) -> None:
-    os.environ |= {"CLAUDE_CONFIG_DIR": config, "RECOLLECT_DATA_DIR": data}
+    os.environ |= {"CLAUDE_CONFIG_DIR": config, "HITHERTO_DATA_DIR": data}
     listing.WORTH_REMEMBERING = 0
     for _ in range(rounds):
         found = {info.session_id for info in list_sessions()}

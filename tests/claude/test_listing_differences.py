@@ -10,9 +10,9 @@ from pathlib import Path
 import claude_agent_sdk as sdk
 import pytest
 
-from recollect.claude import get_session_info, list_sessions, project_key_for_directory
-from recollect.claude.places import folder_name
-from recollect.claude.writing import archive_session, rename_session, unarchive_session
+from hitherto.claude import get_session_info, list_sessions, project_key_for_directory
+from hitherto.claude.places import folder_name
+from hitherto.claude.writing import archive_session, rename_session, unarchive_session
 from tests.claude.trees import MORNING, Writer, compact, iso, save, session_id
 
 CWD = "/home/ann/project"

@@ -10,7 +10,7 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
-from recollect.claude import (
+from hitherto.claude import (
     SessionMessage,
     get_session_messages,
     get_subagent_messages,

@@ -1,4 +1,4 @@
-"""The SDK keeps its sessions in Recollect: its own conformance suite, and what it does not ask."""
+"""The SDK keeps its sessions in Hitherto: its own conformance suite, and what it does not ask."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from claude_agent_sdk import (
 from claude_agent_sdk.testing import run_session_store_conformance
 from claude_agent_sdk.types import SessionKey, SessionListSubkeysKey, SessionStoreEntry
 
-import recollect
-from recollect.claude.session_store import SessionStore
-from recollect.errors import ReadOnly, TooLarge
-from recollect.model import LOCAL, Draft, Filter, Principal, Text
-from recollect.service import Sessions
+import hitherto
+from hitherto.claude.session_store import SessionStore
+from hitherto.errors import ReadOnly, TooLarge
+from hitherto.model import LOCAL, Draft, Filter, Principal, Text
+from hitherto.service import Sessions
 from tests.homes import Home
 
 SESSION = "550e8400-e29b-41d4-a716-446655440000"
@@ -35,7 +35,7 @@ SUB: SessionKey = {**MAIN, "subpath": "subagents/agent-1"}
 @pytest.fixture
 async def kept(shared_home: Home) -> AsyncIterator[Sessions]:
     """A store that several processes can share, with the real clock: the SDK compares times."""
-    async with recollect.open(shared_home.url) as sessions:
+    async with hitherto.open(shared_home.url) as sessions:
         yield sessions
 
 
@@ -252,7 +252,7 @@ async def test_the_store_functions_of_the_sdk_work_on_it(store: SessionStore) ->
 
 
 async def test_two_connections_append_to_one_session_and_nothing_is_lost(shared_home: Home) -> None:
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as other:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as other:
         stores = [SessionStore(one), SessionStore(other)]
 
         async def mirror(store: SessionStore, first: int) -> None:

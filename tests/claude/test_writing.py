@@ -16,8 +16,8 @@ from pathlib import Path
 import claude_agent_sdk as sdk
 import pytest
 
-from recollect.claude.listing import get_session_info
-from recollect.claude.writing import (
+from hitherto.claude.listing import get_session_info
+from hitherto.claude.writing import (
     append_line,
     archive_session,
     delete_session,
@@ -178,7 +178,7 @@ def test_a_line_that_the_disk_takes_only_half_of_is_an_error_and_the_next_writer
     before = transcript.read_bytes()
     done = run(
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from recollect.claude import writing\n"
+        "from hitherto.claude import writing\n"
         # As on a file system where no room can be asked for beforehand.
         "writing.reserve = lambda *_: None\n"
         f"writing.rename_session({ID!r}, 'half')",

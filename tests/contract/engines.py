@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from recollect.engine import Choices, Conversation, Delta, Engine, Event, Message, Setup, Turn
-from recollect.model import Entry, Part, Principal, Text, ToolCall, ToolResult
-from recollect.permissions import Verdict
-from recollect.service import OpenSession, Sessions
-from recollect.summariser import Summariser
-from recollect.updates import Outcome, Said, Stored, Update
+from hitherto.engine import Choices, Conversation, Delta, Engine, Event, Message, Setup, Turn
+from hitherto.model import Entry, Part, Principal, Text, ToolCall, ToolResult
+from hitherto.permissions import Verdict
+from hitherto.service import OpenSession, Sessions
+from hitherto.summariser import Summariser
+from hitherto.updates import Outcome, Said, Stored, Update
 from tests.waits import within
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from recollect.errors import RecollectError
-from recollect.model import HistoryPage, Page, SearchPage
+from hitherto.errors import HithertoError
+from hitherto.model import HistoryPage, Page, SearchPage
 
 
 async def outcome(call: Awaitable[Any]) -> Any:
     """The answer, or the error with all that it says."""
     try:
         return plain(await call)
-    except RecollectError as error:
+    except HithertoError as error:
         return (type(error).__name__, error.code, error.message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from recollect.model import (
+from hitherto.model import (
     Draft,
     Entry,
     Filter,
@@ -18,7 +18,7 @@ from recollect.model import (
     View,
     plain_text,
 )
-from recollect.service import Sessions
+from hitherto.service import Sessions
 
 
 def say(text: str, role: Role = "user", **fields: Any) -> Draft:

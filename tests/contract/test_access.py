@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import recollect
-from recollect.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
-from recollect.limits import NAME_CHARS
-from recollect.model import Account, Principal
-from recollect.scopes import SCOPES, checked_scopes
-from recollect.service import Sessions
+import hitherto
+from hitherto.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
+from hitherto.limits import NAME_CHARS
+from hitherto.model import Account, Principal
+from hitherto.scopes import SCOPES, checked_scopes
+from hitherto.service import Sessions
 from tests.contract.outcomes import outcome
 from tests.homes import Clock, Home
 from tests.waits import LIMIT
@@ -46,8 +46,8 @@ async def test_secrets_are_256_random_bits(sessions: Sessions) -> None:
     secrets = [(await sessions.issue_token("ann"))[1] for _ in range(20)]
     assert len(set(secrets)) == 20
     for secret in secrets:
-        assert secret.startswith("rcl_")
-        assert len(base64.urlsafe_b64decode(secret.removeprefix("rcl_") + "=")) == 32
+        assert secret.startswith("hth_")
+        assert len(base64.urlsafe_b64decode(secret.removeprefix("hth_") + "=")) == 32
 
 
 async def test_no_other_text_is_a_secret(sessions: Sessions, reader: Sessions) -> None:
@@ -56,12 +56,12 @@ async def test_no_other_text_is_a_secret(sessions: Sessions, reader: Sessions) -
     digest = hashlib.sha256(secret.encode()).hexdigest()
     unknown: list[Any] = [swapped, secret[:-1], f"{secret}A", f" {secret}", f"{secret}\n", secret.swapcase()]
     unknown += [
-        secret.removeprefix("rcl_"),
+        secret.removeprefix("hth_"),
         token.id,
         digest,
         "",
         "%",
-        "rcl_",
+        "hth_",
         None,
         7,
         secret.encode(),
@@ -186,12 +186,12 @@ async def test_the_secret_of_a_token_is_in_no_file_of_the_store(tmp_path: Path) 
         ]
         return b"".join(each.stdout for each in read)
 
-    async with recollect.open(f"sqlite:///{folder}/recollect.db") as sessions:
+    async with hitherto.open(f"sqlite:///{folder}/hitherto.db") as sessions:
         made = [await sessions.issue_token("ann", label="laptop") for _ in range(5)]
         for token, secret in made:
             assert await sessions.token_of(secret) == token
         await sessions.revoke_token(made[0][0].id)
-        assert (folder / "recollect.db-wal").stat().st_size > 0
+        assert (folder / "hitherto.db-wal").stat().st_size > 0
         while_open = kept()
     when_closed = kept()
     for token, secret in made:
@@ -200,8 +200,8 @@ async def test_the_secret_of_a_token_is_in_no_file_of_the_store(tmp_path: Path) 
             # So the search would have found it.
             assert digest in everything
             assert token.id.encode() in everything
-            bits = base64.urlsafe_b64decode(secret.removeprefix("rcl_") + "=")
-            for form in (secret.encode(), secret.removeprefix("rcl_").encode(), bits, bits.hex().encode()):
+            bits = base64.urlsafe_b64decode(secret.removeprefix("hth_") + "=")
+            for form in (secret.encode(), secret.removeprefix("hth_").encode(), bits, bits.hex().encode()):
                 assert form not in everything
 
 
@@ -281,7 +281,7 @@ async def test_nobody_is_two_people_and_no_link_leads_to_a_link(sessions: Sessio
 
 async def test_links_made_at_once_never_make_a_chain(shared_home: Home, ann: Principal) -> None:
     """Each round one of the two must lose: a link from the canonical account, or one to a linked account."""
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as two:
         for number in range(20):
             a, b, c = (Account(channel, str(number)) for channel in "abc")
             await asyncio.gather(

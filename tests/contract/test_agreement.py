@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
-from recollect.model import ROLES, STATUSES, Draft, Entry, Fact, Filter, Principal, Text, ToolResult, Usage
-from recollect.service import Imported, Policy, Sessions
+from hitherto.model import ROLES, STATUSES, Draft, Entry, Fact, Filter, Principal, Text, ToolResult, Usage
+from hitherto.service import Imported, Policy, Sessions
 from tests.contract.talk import exported, hits, say, walk
 from tests.contract.worlds import Ask, Worlds
 from tests.homes import MemoryHome, PostgresHome, SqliteHome
 from tests.postgres_server import PostgresServer
 
-STEPS = int(os.environ.get("RECOLLECT_TEST_STEPS", "5000"))
+STEPS = int(os.environ.get("HITHERTO_TEST_STEPS", "5000"))
 """How many steps all stores are driven through."""
 SEED = os.environ.get("TORTURE_SEED")
 """Where chance starts from; without it, the same steps are taken every time, and what fails is made shorter."""

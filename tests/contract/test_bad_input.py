@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.errors import (
+from hitherto.errors import (
     AlreadyExists,
     InvalidCursor,
     InvalidInput,
     InvalidLimit,
-    RecollectError,
+    HithertoError,
     TooLarge,
 )
-from recollect.limits import (
+from hitherto.limits import (
     CHANGES_PAGE,
     CWD_CHARS,
     DIRECTORIES,
@@ -34,9 +34,9 @@ from recollect.limits import (
     TAGS,
     TITLE_CHARS,
 )
-from recollect.model import Draft, Fact, Filter, Identity, Principal, Text, Usage
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.model import Draft, Fact, Filter, Identity, Principal, Text, Usage
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.talk import everything, exported, say, started, talk, told
 from tests.contract.test_isolation import BY_ID
 from tests.homes import Clock, Home
@@ -70,7 +70,7 @@ async def test_an_id_that_is_no_session_s_is_not_found_by_any_method(
     for name, call in BY_ID.items():
         if name in ("facts", "add_facts", "begin") and session_id is None:
             continue  # no session is meant
-        with pytest.raises(RecollectError) as caught:
+        with pytest.raises(HithertoError) as caught:
             await call(sessions, ann, session_id)
         assert caught.value.code == "session_not_found", name
     assert await everything(sessions, ann) == before
@@ -187,7 +187,7 @@ async def test_wrong_input_is_refused_with_its_code(sessions: Sessions, ann: Pri
     await started(sessions, ann, "Here", session_id="mine")
     before = await everything(sessions, ann)
     call, code = WRONG[name]
-    with pytest.raises(RecollectError) as caught:
+    with pytest.raises(HithertoError) as caught:
         await call(sessions, ann)
     assert caught.value.code == code
     assert await everything(sessions, ann) == before

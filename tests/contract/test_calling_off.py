@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Delta, Event, Turn
-from recollect.errors import Busy, SessionNotFound
-from recollect.model import Principal
-from recollect.service import Sessions, turning
-from recollect.updates import Said
+from hitherto.engine import Delta, Event, Turn
+from hitherto.errors import Busy, SessionNotFound
+from hitherto.model import Principal
+from hitherto.service import Sessions, turning
+from hitherto.updates import Said
 from tests.contract.engines import Scripted, Watcher, ask_once, in_background
 from tests.contract.talk import told
 from tests.waits import LIMIT, arrives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import (
+from hitherto.errors import (
     AlreadyExists,
     AmbiguousId,
     IdempotencyConflict,
@@ -12,9 +12,9 @@ from recollect.errors import (
     RevisionConflict,
     SessionNotFound,
 )
-from recollect.limits import EARLIER_TITLES
-from recollect.model import Filter, Identity, Principal, Session
-from recollect.service import Sessions
+from hitherto.limits import EARLIER_TITLES
+from hitherto.model import Filter, Identity, Principal, Session
+from hitherto.service import Sessions
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.talk import listed, said, say, started, talk, told
 from tests.homes import Clock

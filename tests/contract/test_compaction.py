@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.model import Draft, Principal, Usage
-from recollect.service import Sessions
+from hitherto.errors import InvalidInput
+from hitherto.model import Draft, Principal, Usage
+from hitherto.service import Sessions
 from tests.contract.talk import everything, exported, say, started, talk, told
 from tests.homes import Clock
 

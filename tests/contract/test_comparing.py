@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.model import Draft, Principal, ToolResult, Usage
-from recollect.service import Sessions
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.model import Draft, Principal, ToolResult, Usage
+from hitherto.service import Sessions
 from tests.contract.talk import said, say, started, talk
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound, StoreFull
-from recollect.model import Fact, Filter, Principal
-from recollect.service import Address, Sessions
-from recollect.service import ephemeral as module
-from recollect.service.core import is_ephemeral
-from recollect.service.retention import Policy
-from recollect.summariser import CompactionPolicy
+import hitherto
+from hitherto.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound, StoreFull
+from hitherto.model import Fact, Filter, Principal
+from hitherto.service import Address, Sessions
+from hitherto.service import ephemeral as module
+from hitherto.service.core import is_ephemeral
+from hitherto.service.retention import Policy
+from hitherto.summariser import CompactionPolicy
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.talk import exported, finds, say, started, told
 from tests.homes import Clock, Home
@@ -25,14 +25,14 @@ OTHER = "agent:coder:ephemeral:01a1de9f-30b4-7a69-822e-6571373d1d37"
 
 @pytest.fixture
 async def server(home: Home, clock: Clock, new_id: Callable[[], str]) -> AsyncIterator[Sessions]:
-    async with recollect.open(home.url, now=clock, new_id=new_id, ephemeral=True) as sessions:
+    async with hitherto.open(home.url, now=clock, new_id=new_id, ephemeral=True) as sessions:
         yield sessions
 
 
 @pytest.fixture
 async def second(home: Home, server: Sessions, clock: Clock) -> AsyncIterator[Sessions]:
     """Another server on the same store."""
-    async with recollect.open(home.url, now=clock, ephemeral=True) as sessions:
+    async with hitherto.open(home.url, now=clock, ephemeral=True) as sessions:
         assert sessions is not server
         yield sessions
 
@@ -109,9 +109,9 @@ async def test_only_the_server_that_made_it_knows_an_ephemeral_session(
 
 
 async def test_an_ephemeral_session_is_gone_with_its_server(home: Home, ann: Principal) -> None:
-    async with recollect.open(home.url, ephemeral=True) as sessions:
+    async with hitherto.open(home.url, ephemeral=True) as sessions:
         await sessions.at(KEY).create(ann, key=KEY)
-    async with recollect.open(home.url, ephemeral=True) as sessions:
+    async with hitherto.open(home.url, ephemeral=True) as sessions:
         with pytest.raises(SessionNotFound):
             await sessions.at(KEY).get(ann, KEY)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.model import Principal
-from recollect.service import Sessions
+from hitherto.model import Principal
+from hitherto.service import Sessions
 from tests.contract.talk import exported, finds, say, started, talk, told
 from tests.homes import Clock
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import AlreadyExists, InvalidInput, SessionNotFound, TooLarge
-from recollect.limits import ENTRY_BYTES
-from recollect.model import Draft, Fact, Filter, Identity, Principal, Session, Usage
-from recollect.service import Sessions
-from recollect.words import parse_words
+from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound, TooLarge
+from hitherto.limits import ENTRY_BYTES
+from hitherto.model import Draft, Fact, Filter, Identity, Principal, Session, Usage
+from hitherto.service import Sessions
+from hitherto.words import parse_words
 from tests.contract.talk import everything, exported, finds, listed, say, started, talk, told
 from tests.contract.test_history import EVERY_PART
 from tests.homes import Clock
@@ -99,7 +99,7 @@ async def test_every_line_of_an_export_is_json_and_names_no_number_of_the_store(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     head, *rest = [json.loads(line) for line in lines]
-    assert (head["format"], head["version"], head["session"]["id"]) == ("recollect-session", 1, session.id)
+    assert (head["format"], head["version"], head["session"]["id"]) == ("hitherto-session", 1, session.id)
     assert "read_at" not in head["session"]
     assert sum("entry" in line for line in rest) == head["entries"]
     assert not any(b"\n" in line for line in lines)
@@ -240,7 +240,7 @@ async def bad_exports(sessions: Sessions, who: Principal) -> dict[str, list[byte
         "raw data that is none": [*good, b'{"raw":"name","data":"***"}'],
         "a raw copy without a name": [*good, b'{"raw":"","data":"AAAA"}'],
         "a document with a line that is no text": [
-            b'{"messages":[],"recollect":{"lines":[{"entry":"\xd9"}]}}'
+            b'{"messages":[],"hitherto":{"lines":[{"entry":"\xd9"}]}}'
         ],
     }
 

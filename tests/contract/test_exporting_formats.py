@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.exports import FORMATS
-from recollect.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
-from recollect.service import Sessions
-from recollect.service.exporting import PAGE
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.exports import FORMATS
+from hitherto.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
+from hitherto.service import Sessions
+from hitherto.service.exporting import PAGE
 from tests.contract.talk import everything, exported, filed, said, say, started, talk
 from tests.contract.test_exporting import rich_session
 from tests.contract.test_history import EVERY_PART
@@ -164,7 +164,7 @@ async def test_a_document_has_the_shape_that_programs_know(
     )
     at, now = clock.now, clock.advance()
     document = json.loads(await filed(reader, ann, session.id))
-    del document["recollect"]
+    del document["hitherto"]
     assert document == {
         "session_key": "agent:main:main",
         "agent_id": "main",
@@ -264,7 +264,7 @@ async def test_every_replacement_is_listed_with_its_kind_and_its_place(
     lines = (await filed(reader, ann, session.id, "jsonl")).splitlines()
     document = json.loads(await filed(reader, ann, session.id, "json"))
     in_order = sorted(expected, key=lambda each: json.dumps(each, sort_keys=True))
-    assert listed(json.loads(lines[-1])) == listed(document["recollect"]["lines"][-1]) == in_order
+    assert listed(json.loads(lines[-1])) == listed(document["hitherto"]["lines"][-1]) == in_order
     for format in READABLE:
         text = (await filed(reader, ann, session.id, format)).decode().replace("\\", "")
         for row in ("github token: 2 in entry e1", "aws key: 1 in entry e3", "github token: 2 in session"):
@@ -299,7 +299,7 @@ async def test_a_file_tells_all_that_was_said_in_order_with_summaries_in_their_p
     await sessions.append(ann, session.id, [say(text) for text in texts])
     await sessions.compact(ann, session.id, say("in short.", "system"), keep=2)
     await talk(sessions, ann, session.id, "afterwards.")
-    shown = (await filed(reader, ann, session.id, format)).decode().partition('"recollect":')[0]
+    shown = (await filed(reader, ann, session.id, format)).decode().partition('"hitherto":')[0]
     order = [*texts, "in short.", "afterwards."]
     places = [shown.index(text) for text in order]
     assert places == sorted(places)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import CheckpointNotFound, EntryNotFound
-from recollect.model import Principal, Usage
-from recollect.service import Sessions
+from hitherto.errors import CheckpointNotFound, EntryNotFound
+from hitherto.model import Principal, Usage
+from hitherto.service import Sessions
 from tests.contract.talk import exported, said, say, started, talk, told
 from tests.homes import Clock
 

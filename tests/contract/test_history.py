@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import (
+from hitherto.errors import (
     AlreadyExists,
     EntryNotFound,
     IdempotencyConflict,
@@ -15,8 +15,8 @@ from recollect.errors import (
     RevisionConflict,
     SessionNotFound,
 )
-from recollect.limits import ENTRIES_PER_APPEND
-from recollect.model import (
+from hitherto.limits import ENTRIES_PER_APPEND
+from hitherto.model import (
     Audio,
     Draft,
     Entry,
@@ -34,7 +34,7 @@ from recollect.model import (
     Usage,
     encode,
 )
-from recollect.service import Sessions
+from hitherto.service import Sessions
 from tests.contract.talk import everything, exported, said, say, started, talk, told
 from tests.homes import Clock
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import AlreadyExists, InvalidInput, RecollectError, TooLarge
-from recollect.limits import IMPORT_BYTES
-from recollect.model import (
+from hitherto.errors import AlreadyExists, InvalidInput, HithertoError, TooLarge
+from hitherto.limits import IMPORT_BYTES
+from hitherto.model import (
     Draft,
     Image,
     Principal,
@@ -22,9 +22,9 @@ from recollect.model import (
     ToolCall,
     ToolResult,
 )
-from recollect.service import Sessions
-from recollect.service.humbling import checked_bulk
-from recollect.stores import connector
+from hitherto.service import Sessions
+from hitherto.service.humbling import checked_bulk
+from hitherto.stores import connector
 from tests.contract.talk import everything, exported, filed, said, say, started, talk, told
 from tests.contract.test_exporting import bad_exports, changed_head, rich_session
 from tests.homes import Clock, MemoryHome
@@ -260,9 +260,9 @@ BAD_DOCUMENTS = {
     "a time that is none": {"messages": [{"role": "user", "content": "a", "timestamp": "now"}]},
     "a time beyond all bounds": {"messages": [{"role": "user", "content": "a", "timestamp": 2**70}]},
     "a call without a name": {"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]},
-    "lines that are none": {"messages": [], "recollect": {"lines": 5}},
-    "lines that are empty": {"messages": [], "recollect": {"lines": []}},
-    "lines of another kind": {"messages": [], "recollect": {"lines": [1, "x"]}},
+    "lines that are none": {"messages": [], "hitherto": {"lines": 5}},
+    "lines that are empty": {"messages": [], "hitherto": {"lines": []}},
+    "lines of another kind": {"messages": [], "hitherto": {"lines": [1, "x"]}},
     "a title without end": {"messages": [], "metadata": {"title": "x" * 501}},
 }
 
@@ -396,7 +396,7 @@ async def test_whatever_a_file_holds_the_answer_is_an_error_of_ours_or_a_session
         for lines, trusted in trials:
             try:
                 made = await sessions.import_session(ann, lines, trusted=trusted, new_id=True)
-            except RecollectError:
+            except HithertoError:
                 continue
             await sessions.history(ann, made.id, view="conversation")
             await sessions.delete(ann, made.id)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.errors import ReadOnly, SessionNotFound, TooLarge
-from recollect.limits import ENTRY_BYTES
-from recollect.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
-from recollect.ports import RawCopy
-from recollect.service import Imported, Sessions
-from recollect.service.boundaries import Summarised
+from hitherto.errors import ReadOnly, SessionNotFound, TooLarge
+from hitherto.limits import ENTRY_BYTES
+from hitherto.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
+from hitherto.ports import RawCopy
+from hitherto.service import Imported, Sessions
+from hitherto.service.boundaries import Summarised
 from tests.homes import Clock
 
 HOUR = 3_600_000

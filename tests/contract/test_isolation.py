@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import RecollectError, SessionNotFound
-from recollect.model import Draft, Fact, Filter, Principal, ToolCall
-from recollect.ports import Store
-from recollect.service import Address, Guard, Policy, Sessions
-from recollect.stores import connector
-from recollect.summariser import CompactionPolicy
-from recollect.words import parse_query
+from hitherto.errors import HithertoError, SessionNotFound
+from hitherto.model import Draft, Fact, Filter, Principal, ToolCall
+from hitherto.ports import Store
+from hitherto.service import Address, Guard, Policy, Sessions
+from hitherto.stores import connector
+from hitherto.summariser import CompactionPolicy
+from hitherto.words import parse_query
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.outcomes import outcome, plain
 from tests.contract.talk import everything, exported, filed, say, started
@@ -77,7 +77,7 @@ BY_ID: dict[str, Call] = {
     "export_review": lambda s, who, x: s.export_review(who, x),
     "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
     "reroot": lambda s, who, x: s.reroot(who, x, ["/b"]),
-    "keep_own": lambda s, who, x: s.keep_own(who, x, {"recollect/a": 1}),
+    "keep_own": lambda s, who, x: s.keep_own(who, x, {"hitherto/a": 1}),
     "continuation": lambda s, who, x: s.continuation(who, x),
     "continued": lambda s, who, x: s.continued(who, x),
     "retitle": lambda s, who, x: s.retitle(who, x, "T"),
@@ -187,7 +187,7 @@ def test_every_method_takes_a_principal_but_those_that_care_for_the_store() -> N
 
 
 async def refusal(call: Call, sessions: Sessions, who: Principal, session_id: str) -> tuple[object, ...]:
-    with pytest.raises(RecollectError) as caught:
+    with pytest.raises(HithertoError) as caught:
         await call(sessions, who, session_id)
     error = caught.value
     return type(error), error.code, error.message, error.args, vars(error)

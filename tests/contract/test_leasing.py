@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import Busy, InvalidInput, LeaseLost
-from recollect.model import Principal
-from recollect.service import Sessions
+from hitherto.errors import Busy, InvalidInput, LeaseLost
+from hitherto.model import Principal
+from hitherto.service import Sessions
 from tests.contract.talk import everything, say, started, talk, told
 from tests.homes import Clock
 

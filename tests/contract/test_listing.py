@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from recollect.filters import normal_filter, passes
-from recollect.limits import LIST_PAGE
-from recollect.model import STATUSES, Filter, Principal
-from recollect.service import Sessions
+from hitherto.filters import normal_filter, passes
+from hitherto.limits import LIST_PAGE
+from hitherto.model import STATUSES, Filter, Principal
+from hitherto.service import Sessions
 from tests.contract.talk import exported, listed, say, started, talk, walk
 from tests.homes import Clock
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.model import Draft, Entry, Principal, ToolResult
-from recollect.ports import Store
-from recollect.service import Imported, Sessions
-from recollect.service.core import load_lists, required
-from recollect.service.looking import KINDS, Kind
-from recollect.words import parse_query
+from hitherto.errors import InvalidInput
+from hitherto.model import Draft, Entry, Principal, ToolResult
+from hitherto.ports import Store
+from hitherto.service import Imported, Sessions
+from hitherto.service.core import load_lists, required
+from hitherto.service.looking import KINDS, Kind
+from hitherto.words import parse_query
 from tests.contract.talk import said, say, started, talk
 
 FAILED = Draft(role="tool", parts=(ToolResult(id="x", is_error=True),))

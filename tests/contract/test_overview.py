@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.model import (
+from hitherto.model import (
     DayCount,
     Entry,
     Facets,
@@ -19,8 +19,8 @@ from recollect.model import (
     Text,
     Usage,
 )
-from recollect.projects import Place
-from recollect.service import Imported, Sessions
+from hitherto.projects import Place
+from hitherto.service import Imported, Sessions
 from tests.contract.talk import finds, listed, say, started, talk
 from tests.homes import Clock
 

@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.holders import new_holder
-from recollect.model import Principal
-from recollect.service import Sessions
-from recollect.service.presence import PRESENT_MS
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.holders import new_holder
+from hitherto.model import Principal
+from hitherto.service import Sessions
+from hitherto.service.presence import PRESENT_MS
 from tests.homes import Clock
 from tests.waits import arrives
 
-HOLDER = "import recollect.holders as h, sys; print(h.new_holder()); sys.stdout.flush(); sys.stdin.read()"
+HOLDER = "import hitherto.holders as h, sys; print(h.new_holder()); sys.stdout.flush(); sys.stdin.read()"
 
 
 async def test_a_session_is_attended_from_when_somebody_says_so_until_the_last_has_left(

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import recollect
-from recollect.model import Principal
-from recollect.service import Sessions
+import hitherto
+from hitherto.model import Principal
+from hitherto.service import Sessions
 from tests.append_worker import OWNER
 from tests.contract.talk import finds, say, told
 from tests.homes import Home
@@ -69,7 +69,7 @@ async def run_workers(url: str, commands: dict[str, list[str]]) -> dict[str, lis
 
 async def test_eight_processes_append_to_one_session_and_to_their_own(shared_home: Home) -> None:
     names = [f"worker{number}" for number in range(WORKERS)]
-    async with recollect.open(shared_home.url) as sessions:
+    async with hitherto.open(shared_home.url) as sessions:
         common = await sessions.create(OWNER, session_id="common")
         for name in names:
             await sessions.create(OWNER, session_id=f"own-{name}")
@@ -107,7 +107,7 @@ async def check_common(sessions: Sessions, answers: dict[str, list[Acknowledged]
 
 
 async def test_what_was_acknowledged_outlives_the_process_that_was_told_so(shared_home: Home) -> None:
-    async with recollect.open(shared_home.url) as sessions:
+    async with hitherto.open(shared_home.url) as sessions:
         await sessions.create(OWNER, session_id="one")
         told_so: list[str] = []
         for number in range(3):
@@ -136,7 +136,7 @@ async def killed_after(worker: asyncio.subprocess.Process, appends: int) -> list
 
 async def test_edits_through_two_connections_at_once_each_raise_the_revision_once(shared_home: Home) -> None:
     who = Principal(owner="ann")
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as two:
         session = await one.create(who, title="Start")
         edits = []
         for number in range(20):
@@ -158,7 +158,7 @@ async def test_edits_through_two_connections_at_once_each_raise_the_revision_onc
 
 async def test_appends_through_two_connections_at_once_leave_no_gap(shared_home: Home) -> None:
     who = Principal(owner="ann")
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as two:
         session = await one.create(who)
         calls = [
             each.append(who, session.id, say(f"{name} {number}"), idempotency_key=f"{number}-{name}")
@@ -174,7 +174,7 @@ async def test_appends_through_two_connections_at_once_leave_no_gap(shared_home:
 
 async def test_only_one_of_many_gets_the_lease(shared_home: Home) -> None:
     who = Principal(owner="ann")
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as two:
         session = await one.create(who)
         tried = await asyncio.gather(
             *(
@@ -192,7 +192,7 @@ async def test_only_one_of_many_gets_the_lease(shared_home: Home) -> None:
 
 async def test_forks_and_deletions_at_once_lose_nothing_that_is_shared(shared_home: Home) -> None:
     who = Principal(owner="ann")
-    async with recollect.open(shared_home.url) as one, recollect.open(shared_home.url) as two:
+    async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as two:
         for _ in range(8):
             source = await one.create(who)
             await one.append(who, source.id, [say(f"m{number}") for number in range(30)])
@@ -201,7 +201,7 @@ async def test_forks_and_deletions_at_once_lose_nothing_that_is_shared(shared_ho
                 one.delete(who, source.id),
                 return_exceptions=True,
             )
-            forks = [each for each in results[:4] if isinstance(each, recollect.Session)]
+            forks = [each for each in results[:4] if isinstance(each, hitherto.Session)]
             for fork in forks:
                 assert await told(one, who, fork.id) == [f"m{number}" for number in range(30)]
             assert all(type(each).__name__ in ("Session", "SessionNotFound") for each in results[:4])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recollect.model import RECORDED_IN, RECORDS, Draft, Entry, Filter, Principal, Text
-from recollect.service import Imported, Sessions
-from recollect.sources.recorded import claim
+from hitherto.model import RECORDED_IN, RECORDS, Draft, Entry, Filter, Principal, Text
+from hitherto.service import Imported, Sessions
+from hitherto.sources.recorded import claim
 from tests.homes import Clock
 
 

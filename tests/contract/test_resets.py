@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.keys import parse_key
-from recollect.model import Draft, Principal, Text, ToolResult
-from recollect.service import ResetPolicy, Sessions, address_of, parse_resets
-from recollect.service.resets import ResetRule
+from hitherto.errors import InvalidInput
+from hitherto.keys import parse_key
+from hitherto.model import Draft, Principal, Text, ToolResult
+from hitherto.service import ResetPolicy, Sessions, address_of, parse_resets
+from hitherto.service.resets import ResetRule
 from tests.contract.talk import everything, say, talk, told
 from tests.homes import Clock
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.model import Filter, Lease, Principal
-from recollect.service import Policy, Sessions
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.model import Filter, Lease, Principal
+from hitherto.service import Policy, Sessions
 from tests.contract.talk import everything, listed, say, started
 from tests.homes import Clock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import (
+from hitherto.errors import (
     AlreadyExists,
     Busy,
     IdempotencyConflict,
@@ -13,9 +13,9 @@ from recollect.errors import (
     RevisionConflict,
     SessionNotFound,
 )
-from recollect.keys import parse_key
-from recollect.model import Principal, Session
-from recollect.service import Address, Guard, Imported, Sessions, address_of
+from hitherto.keys import parse_key
+from hitherto.model import Principal, Session
+from hitherto.service import Address, Guard, Imported, Sessions, address_of
 from tests.contract.talk import everything, exported, listed, say, started, told
 from tests.homes import Clock
 

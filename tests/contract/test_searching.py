@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from recollect.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
-from recollect.ports import Store
-from recollect.service import Sessions
-from recollect.words import parse_query
+from hitherto.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
+from hitherto.ports import Store
+from hitherto.service import Sessions
+from hitherto.words import parse_query
 from tests.contract.talk import finds, hits, listed, say, started, talk
 from tests.homes import Clock
 

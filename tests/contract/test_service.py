@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from recollect.service import Sessions
+from hitherto.service import Sessions
 
 
 def test_no_two_parts_of_the_service_have_the_same_name_for_two_things() -> None:

@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import pytest
 
-import recollect
-from recollect.errors import Busy, InvalidInput, LeaseLost, ModelUnreachable, ReadOnly, SessionNotFound
-from recollect.model import Draft, Entry, Principal, Session, Text, ToolCall, ToolResult, Usage, plain_text
-from recollect.ports import Store, Writer
-from recollect.service import Imported, Sessions
-from recollect.service.compaction import ATTEMPTS
-from recollect.service.estimating import ESTIMATED
-from recollect.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
-from recollect.service.summarising import LONGEST_MS
-from recollect.summariser import CompactionPolicy, Finding, Summary
+import hitherto
+from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelUnreachable, ReadOnly, SessionNotFound
+from hitherto.model import Draft, Entry, Principal, Session, Text, ToolCall, ToolResult, Usage, plain_text
+from hitherto.ports import Store, Writer
+from hitherto.service import Imported, Sessions
+from hitherto.service.compaction import ATTEMPTS
+from hitherto.service.estimating import ESTIMATED
+from hitherto.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
+from hitherto.service.summarising import LONGEST_MS
+from hitherto.summariser import CompactionPolicy, Finding, Summary
 from tests.contract.talk import everything, exported, say, started, told
 from tests.homes import Clock, Home
 from tests.planting import practice
@@ -446,7 +446,7 @@ async def test_a_session_that_never_rests_is_left_alone(
 
 async def test_a_process_that_is_killed_leaves_the_old_state_or_the_new_one(shared_home: Home) -> None:
     texts = ["My name is Ada Lovelace.", *["and so on and so forth " * 40] * 20, "the end"]
-    async with recollect.open(shared_home.url) as sessions:
+    async with hitherto.open(shared_home.url) as sessions:
         ids = [(await sessions.create(OWNER, cwd=f"/{number}")).id for number in range(60)]
         for session_id in ids:
             await sessions.append(OWNER, session_id, [say(text) for text in texts])

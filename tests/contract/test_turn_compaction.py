@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from recollect.engine import Choices, Event, Message, Notice, Turn, answering
-from recollect.errors import ModelBusy
-from recollect.model import Entry, Principal, Text, Usage
-from recollect.ports import Store
-from recollect.service import Sessions
-from recollect.summariser import CompactionPolicy, Finding, Summary
-from recollect.updates import Compacted
+from hitherto.engine import Choices, Event, Message, Notice, Turn, answering
+from hitherto.errors import ModelBusy
+from hitherto.model import Entry, Principal, Text, Usage
+from hitherto.ports import Store
+from hitherto.service import Sessions
+from hitherto.summariser import CompactionPolicy, Finding, Summary
+from hitherto.updates import Compacted
 from tests.contract.engines import Scripted, Watcher, ask_once, in_background, says
 from tests.contract.talk import told
 from tests.homes import Clock

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Choices, Event, HttpServer, Message, ToolEnded, Turn
-from recollect.errors import InvalidInput, SessionNotFound
-from recollect.model import Principal, Text, ToolCall
-from recollect.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
-from recollect.service import Sessions
-from recollect.updates import Ask, elsewhere
+from hitherto.engine import Choices, Event, HttpServer, Message, ToolEnded, Turn
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.model import Principal, Text, ToolCall
+from hitherto.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
+from hitherto.service import Sessions
+from hitherto.updates import Ask, elsewhere
 from tests.contract.engines import Permits, Scripted, ask_once, call, result
 from tests.waits import arrives, within
 
@@ -202,7 +202,7 @@ async def test_no_caller_can_permit_anything_through_metadata(
     forged = {REMEMBERED: {"write_file": True}}
     session = await sessions.create(ann)
     for attempt in (sessions.create(ann, meta=forged), sessions.set_meta(ann, session.id, forged)):
-        with pytest.raises(InvalidInput, match="recollect/"):
+        with pytest.raises(InvalidInput, match="hitherto/"):
             await attempt
     await sessions.keep_own(ann, session.id, forged)
     lines = [line async for line in sessions.export(ann, session.id)]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Generator
 
 import pytest
 
-from recollect.engine import (
+from hitherto.engine import (
     Choices,
     Context,
     Delta,
@@ -20,7 +20,7 @@ from recollect.engine import (
     ToolProgress,
     Turn,
 )
-from recollect.errors import (
+from hitherto.errors import (
     Busy,
     ContextTooLong,
     EngineError,
@@ -33,8 +33,8 @@ from recollect.errors import (
     ReadOnly,
     TooLarge,
 )
-from recollect.holders import new_holder
-from recollect.model import (
+from hitherto.holders import new_holder
+from hitherto.model import (
     Draft,
     Entry,
     Live,
@@ -47,10 +47,10 @@ from recollect.model import (
     Usage,
     decode_json,
 )
-from recollect.permissions import Choice
-from recollect.service import Imported, Sessions
-from recollect.service.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
-from recollect.updates import Compacted, Outcome, Said, Stored, Titled
+from hitherto.permissions import Choice
+from hitherto.service import Imported, Sessions
+from hitherto.service.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
+from hitherto.updates import Compacted, Outcome, Said, Stored, Titled
 from tests.contract.engines import Scripted, Watcher, ask_once, call, in_background, prompt, result, says
 from tests.contract.talk import say, started, told
 from tests.homes import Clock
@@ -312,7 +312,7 @@ async def test_a_second_prompt_is_told_who_is_busy_or_waits(
         running = await in_background(one, "One", emit=watcher)
         await watcher.until(Said)
         for opened in (one, two):
-            with pytest.raises(Busy, match="recollect:"):
+            with pytest.raises(Busy, match="hitherto:"):
                 await opened.prompt(prompt("No"))
         waiting = await in_background(two, "Two", wait=True)
         go.set()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import SessionNotFound, StoreError
-from recollect.model import Fact, Filter, Principal, Usage
-from recollect.ports import RawCopy, Store
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.errors import SessionNotFound, StoreError
+from hitherto.model import Fact, Filter, Principal, Usage
+from hitherto.ports import RawCopy, Store
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.talk import everything, exported, listed, say, started, told
 from tests.homes import Clock, Home
 

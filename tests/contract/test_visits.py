@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections import Counter
 
-from recollect.gateway.logs import Calm
-from recollect.secrets import redacted
-from recollect.service import Sessions
-from recollect.service.visits import CODE_MS, PASS_MS
+from hitherto.gateway.logs import Calm
+from hitherto.secrets import redacted
+from hitherto.service import Sessions
+from hitherto.service.visits import CODE_MS, PASS_MS
 from tests.homes import Clock
 
 
@@ -63,10 +63,10 @@ async def test_neither_a_code_nor_a_pass_is_left_in_what_is_exported_or_logged(s
     token, _ = await sessions.issue_token("local")
     code, given = await sessions.invite(token), await sessions.admit(token)
     record = logging.LogRecord(
-        "x", logging.WARNING, "", 0, f"/#code={code} recollect-8787={given}", None, None
+        "x", logging.WARNING, "", 0, f"/#code={code} hitherto-8787={given}", None, None
     )
     for told in (
-        redacted(f"Open http://127.0.0.1:8787/#code={code}\nrecollect-8787={given}; Path=/", Counter()),
+        redacted(f"Open http://127.0.0.1:8787/#code={code}\nhitherto-8787={given}; Path=/", Counter()),
         Calm("%(message)s").format(record),
     ):
-        assert not [secret for secret in (code, given) if secret.rpartition("rcl_")[2] in told], told
+        assert not [secret for secret in (code, given) if secret.rpartition("hth_")[2] in told], told

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import SessionNotFound
-from recollect.model import Change, Principal
-from recollect.ports import Store
-from recollect.service import Sessions
+from hitherto.errors import SessionNotFound
+from hitherto.model import Change, Principal
+from hitherto.ports import Store
+from hitherto.service import Sessions
 from tests.contract.talk import say, started, talk
 from tests.homes import Clock
 from tests.waits import NEVER, arrives, within

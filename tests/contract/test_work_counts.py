@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from recollect.model import Principal
-from recollect.ports import Store, Writer
-from recollect.service import Sessions
-from recollect.service.catalogue import COLLECT_BATCH
+from hitherto.model import Principal
+from hitherto.ports import Store, Writer
+from hitherto.service import Sessions
+from hitherto.service.catalogue import COLLECT_BATCH
 from tests.contract.talk import say, told
 from tests.homes import Clock, Home
 

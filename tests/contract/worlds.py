@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
-from recollect.model import Principal
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.model import Principal
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.outcomes import outcome
 from tests.homes import Clock, Home, counting
 

@@ -9,8 +9,8 @@ import asyncio
 import os
 import sys
 
-from recollect.engines.local import LocalHost
-from recollect.engines.tools.roots import Roots
+from hitherto.engines.local import LocalHost
+from hitherto.engines.tools.roots import Roots
 
 
 async def run(folder: str, command: str) -> None:

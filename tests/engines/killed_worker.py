@@ -11,11 +11,11 @@ import asyncio
 import os
 import sys
 
-import recollect
-from recollect.engine import Choices
-from recollect.engines.model import ModelEngine
-from recollect.model import LOCAL, Text
-from recollect.updates import Said, Stored, Update
+import hitherto
+from hitherto.engine import Choices
+from hitherto.engines.model import ModelEngine
+from hitherto.model import LOCAL, Text
+from hitherto.updates import Said, Stored, Update
 
 MODEL = "anthropic:claude-sonnet-5"
 
@@ -36,7 +36,7 @@ def say(line: str) -> None:
 
 async def turn(url: str, session_id: str, text: str) -> None:
     async with (
-        recollect.open(url) as sessions,
+        hitherto.open(url) as sessions,
         sessions.opened(LOCAL, session_id, ModelEngine(MODEL), improve_titles=False) as opened,
     ):
         await opened.prompt((Text(text=text),), choices=Choices(mode="bypassPermissions"), emit=tell)

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from recollect.engine import Choices, Delta, Event, Message, Stopped, ToolEnded, Turn
-from recollect.engines.choosing import for_turn
-from recollect.engines.connecting import connect
-from recollect.engines.loop import answered
-from recollect.engines.toolbox import Ran, Show, Tool
-from recollect.errors import RecollectError
-from recollect.model import (
+from hitherto.engine import Choices, Delta, Event, Message, Stopped, ToolEnded, Turn
+from hitherto.engines.choosing import for_turn
+from hitherto.engines.connecting import connect
+from hitherto.engines.loop import answered
+from hitherto.engines.toolbox import Ran, Show, Tool
+from hitherto.errors import HithertoError
+from hitherto.model import (
     Entry,
     Json,
     Part,
@@ -27,7 +27,7 @@ from recollect.model import (
     decode_entry,
     encode,
 )
-from recollect.permissions import Verdict
+from hitherto.permissions import Verdict
 
 ANTHROPIC, OPENAI = "anthropic:claude-sonnet-5", "openai-chat:gpt-5"
 both_wires = pytest.mark.parametrize("name", [ANTHROPIC, OPENAI])
@@ -49,7 +49,7 @@ class Talk:
         self.pauses: list[float] = []
         self.saying = asyncio.Event()
         self.asked: list[ToolCall] = []
-        self.verdict: Verdict | RecollectError = Verdict(allowed=True)
+        self.verdict: Verdict | HithertoError = Verdict(allowed=True)
 
     def add(self, role: Role, *parts: Part, meta: Json | None = None) -> None:
         entry = Entry(id=str(len(self.stored)), at=0, role=role, parts=parts, meta=meta or {})
@@ -85,7 +85,7 @@ class Talk:
 
     async def _permit(self, call: ToolCall) -> Verdict:
         self.asked.append(call)
-        if isinstance(self.verdict, RecollectError):
+        if isinstance(self.verdict, HithertoError):
             raise self.verdict
         return self.verdict
 

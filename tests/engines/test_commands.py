@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect.engine import Finished
-from recollect.engines.local import LocalHost
-from recollect.engines.tools import groups, processes
-from recollect.engines.tools.bounds import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS_MOST
-from recollect.engines.tools.environment import without_secrets
-from recollect.engines.tools.groups import is_running
-from recollect.engines.tools.roots import OutsideRoots, Roots
+from hitherto.engine import Finished
+from hitherto.engines.local import LocalHost
+from hitherto.engines.tools import groups, processes
+from hitherto.engines.tools.bounds import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS_MOST
+from hitherto.engines.tools.environment import without_secrets
+from hitherto.engines.tools.groups import is_running
+from hitherto.engines.tools.roots import OutsideRoots, Roots
 from tests.engines.tooling import Bench, words
 from tests.waits import LIMIT, NEVER, arrives, block_until, line_of, within
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import recollect
-from recollect.model import LOCAL, Entry, ToolCall, ToolResult
+import hitherto
+from hitherto.model import LOCAL, Entry, ToolCall, ToolResult
 from tests.engines.provider import Provider, Step, ToolUse, serving
 from tests.waits import ended, kill, line_of, or_killed
 
@@ -101,7 +101,7 @@ async def test_turns_killed_at_random_points_lose_nothing_and_leave_nothing_open
     folder = tmp_path / "folder"
     folder.mkdir()
     points = random.Random(SEED)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL, cwd=str(folder), title="Killed")
         acknowledged: list[str] = []
         survived = 0

@@ -17,10 +17,10 @@ import pytest
 from mcp.client import session
 from mcp.shared import jsonrpc_dispatcher
 
-from recollect.engine import HttpServer, McpServer, Notice, SseServer, StdioServer
-from recollect.engines.mcp import McpServers, stdio
-from recollect.engines.toolbox import Ran, Tool
-from recollect.model import Audio, Image, Json, Resource, ResourceLink, Text
+from hitherto.engine import HttpServer, McpServer, Notice, SseServer, StdioServer
+from hitherto.engines.mcp import McpServers, stdio
+from hitherto.engines.toolbox import Ran, Tool
+from hitherto.model import Audio, Image, Json, Resource, ResourceLink, Text
 from tests.engines.mcp_server import PIXEL, SOUND
 from tests.waits import LIMIT, NEVER, arrives, end_of, ended, until
 
@@ -713,7 +713,7 @@ async def test_a_caller_from_outside_reaches_no_private_address(
 
 
 def test_importing_it_does_not_import_the_sdk() -> None:
-    program = "import sys, recollect.engines.mcp; print(sorted({'mcp', 'anyio', 'httpx2', 'pydantic'} & set(sys.modules)))"
+    program = "import sys, hitherto.engines.mcp; print(sorted({'mcp', 'anyio', 'httpx2', 'pydantic'} & set(sys.modules)))"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=LIMIT
     )

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from recollect.engine import HttpServer, Notice
-from recollect.engines.mcp import McpServers
-from recollect.engines.mcp.addresses import NotPublic, Resolve, is_public, resolved
-from recollect.engines.mcp.web import PublicTransport
+from hitherto.engine import HttpServer, Notice
+from hitherto.engines.mcp import McpServers
+from hitherto.engines.mcp.addresses import NotPublic, Resolve, is_public, resolved
+from hitherto.engines.mcp.web import PublicTransport
 from tests.waits import LIMIT, NEVER
 
 PUBLIC = ("1.1.1.1", "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450:4001:81b::200e")

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from recollect.engine import Choices, Conversation, Engine, Event, Message, Setup, Turn
-from recollect.engines.instructions import DEFAULT
-from recollect.engines.model import ModelEngine
-from recollect.engines.titling import title_in
-from recollect.errors import ModelMissing
-from recollect.model import Entry, Session, Text, ToolCall
-from recollect.permissions import Verdict
+from hitherto.engine import Choices, Conversation, Engine, Event, Message, Setup, Turn
+from hitherto.engines.instructions import DEFAULT
+from hitherto.engines.model import ModelEngine
+from hitherto.engines.titling import title_in
+from hitherto.errors import ModelMissing
+from hitherto.model import Entry, Session, Text, ToolCall
+from hitherto.permissions import Verdict
 from tests.engines.provider import PAUSE, Failure, Provider, too_many
 from tests.engines.talking import ANTHROPIC, OPENAI, both_wires, only, stop_reason
 from tests.waits import LIMIT, is_set
@@ -85,9 +85,9 @@ async def test_garbage_is_collected_afterwards_just_as_it_was_before(provider: P
 
 async def test_without_a_model_a_prompt_says_at_once_what_to_set() -> None:
     async with opened(ModelEngine()) as conversation:
-        with pytest.raises(ModelMissing, match="RECOLLECT_MODEL"):
+        with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):
             await events_of(conversation)
-        with pytest.raises(ModelMissing, match="RECOLLECT_MODEL"):
+        with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):
             await conversation.window(Choices())
         assert await conversation.title((HI,), Choices()) is None
 
@@ -107,7 +107,7 @@ async def test_the_model_is_told_where_it_works_and_what_the_caller_adds(
         f"{default}\n\nBe kind.",
         "Be short.\n\nBe kind.",
     ]
-    assert "Recollect" not in json.dumps(provider.requests[3])
+    assert "Hitherto" not in json.dumps(provider.requests[3])
 
 
 async def test_the_tools_of_the_session_are_offered(provider: Provider, tmp_path_factory: Any) -> None:
@@ -189,9 +189,9 @@ async def test_leaving_a_turn_early_closes_the_connection(provider: Provider) ->
 
 BEFORE_A_TURN = """
 import asyncio, sys
-from recollect.engine import Choices, Setup, StdioServer
-from recollect.engines.model import ModelEngine
-from recollect.errors import ModelMissing
+from hitherto.engine import Choices, Setup, StdioServer
+from hitherto.engines.model import ModelEngine
+from hitherto.errors import ModelMissing
 
 async def main():
     async with ModelEngine().open(Setup(session_id="s", roots=("/",))) as conversation:
@@ -208,8 +208,8 @@ WITHOUT_PACKAGES = """
 import asyncio, sys
 sys.modules["pydantic_ai"] = None
 sys.modules["genai_prices"] = None
-from recollect.engines.model import ModelEngine
-from recollect.engine import Choices, Setup
+from hitherto.engines.model import ModelEngine
+from hitherto.engine import Choices, Setup
 
 async def main():
     async with ModelEngine("claude-sonnet-5").open(Setup(session_id="s")) as conversation:
@@ -231,4 +231,4 @@ def test_nothing_heavy_is_imported_before_the_first_turn() -> None:
 
 def test_packages_that_are_not_installed_are_named() -> None:
     child = python(WITHOUT_PACKAGES)
-    assert "ModelMissing: running a model needs more packages: install recollect[models]" in child.stderr
+    assert "ModelMissing: running a model needs more packages: install hitherto[models]" in child.stderr

@@ -8,9 +8,9 @@ import ssl
 import pytest
 from pydantic_ai.exceptions import ModelConnectionError
 
-from recollect.engine import Delta, Message, Notice
-from recollect.engines.failures import meaning
-from recollect.errors import (
+from hitherto.engine import Delta, Message, Notice
+from hitherto.engines.failures import meaning
+from hitherto.errors import (
     ContextTooLong,
     EngineError,
     ModelBusy,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.engines.connecting import connect
-from recollect.engines.naming import full_name
-from recollect.errors import ModelMissing
+from hitherto.engines.connecting import connect
+from hitherto.engines.naming import full_name
+from hitherto.errors import ModelMissing
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_servers_that_are_like_openai_are_spoken_to_in_chat_completions(
 
 @pytest.mark.parametrize("given", [None, "", "  "])
 def test_without_a_model_it_is_said_what_to_set(given: str | None) -> None:
-    with pytest.raises(ModelMissing, match=r"--model or RECOLLECT_MODEL, for example anthropic:"):
+    with pytest.raises(ModelMissing, match=r"--model or HITHERTO_MODEL, for example anthropic:"):
         full_name(given, {})
 
 

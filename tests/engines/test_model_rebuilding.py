@@ -27,14 +27,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 
-from recollect.engine import Choices
-from recollect.engines.choosing import for_turn
-from recollect.engines.connecting import connect
-from recollect.engines.rebuilding import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
-from recollect.engines.requesting import Asking, asked
-from recollect.engines.showing import TOO_DEEP
-from recollect.engines.tools.bounds import IMAGE_BYTES
-from recollect.model import (
+from hitherto.engine import Choices
+from hitherto.engines.choosing import for_turn
+from hitherto.engines.connecting import connect
+from hitherto.engines.rebuilding import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
+from hitherto.engines.requesting import Asking, asked
+from hitherto.engines.showing import TOO_DEEP
+from hitherto.engines.tools.bounds import IMAGE_BYTES
+from hitherto.model import (
     ROLES,
     Audio,
     Entry,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from recollect.engine import Choices, Context, Delta, Message, ToolEnded, ToolProgress
-from recollect.engines.toolbox import Ran, Show
-from recollect.errors import InvalidInput, LeaseLost
-from recollect.model import Entry, Image, Json, Plan, Text, Thought, ToolCall
-from recollect.permissions import Verdict
+from hitherto.engine import Choices, Context, Delta, Message, ToolEnded, ToolProgress
+from hitherto.engines.toolbox import Ran, Show
+from hitherto.errors import InvalidInput, LeaseLost
+from hitherto.model import Entry, Image, Json, Plan, Text, Thought, ToolCall
+from hitherto.permissions import Verdict
 from tests.engines.provider import PAUSE, Provider, Stop, Thinking, ToolUse, Used
 from tests.engines.talking import (
     ANTHROPIC,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from recollect.engines.tools.roots import PATH_CHARS, RESTARTS, OutsideRoots, Roots
+from hitherto.engines.tools.roots import PATH_CHARS, RESTARTS, OutsideRoots, Roots
 from tests.claude.privileges import without_privileges
 from tests.waits import line_of
 

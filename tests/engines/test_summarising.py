@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from recollect.engine import Choices, Setup, summariser_of
-from recollect.engines import model as model_module
-from recollect.engines.model import ModelEngine
-from recollect.engines.summarising import summary_in, summary_request
-from recollect.errors import EngineError
-from recollect.model import Draft, Entry, Principal, Role, Text, ToolCall, ToolResult, plain_text
-from recollect.service import Sessions
-from recollect.stores import connector
-from recollect.summariser import Finding, Summary
+from hitherto.engine import Choices, Setup, summariser_of
+from hitherto.engines import model as model_module
+from hitherto.engines.model import ModelEngine
+from hitherto.engines.summarising import summary_in, summary_request
+from hitherto.errors import EngineError
+from hitherto.model import Draft, Entry, Principal, Role, Text, ToolCall, ToolResult, plain_text
+from hitherto.service import Sessions
+from hitherto.stores import connector
+from hitherto.summariser import Finding, Summary
 from tests.contract.talk import say, told
 from tests.engines.provider import PAUSE, Failure, Provider, Stop, Used, overloaded, refused_key, too_long
 from tests.engines.talking import ANTHROPIC, both_wires
@@ -156,7 +156,7 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(
 async def test_what_does_not_fit_the_model_s_window_is_not_sent(
     provider: Provider, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.engines import pricing
+    from hitherto.engines import pricing
 
     monkeypatch.setattr(pricing, "window_of", lambda _: 9_000)
     done = await compacted(sessions, ANTHROPIC, await talked(sessions))
@@ -167,7 +167,7 @@ async def test_what_does_not_fit_the_model_s_window_is_not_sent(
 async def test_without_a_model_there_is_nothing_to_fall_back_from(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
+    monkeypatch.delenv("HITHERTO_MODEL", raising=False)
     session_id = await talked(sessions)
     async with sessions.opened(ANN, session_id, ModelEngine()) as opened:
         done = await opened.compact()

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from recollect.engine import Finished
-from recollect.engines.tools import ending, local_tools
-from recollect.engines.tools.bounds import PLAN_STEPS, STEP_CHARS, TITLE_CHARS
-from recollect.engines.tools.ending import in_thread
-from recollect.model import Plan
-from recollect.permissions import KINDS, MODES, Mode, Ruling, ruling
+from hitherto.engine import Finished
+from hitherto.engines.tools import ending, local_tools
+from hitherto.engines.tools.bounds import PLAN_STEPS, STEP_CHARS, TITLE_CHARS
+from hitherto.engines.tools.ending import in_thread
+from hitherto.model import Plan
+from hitherto.permissions import KINDS, MODES, Mode, Ruling, ruling
 from tests.engines.tooling import Bench, words
 from tests.waits import NEVER, arrives, is_set
 

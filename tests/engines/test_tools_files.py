@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.engines.tools.bounds import (
+from hitherto.engines.tools.bounds import (
     DIFF_BYTES,
     IMAGE_BYTES,
     LINE_CHARS,
@@ -17,7 +17,7 @@ from recollect.engines.tools.bounds import (
     READ_LINES,
     TEXT_BYTES,
 )
-from recollect.model import Image
+from hitherto.model import Image
 from tests.engines.tooling import Bench, words
 
 PNG = b"\x89PNG\r\n\x1a\n"

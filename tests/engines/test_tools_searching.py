@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.engines.tools import ending, listing, matching, searching, walking
-from recollect.engines.tools.bounds import (
+from hitherto.engines.tools import ending, listing, matching, searching, walking
+from hitherto.engines.tools.bounds import (
     ALTERNATIVES,
     HIT_CHARS,
     HITS,
@@ -21,8 +21,8 @@ from recollect.engines.tools.bounds import (
     SEARCHED_FILE_BYTES,
     WALK_DEPTH,
 )
-from recollect.engines.tools.globbing import Glob
-from recollect.engines.tools.matching import Hit, Matcher, MatcherEnded
+from hitherto.engines.tools.globbing import Glob
+from hitherto.engines.tools.matching import Hit, Matcher, MatcherEnded
 from tests.engines.tooling import Bench
 from tests.waits import NEVER, arrives, is_set
 

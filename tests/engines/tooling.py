@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recollect.engine import Host
-from recollect.engines.toolbox import Ran, Tool
-from recollect.engines.tools import local_tools
-from recollect.model import Text
+from hitherto.engine import Host
+from hitherto.engines.toolbox import Ran, Tool
+from hitherto.engines.tools import local_tools
+from hitherto.model import Text
 
 
 class Bench:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.gateway.context import Context
-from recollect.gateway.methods import call
-from recollect.model import Token
-from recollect.rpc.failures import Failure
-from recollect.scopes import SCOPES
-from recollect.service import Sessions
+from hitherto.gateway.context import Context
+from hitherto.gateway.methods import call
+from hitherto.model import Token
+from hitherto.rpc.failures import Failure
+from hitherto.scopes import SCOPES
+from hitherto.service import Sessions
 
 KEY = "agent:main:main"
 

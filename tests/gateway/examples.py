@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from recollect.model import Draft, Entry, Text
-from recollect.summariser import CompactionPolicy, Finding, Summary
+from hitherto.model import Draft, Entry, Text
+from hitherto.summariser import CompactionPolicy, Finding, Summary
 from tests.contract.talk import say
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock

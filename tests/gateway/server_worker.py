@@ -16,19 +16,19 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from recollect import wiring
-from recollect.acp.agent import serve as serve_agent
-from recollect.acp.door import Offer
-from recollect.engine import Delta, Engine, Event, Message, Setup, Turn, answering
-from recollect.gateway import logs, serving
-from recollect.gateway.bearer import Caller
-from recollect.gateway.desk import Agent, Desk
-from recollect.gateway.limits import Limits
-from recollect.gateway.loops import run_quickly
-from recollect.gateway.page import live
-from recollect.model import Text, plain_text
-from recollect.rpc.transport import Transport
-from recollect.service import Sessions
+from hitherto import wiring
+from hitherto.acp.agent import serve as serve_agent
+from hitherto.acp.door import Offer
+from hitherto.engine import Delta, Engine, Event, Message, Setup, Turn, answering
+from hitherto.gateway import logs, serving
+from hitherto.gateway.bearer import Caller
+from hitherto.gateway.desk import Agent, Desk
+from hitherto.gateway.limits import Limits
+from hitherto.gateway.loops import run_quickly
+from hitherto.gateway.page import live
+from hitherto.model import Text, plain_text
+from hitherto.rpc.transport import Transport
+from hitherto.service import Sessions
 from tests.acp import scripted
 
 WAIT = "wait "

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
-from recollect.scopes import SCOPES
+from hitherto.scopes import SCOPES
 from tests.waits import (
     LIMIT,
     NEVER,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from recollect.gateway.arguments import Arguments
-from recollect.gateway.context import Held
-from recollect.model import Draft, Json, Text, encode
-from recollect.service import Imported
+from hitherto.gateway.arguments import Arguments
+from hitherto.gateway.context import Held
+from hitherto.model import Draft, Json, Text, encode
+from hitherto.service import Imported
 
 
 def exact(value: Any) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from recollect.gateway.context import Subscribed, Wish
-from recollect.gateway.methods import reading
-from recollect.keys import parse_scopes
-from recollect.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
-from recollect.service import Sessions
-from recollect.service.ephemeral import Ephemeral
-from recollect.stores import connector
+from hitherto.gateway.context import Subscribed, Wish
+from hitherto.gateway.methods import reading
+from hitherto.keys import parse_scopes
+from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
+from hitherto.service import Sessions
+from hitherto.service.ephemeral import Ephemeral
+from hitherto.stores import connector
 from tests.contract.talk import say
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock
@@ -404,7 +404,7 @@ async def test_what_is_put_beside_a_session_is_read_back(ann_asks: Asker) -> Non
         "sessions.patch", session_key=KEY, model="a:model", metadata={"ticket": [7], "gone": 1}
     )
     await ann_asks.ask("sessions.patch", session_key=KEY, metadata={"gone": None})
-    await ann_asks.context.sessions.keep_own(ann_asks.context.who, empty["session_id"], {"recollect/own": 1})
+    await ann_asks.context.sessions.keep_own(ann_asks.context.who, empty["session_id"], {"hitherto/own": 1})
     told = await ann_asks.ask("session.get", session_key=KEY)
     assert (told["model"], told["metadata"]) == ("a:model", {"ticket": [7]})
 

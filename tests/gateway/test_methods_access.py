@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recollect.gateway.calling import NAMED, Method, Owns
-from recollect.gateway.methods import METHODS
-from recollect.gateway.shapes import Named
-from recollect.model import Principal
-from recollect.remote.calls import CALLS
-from recollect.scopes import SCOPES
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.gateway.calling import NAMED, Method, Owns
+from hitherto.gateway.methods import METHODS
+from hitherto.gateway.shapes import Named
+from hitherto.model import Principal
+from hitherto.remote.calls import CALLS
+from hitherto.scopes import SCOPES
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.engines import Scripted
 from tests.contract.talk import everything
 from tests.gateway import storing

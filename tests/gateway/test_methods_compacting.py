@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.errors import ModelBusy
-from recollect.model import Entry
-from recollect.service import Sessions
-from recollect.summariser import CompactionPolicy, Finding, Summary
+from hitherto.errors import ModelBusy
+from hitherto.model import Entry
+from hitherto.service import Sessions
+from hitherto.summariser import CompactionPolicy, Finding, Summary
 from tests.contract.engines import Scripted
 from tests.gateway.asking import KEY, Asker
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.gateway.errors import MEANINGS, number_of
-from recollect.gateway.methods import METHODS, call
-from recollect.gateway.openrpc import document
-from recollect.model import Json, Principal
-from recollect.rpc.failures import Failure
-from recollect.rpc.wire import BadFrame, params_of, read_frame
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.gateway.errors import MEANINGS, number_of
+from hitherto.gateway.methods import METHODS, call
+from hitherto.gateway.openrpc import document
+from hitherto.model import Json, Principal
+from hitherto.rpc.failures import Failure
+from hitherto.rpc.wire import BadFrame, params_of, read_frame
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.engines import Scripted
 from tests.contract.talk import everything
 from tests.gateway.asking import KEY, Asker

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from recollect.ports import Store
-from recollect.service import Sessions
+from hitherto.ports import Store
+from hitherto.service import Sessions
 from tests.contract.engines import Scripted
 from tests.gateway.asking import KEY, Asker
 from tests.gateway.examples import EXAMPLES, Summariser, differences, short_talk

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import recollect
-from recollect.errors import TooLarge
-from recollect.gateway.arguments import Arguments, Bounds
-from recollect.gateway.context import Held
-from recollect.gateway.methods import METHODS, holding
-from recollect.model import Draft, Entry, Principal, Text, encode
-from recollect.remote.calls import CALLS
-from recollect.remote.values import exactly, fields_of, out_of
-from recollect.service import Sessions
-from recollect.service.checks import OURS, SOURCES
-from recollect.stores import connector
-from recollect.updates import Said
+import hitherto
+from hitherto.errors import TooLarge
+from hitherto.gateway.arguments import Arguments, Bounds
+from hitherto.gateway.context import Held
+from hitherto.gateway.methods import METHODS, holding
+from hitherto.model import Draft, Entry, Principal, Text, encode
+from hitherto.remote.calls import CALLS
+from hitherto.remote.values import exactly, fields_of, out_of
+from hitherto.service import Sessions
+from hitherto.service.checks import OURS, SOURCES
+from hitherto.stores import connector
+from hitherto.updates import Said
 from tests.contract.engines import Scripted, says
 from tests.gateway import storing
 from tests.gateway.asking import KEY, Asker, token
@@ -80,7 +80,7 @@ async def test_restoring_what_a_copy_permits_takes_the_right_to_have_programs_st
         refused = await usual.refused("store.import_session", lines=lines, **params)
         assert refused["data"] == {"code": "forbidden", "scope": "commands"}
     await usual.ask("store.import_session", lines=lines, trusted=False)
-    own = replace(storing.IMPORTED, meta={"recollect/permissions": {"allow": ["execute"]}})
+    own = replace(storing.IMPORTED, meta={"hitherto/permissions": {"allow": ["execute"]}})
     taken = {"imported": exact(own), "entries": exact([])}
     assert await asker.code("store.take_in", **taken) == "invalid_input"
 
@@ -104,7 +104,7 @@ async def test_nobody_says_over_the_wire_what_only_the_program_may_say_of_a_mess
 
 
 def test_every_word_about_a_message_that_the_program_acts_on_is_kept_from_callers() -> None:
-    root = Path(recollect.__file__).parent
+    root = Path(hitherto.__file__).parent
     read = {
         name
         for path in root.rglob("*.py")

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.engine import Delta, Event, Message, Turn
-from recollect.errors import ModelRefused
-from recollect.gateway.context import Turns
-from recollect.model import Principal, Text, Usage
-from recollect.service import Sessions, turning
-from recollect.updates import Said, Update
+from hitherto.engine import Delta, Event, Message, Turn
+from hitherto.errors import ModelRefused
+from hitherto.gateway.context import Turns
+from hitherto.model import Principal, Text, Usage
+from hitherto.service import Sessions, turning
+from hitherto.updates import Said, Update
 from tests.contract.engines import Permits, Scripted, call, says
 from tests.gateway.asking import KEY, Asker
 from tests.waits import LIMIT, arrives, within

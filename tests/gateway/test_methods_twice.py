@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from recollect.gateway.calling import Owns
-from recollect.gateway.methods import METHODS
-from recollect.gateway.shapes import Overwriting
-from recollect.model import Draft, Principal, Text
-from recollect.service import Sessions
+from hitherto.gateway.calling import Owns
+from hitherto.gateway.methods import METHODS
+from hitherto.gateway.shapes import Overwriting
+from hitherto.model import Draft, Principal, Text
+from hitherto.service import Sessions
 from tests.contract.engines import Scripted, says
 from tests.contract.talk import everything
 from tests.gateway import storing

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect.gateway.feeds import Feed, Feeds
-from recollect.gateway.news import OwnersNews, SessionsNews
-from recollect.model import Change, Json
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.gateway.feeds import Feed, Feeds
+from hitherto.gateway.news import OwnersNews, SessionsNews
+from hitherto.model import Change, Json
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.gateway.asking import KEY, Asker
 
 

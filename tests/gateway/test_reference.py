@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from recollect import errors
-from recollect.gateway.calling import Owns
-from recollect.gateway.errors import MEANINGS, OWN, number_of
-from recollect.gateway.methods import METHODS
-from recollect.gateway.reference import PARTS, renewed
-from recollect.rpc.failures import CODES
-from recollect.service import Sessions
+from hitherto import errors
+from hitherto.gateway.calling import Owns
+from hitherto.gateway.errors import MEANINGS, OWN, number_of
+from hitherto.gateway.methods import METHODS
+from hitherto.gateway.reference import PARTS, renewed
+from hitherto.rpc.failures import CODES
+from hitherto.service import Sessions
 from tests.gateway.asking import Asker
 
 PAGE = Path(__file__).parents[2] / "docs" / "gateway.md"
@@ -22,7 +22,7 @@ def test_the_page_is_in_step_with_the_tables() -> None:
     page = PAGE.read_text()
     for name in PARTS:
         assert page.count(f"<!-- {name} -->\n") == page.count(f"<!-- end of {name} -->") == 1
-    assert renewed(page) == page, "renew it: python -m recollect.gateway.reference docs/gateway.md"
+    assert renewed(page) == page, "renew it: python -m hitherto.gateway.reference docs/gateway.md"
 
 
 def test_a_part_that_is_out_of_step_is_made_anew() -> None:
@@ -31,10 +31,10 @@ def test_a_part_that_is_out_of_step_is_made_anew() -> None:
 
 
 def test_every_error_of_the_program_has_a_number_and_a_meaning_here() -> None:
-    def tree(error: type[errors.RecollectError]) -> set[str]:
+    def tree(error: type[errors.HithertoError]) -> set[str]:
         return {error.code}.union(*map(tree, error.__subclasses__()))
 
-    assert set(MEANINGS) == tree(errors.RecollectError) | set(OWN)
+    assert set(MEANINGS) == tree(errors.HithertoError) | set(OWN)
     assert not set(OWN) & set(CODES)
     for code in MEANINGS:
         assert -32768 <= number_of(code) <= -32000

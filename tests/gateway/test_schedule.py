@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from recollect.errors import SessionNotFound, StoreUnavailable
-from recollect.gateway.schedule import again_and_again, keep_to, reset_chats, steady
-from recollect.model import Principal
-from recollect.service import Policy, ResetPolicy, Sessions, parse_resets
-from recollect.stores import connector
+from hitherto.errors import SessionNotFound, StoreUnavailable
+from hitherto.gateway.schedule import again_and_again, keep_to, reset_chats, steady
+from hitherto.model import Principal
+from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
+from hitherto.stores import connector
 from tests.contract.talk import told
 from tests.gateway.asking import KEY, Asker
 from tests.homes import Clock

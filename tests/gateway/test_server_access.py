@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.gateway.app import AGENT_NEEDS
+import hitherto
+from hitherto.gateway.app import AGENT_NEEDS
 from tests.gateway.servers import Server, serving
 
 OPEN = ("/", "/health", "/ready")
 SOCKETS = ("/ws", "/acp")
-STRANGE = "rcl_" + "A" * 43
+STRANGE = "hth_" + "A" * 43
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('access') / 'recollect.db'}"
+    return f"sqlite:///{tmp_path_factory.mktemp('access') / 'hitherto.db'}"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_the_first_page_runs_nothing_of_others(server: Server) -> None:
 
 
 def test_rights_are_those_of_the_record_whatever_the_caller_claims(server: Server) -> None:
-    claims = {"X-Scopes": "admin", "X-Forwarded-User": "ann", "X-Recollect-Scopes": "write"}
+    claims = {"X-Scopes": "admin", "X-Forwarded-User": "ann", "X-Hitherto-Scopes": "write"}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "session.create", "params": {"name": "x"}}
     reply = server.post(json.dumps(asked).encode(), "ann-reads", **claims)
     assert reply.json["error"]["data"] == {"code": "forbidden", "scope": "write"}
@@ -115,9 +115,9 @@ def test_numbers_never_hold_what_a_caller_wrote(server: Server) -> None:
     server.call("session.create", {"title": "canary title"})
     text = server.request("GET", "/metrics", server.bearer("ann")).body.decode()
     assert "canary" not in text
-    assert 'recollect_requests_total{method="other",outcome="method_not_found"}' in text
-    assert 'recollect_requests_total{method="session.create",outcome="ok"}' in text
-    assert 'recollect_request_seconds_bucket{way="http",le="+Inf"}' in text
+    assert 'hitherto_requests_total{method="other",outcome="method_not_found"}' in text
+    assert 'hitherto_requests_total{method="session.create",outcome="ok"}' in text
+    assert 'hitherto_request_seconds_bucket{way="http",le="+Inf"}' in text
     for line in text.splitlines():
         assert line.startswith("#") or len(line.rsplit(" ", 1)) == 2
 
@@ -177,7 +177,7 @@ async def test_the_first_message_must_have_the_scopes_too(server: Server) -> Non
 async def test_a_revoked_token_closes_its_sockets_and_no_others(
     store: str, server: Server, path: str
 ) -> None:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         token, secret = await sessions.issue_token("ann")
         async with server.socket(None, path) as closing, server.socket("ann", path) as staying:
             await closing.call("connect", {"token": secret})
@@ -190,7 +190,7 @@ async def test_a_revoked_token_closes_its_sockets_and_no_others(
 
 
 async def test_nothing_is_told_on_a_token_that_was_revoked(store: str, server: Server) -> None:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         token, secret = await sessions.issue_token("ann")
         async with server.socket(None) as client:
             await client.call("connect", {"token": secret})
@@ -202,7 +202,7 @@ async def test_nothing_is_told_on_a_token_that_was_revoked(store: str, server: S
 
 
 async def test_a_request_after_the_revocation_is_not_answered(store: str, server: Server) -> None:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         token, secret = await sessions.issue_token("ann")
         async with server.socket(None) as client:
             await client.call("connect", {"token": secret})
@@ -213,7 +213,7 @@ async def test_a_request_after_the_revocation_is_not_answered(store: str, server
 
 
 async def test_a_revoked_token_ends_a_request_over_http_at_once(store: str, server: Server) -> None:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         token, secret = await sessions.issue_token("ann")
         headers = {"Authorization": f"Bearer {secret}"}
         assert server.request("GET", "/metrics", headers).status == 200

@@ -51,7 +51,7 @@ async def test_the_server_looks_into_no_folder_that_a_caller_names(server: Serve
         session = await new(client, tmp_path)
         rows = (await client.call("session/list"))["sessions"]
         (row,) = (row for row in rows if row["sessionId"] == session)
-        assert not {"recollect/project", "recollect/branch"} & row["_meta"].keys()
+        assert not {"hitherto/project", "hitherto/branch"} & row["_meta"].keys()
 
 
 async def test_what_an_editor_says_is_seen_over_the_methods_and_the_other_way_round(

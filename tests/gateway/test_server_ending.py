@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import Principal, plain_text
+import hitherto
+from hitherto.model import Principal, plain_text
 from tests.gateway.servers import Client, Json, Server, awaited, go, serving
 from tests.waits import arrives, until
 
@@ -23,7 +23,7 @@ ANN = Principal(owner="ann")
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'recollect.db'}"
+    return f"sqlite:///{tmp_path / 'hitherto.db'}"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ WAYS = {"http": by_http, "socket": by_socket, "agent": by_agent}
 
 async def kept(store: str, session_id: str) -> tuple[str, list[str]]:
     """What the session does, and what was said in it, as another process sees it."""
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         page = await sessions.history(ANN, session_id)
         status = (await sessions.get(ANN, session_id)).status
         assert await sessions.leased(ANN, session_id) is None

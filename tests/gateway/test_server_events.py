@@ -357,7 +357,7 @@ async def test_those_who_do_not_read_are_closed_and_go_on_later(tmp_path: Path) 
             await slow.until(lambda event: expected[0] in texts([event]))
             for text in expected[1:]:
                 await writer.call("session.append", {**named, **said(text)})
-            await numbers(server, "recollect_sockets", 0)
+            await numbers(server, "hitherto_sockets", 0)
             assert (await slow.closed())[0] in (1013, 1006, None)
             known = texts(slow.events)
             assert known == expected[: len(known)]
@@ -419,7 +419,7 @@ async def test_an_answer_that_is_not_read_is_given_up(tmp_path: Path) -> None:
             connection.sendall(f"{told}{known}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             with in_time("the beginning of an answer"):
                 assert connection.recv(15) == b"HTTP/1.1 200 OK"
-            await numbers(server, "recollect_connections", 1)
+            await numbers(server, "hitherto_connections", 1)
 
 
 async def numbers(server: Server, name: str, wanted: int) -> None:

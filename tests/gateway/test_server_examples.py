@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import recollect
-from recollect.gateway.methods import METHODS
-from recollect.service import Sessions
+import hitherto
+from hitherto.gateway.methods import METHODS
+from hitherto.service import Sessions
 from tests.gateway.asking import KEY, Asker
 from tests.gateway.examples import EXAMPLES, NOW, differences
 from tests.gateway.servers import Client, Json, Server, Token, serving
@@ -83,7 +83,7 @@ WAYS: dict[str, Way] = {"http": by_http, "socket": by_socket}
 async def owner(fleet: Fleet, clock: Clock) -> AsyncIterator[tuple[str, Sessions]]:
     """Somebody new, whose token all servers know, and the store itself."""
     name = f"owner {next(_names)}"
-    async with recollect.open(fleet.url, now=clock) as sessions:
+    async with hitherto.open(fleet.url, now=clock) as sessions:
         token, secret = await sessions.issue_token(name)
         for server in fleet.servers:
             server.tokens = {**server.tokens, name: Token(token.id, secret, name)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from recollect.gateway.limits import (
+from hitherto.gateway.limits import (
     KEYS,
     MESSAGE_BYTES,
     STRANGER_BYTES,
@@ -29,7 +29,7 @@ ASKED = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'recollect.db'}"
+    return f"sqlite:///{tmp_path / 'hitherto.db'}"
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_peer_has_one_name_however_it_is_written(address: str, name: str) -> N
 
 def test_strangers_are_slowed_down_on_every_way_in(store: str) -> None:
     with serving(store, limits={"stranger_rate": 0.0, "stranger_burst": 10}) as server:
-        bad = {"Authorization": "Bearer rcl_" + "x" * 43}
+        bad = {"Authorization": "Bearer hth_" + "x" * 43}
         assert [server.request("GET", "/metrics", bad).status for _ in range(10)] == [401] * 10
         # Others on the same machine still see whether it runs, open the page, and come to say who they are.
         assert [server.request("GET", "/health").status for _ in range(10)] == [200] * 10
@@ -132,7 +132,7 @@ async def test_a_token_has_a_rate_of_its_own_on_every_transport(store: str) -> N
 
 
 def test_behind_a_proxy_peers_are_told_apart_by_what_it_says(store: str) -> None:
-    where = {"origins": ["https://recollect.example.org"]}
+    where = {"origins": ["https://hitherto.example.org"]}
     with serving(store, where=where, limits={"stranger_rate": 0.0, "stranger_burst": 2}) as server:
         for peer in ("9.9.9.9", "spoofed, 8.8.8.8"):
             told = {"X-Forwarded-For": peer}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.gateway.cookies import kept
-from recollect.gateway.guard import checked_origin, places, verdict
-from recollect.gateway.serving import Where, address
+from hitherto.errors import InvalidInput
+from hitherto.gateway.cookies import kept
+from hitherto.gateway.guard import checked_origin, places, verdict
+from hitherto.gateway.serving import Where, address
 from tests.gateway.servers import Reply, Server, serving
 
-PROXY = "https://recollect.example.org"
+PROXY = "https://hitherto.example.org"
 ROUTES = ("/", "/health", "/ready", "/metrics", "/rpc", "/nowhere", "/ws", "/acp")
 SOCKETS = ("/ws", "/acp")
 NOWHERE = 404
@@ -22,14 +22,14 @@ FOREIGN_HOSTS = (
     "127.0.0.1", "localhost", "127.0.0.1:{other}", "localhost:{other}", "[::1]:{other}", "localhost.:{port}",
     "127.0.0.2:{port}", "0.0.0.0:{port}", "127.1:{port}", "2130706433:{port}", "[::ffff:127.0.0.1]:{port}",
     "127.0.0.1:{port}@evil.example", "evil.example#127.0.0.1:{port}", "127.0.0.1:{port}, evil.example", "",
-    "recollect.example.org:444", "recollect.example.org.evil.example",
+    "hitherto.example.org:444", "hitherto.example.org.evil.example",
 )  # fmt: skip
 FOREIGN_ORIGINS = (
     "https://evil.example", "http://evil.example:{port}", "null", "", "file://", "http://localhost.evil.example",
     "http://127.0.0.1.evil.example:{port}", "http://127.0.0.1", "http://localhost", "http://127.0.0.1:{other}",
     "https://127.0.0.1:{port}", "http://localhost:{port}", "http://[::1]:{port}", "127.0.0.1:{port}",
     "http://127.0.0.1:{port}/", "http://127.0.0.1:{port}.evil.example", "http://user@127.0.0.1:{port}",
-    "chrome-extension://abcdef", "tauri://localhost", "http://recollect.example.org", "https://recollect.example.org:8443",
+    "chrome-extension://abcdef", "tauri://localhost", "http://hitherto.example.org", "https://hitherto.example.org:8443",
 )  # fmt: skip
 
 
@@ -95,9 +95,9 @@ def test_our_own_names_pass_with_their_own_origin_or_none(server: Server, route:
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_declared_proxy_passes_under_either_name(server: Server, route: str) -> None:
     for headers in (
-        [("Host", "recollect.example.org"), ("Origin", PROXY)],
+        [("Host", "hitherto.example.org"), ("Origin", PROXY)],
         [("Host", server.host), ("Origin", PROXY)],
-        [("Host", "recollect.example.org")],
+        [("Host", "hitherto.example.org")],
     ):
         assert ask(server, route, headers).status == passed(route)
 
@@ -123,9 +123,9 @@ def test_no_answer_invites_another_origin(server: Server) -> None:
 @pytest.mark.parametrize(
     ("text", "origin"),
     [
-        ("https://Recollect.Example.org/", "https://recollect.example.org"),
-        ("https://recollect.example.org:443", "https://recollect.example.org"),
-        ("http://recollect.example.org:443", "http://recollect.example.org:443"),
+        ("https://Hitherto.Example.org/", "https://hitherto.example.org"),
+        ("https://hitherto.example.org:443", "https://hitherto.example.org"),
+        ("http://hitherto.example.org:443", "http://hitherto.example.org:443"),
         ("http://[::1]:80", "http://[::1]"),
     ],
 )
@@ -137,7 +137,7 @@ def test_an_origin_is_declared_as_browsers_write_it(text: str, origin: str) -> N
     "text",
     [
         "",
-        "recollect.example.org",
+        "hitherto.example.org",
         "ftp://x",
         "https://",
         "https://u@x",
@@ -159,11 +159,11 @@ def test_the_usual_port_may_be_left_out() -> None:
 
 
 def test_a_machine_is_called_by_the_names_that_it_was_given() -> None:
-    known = places(9000, tls=True, names=["Recollect.example.org"])
+    known = places(9000, tls=True, names=["Hitherto.example.org"])
     for host, origin, status in (
-        (b"recollect.example.org:9000", b"https://recollect.example.org:9000", 0),
-        (b"recollect.example.org:9000", b"https://example.org:9000", 403),
-        (b"recollect.example.org", b"https://recollect.example.org", 421),
+        (b"hitherto.example.org:9000", b"https://hitherto.example.org:9000", 0),
+        (b"hitherto.example.org:9000", b"https://example.org:9000", 403),
+        (b"hitherto.example.org", b"https://hitherto.example.org", 421),
         (b"example.org:9000", b"https://example.org:9000", 421),
     ):
         heads = [(b"host", host), (b"origin", origin)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.gateway.methods import METHODS
+from hitherto.gateway.methods import METHODS
 from tests.gateway.servers import Client, Json, Server, go, serving
 
 BAD = {

@@ -1,4 +1,4 @@
-"""`recollect serve`: where it listens and where it does not, the token of its user, what it writes."""
+"""`hitherto serve`: where it listens and where it does not, the token of its user, what it writes."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-import recollect
-from recollect.cli import app
-from recollect.errors import InvalidInput
-from recollect.gateway.logs import Calm
-from recollect.gateway.ownership import token_file
-from recollect.gateway.serving import Where, checked
-from recollect.ids import now_ms
-from recollect.model import LOCAL
+import hitherto
+from hitherto.cli import app
+from hitherto.errors import InvalidInput
+from hitherto.gateway.logs import Calm
+from hitherto.gateway.ownership import token_file
+from hitherto.gateway.serving import Where, checked
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL
 from tests.gateway.servers import ROOT, Reply, Server, Token
 from tests.waits import LIMIT, block_until, in_time, line_of, or_killed, output
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there in the clear
-SECRET = "rcl_" + "Ab-_" * 10 + "xyz"
+SECRET = "hth_" + "Ab-_" * 10 + "xyz"
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
-    return {**own, "RECOLLECT_DATA_DIR": str(folder / "data"), **more}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
+    return {**own, "HITHERTO_DATA_DIR": str(folder / "data"), **more}
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "recollect", "serve", *arguments],
+        [sys.executable, "-m", "hitherto", "serve", *arguments],
         cwd=ROOT,
         env=environment(folder),
         stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[by
 def failed(folder: Path, *arguments: str) -> tuple[int, str]:
     """How a start that comes to nothing ends."""
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", "serve", *arguments],
+        [sys.executable, "-m", "hitherto", "serve", *arguments],
         cwd=ROOT,
         env=environment(folder),
         capture_output=True,
@@ -127,7 +127,7 @@ def test_each_store_has_a_token_file_of_its_own(tmp_path: Path) -> None:
 def test_a_person_is_told_the_address_and_where_the_token_is(tmp_path: Path) -> None:
     process = start(tmp_path, "--port", "0")
     first = line_of(process, "a server to say where it is").decode()
-    assert first.startswith("Recollect serves http://127.0.0.1:")
+    assert first.startswith("Hitherto serves http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
     out, err = output(process, "the server to end")
     assert process.returncode == 0
@@ -168,8 +168,8 @@ def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> Non
         Where(tls_key="x"),
         Where(tls_cert=str(tmp_path / "no"), tls_key=str(tmp_path / "no")),
         Where(host=EVERYWHERE, origins=("example.org",)),
-        Where(host=EVERYWHERE, origins=("http://recollect.example.org",)),
-        Where(host=EVERYWHERE, origins=("https://recollect.example.org", "http://recollect.example.org")),
+        Where(host=EVERYWHERE, origins=("http://hitherto.example.org",)),
+        Where(host=EVERYWHERE, origins=("https://hitherto.example.org", "http://hitherto.example.org")),
     ):
         with pytest.raises(InvalidInput):
             checked(place)
@@ -206,7 +206,7 @@ def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         code, told = failed(tmp_path, "--port", str(port))
     assert code == 2
-    assert told.startswith(f"recollect: cannot listen on 127.0.0.1 port {port}: ")
+    assert told.startswith(f"hitherto: cannot listen on 127.0.0.1 port {port}: ")
     assert told.count("\n") == 1
 
 
@@ -262,18 +262,18 @@ def test_with_tls_it_may_be_reached_from_elsewhere(tmp_path: Path) -> None:
         assert reply.status == 200
         with pytest.raises(urllib.error.HTTPError, match="403"):
             fetched(f"https://127.0.0.1:{port}/metrics", cert, Origin=f"http://127.0.0.1:{port}")
-        variables = {"RECOLLECT_STORE": f"https://127.0.0.1:{port}", "RECOLLECT_TOKEN": secret}
-        trusting = CliRunner().invoke(app, ["new"], env={**variables, "RECOLLECT_CA_FILE": str(cert)})
+        variables = {"HITHERTO_STORE": f"https://127.0.0.1:{port}", "HITHERTO_TOKEN": secret}
+        trusting = CliRunner().invoke(app, ["new"], env={**variables, "HITHERTO_CA_FILE": str(cert)})
         assert (trusting.exit_code, trusting.stderr) == (0, "")
         doubting = CliRunner().invoke(app, ["new"], env=variables)
         assert (doubting.exit_code, "is not good: self-signed certificate" in doubting.stderr) == (5, True)
 
 
 def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path / 'data' / 'recollect.db'}"
+    store = f"sqlite:///{tmp_path / 'data' / 'hitherto.db'}"
 
     async def made(now: Callable[[], int]) -> str:
-        async with recollect.open(store, now=now) as sessions:
+        async with hitherto.open(store, now=now) as sessions:
             return (await sessions.create(LOCAL)).id
 
     old, fresh = asyncio.run(made(lambda: 1_000_000_000_000)), asyncio.run(made(now_ms))
@@ -285,7 +285,7 @@ def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> No
     )
     assert server.call("session.get", {"session_id": fresh})["status"] == "idle"
     process.send_signal(signal.SIGTERM)
-    assert output(process, "the server to end")[1] == b"recollect: 1 old sessions were archived\n"
+    assert output(process, "the server to end")[1] == b"hitherto: 1 old sessions were archived\n"
 
 
 # What is written
@@ -320,4 +320,4 @@ def test_hostile_requests_leave_nothing_in_the_log(tmp_path: Path) -> None:
         with or_killed(process, "the server to end"):
             logged = process.stderr.read()
         assert b"canary" not in logged
-        assert logged in (b"", b"recollect: Invalid HTTP request received.\n")
+        assert logged in (b"", b"hitherto: Invalid HTTP request received.\n")

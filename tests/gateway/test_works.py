@@ -10,16 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from recollect.engine import Delta, Event, Message, Turn
-from recollect.gateway import connection
-from recollect.gateway.bearer import Caller
-from recollect.gateway.connection import NOTIFICATIONS, REQUESTS, Connection
-from recollect.gateway.desk import Desk
-from recollect.gateway.http import Rpc
-from recollect.model import Principal, Text
-from recollect.rpc.peer import Peer
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.engine import Delta, Event, Message, Turn
+from hitherto.gateway import connection
+from hitherto.gateway.bearer import Caller
+from hitherto.gateway.connection import NOTIFICATIONS, REQUESTS, Connection
+from hitherto.gateway.desk import Desk
+from hitherto.gateway.http import Rpc
+from hitherto.model import Principal, Text
+from hitherto.rpc.peer import Peer
+from hitherto.service import Sessions
+from hitherto.stores import connector
 from tests.contract.engines import Scripted
 from tests.gateway.asking import KEY, Asker
 from tests.waits import arrives, until

@@ -1,4 +1,4 @@
-"""`acpx`, a command line for any agent, as the client of `recollect acp`: `make interop`.
+"""`acpx`, a command line for any agent, as the client of `hitherto acp`: `make interop`.
 
 It starts an agent process for nearly every command, so each of these tests has several of them on one store.
 """
@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.acp_typescript import agent_command, check_lines
@@ -154,7 +154,7 @@ def test_a_session_that_it_has_forgotten_is_resumed_by_its_id(acpx: Acpx) -> Non
 
 
 async def test_lists_have_pages_and_a_folder(acpx: Acpx) -> None:
-    async with recollect.open(url_of(acpx.folder)) as sessions:
+    async with hitherto.open(url_of(acpx.folder)) as sessions:
         made = [(await sessions.create(LOCAL, cwd=f"/p{number % 2}")).id for number in range(120)]
     (page,) = acpx.run("sessions", "list")
     seen = page["sessions"]

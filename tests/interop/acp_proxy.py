@@ -1,4 +1,4 @@
-"""`recollect acp --agent` in front of real agents, with the protocol's TypeScript SDK as the client: `make interop`.
+"""`hitherto acp --agent` in front of real agents, with the protocol's TypeScript SDK as the client: `make interop`.
 
 opencode and goose come from npm and need no account: their model is on the loopback interface. Every line that the
 client gets is held against the official schema.
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, RECORDS
-from recollect.sources import AGENTS
-from recollect.sources.recorded import part
+import hitherto
+from hitherto.model import LOCAL, RECORDS
+from hitherto.sources import AGENTS
+from hitherto.sources.recorded import part
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says
@@ -66,12 +66,12 @@ def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Behind]:
 
 @asynccontextmanager
 async def driving(agent: Behind, folder: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[Driver]:
-    """The client, `recollect acp` and the agent, each a process of its own; the agent's sessions and ours outlive them."""
+    """The client, `hitherto acp` and the agent, each a process of its own; the agent's sessions and ours outlive them."""
     lines = folder / "lines"
     lines.mkdir(exist_ok=True)
     client = [str(NODE), str(DRIVER), str(SDK / "dist" / "v1" / "unstable" / "acp.js")]
     tap = [sys.executable, str(TAP), str(lines)]
-    ours = [sys.executable, "-m", "recollect", "acp", "--store", url_of(folder)]
+    ours = [sys.executable, "-m", "hitherto", "acp", "--store", url_of(folder)]
     behind = shlex.join([str(agent.binary), "acp"])
     process = await asyncio.create_subprocess_exec(
         *(*client, *tap, *ours, "--agent", behind),
@@ -129,7 +129,7 @@ async def test_a_session_is_made_prompted_listed_loaded_forked_and_deleted(
     async with driving(agent, tmp_path) as driver:
         before = len(driver.said)
         opened = await driver.open("session/load", sessionId=session)
-        assert opened["_meta"]["recollect/behind"] == KNOWN[agent.name].found
+        assert opened["_meta"]["hitherto/behind"] == KNOWN[agent.name].found
         assert said_in(driver.said[before:]) == first
         assert (await driver.prompt(session, "And the fence"))["stopReason"] == "end_turn"
         assert TOLD not in asked(driver)
@@ -159,7 +159,7 @@ async def test_a_session_is_listed_once_however_it_came(agent: Behind, tmp_path:
         said = await driver.replay(session)
     known = AGENTS[agent.name]
     source = known.at(known.home(agent.variables()))
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         since = await sessions.newest_change(LOCAL)
         assert (await House(tmp_path, sessions, source).sync()).failed == ()
         await part(sessions, LOCAL, since)

@@ -1,4 +1,4 @@
-"""The protocol's TypeScript SDK as the client of `recollect acp`: `make interop`.
+"""The protocol's TypeScript SDK as the client of `hitherto acp`: `make interop`.
 
 The model behind it is on the loopback interface. Every line that the agent says is held against the official schema.
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL
+import hitherto
+from hitherto.model import LOCAL
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.packages import NODE, SDK, install
@@ -124,8 +124,8 @@ def says(text: str) -> Callable[[Json], bool]:
 
 
 def agent_command(lines: Path, folder: Path) -> list[str]:
-    """`recollect acp`, with each line noted."""
-    agent = [sys.executable, "-m", "recollect", "acp", "--store", url_of(folder)]
+    """`hitherto acp`, with each line noted."""
+    agent = [sys.executable, "-m", "hitherto", "acp", "--store", url_of(folder)]
     tap = [sys.executable, str(Path(__file__).parent / "tap.py"), str(lines)]
     return [*tap, *agent, "--model", "anthropic:claude-sonnet-4-5"]
 
@@ -202,7 +202,7 @@ async def test_a_session_is_made_prompted_loaded_and_resumed(driver: Driver) -> 
 
 
 async def test_pages_follow_each_other_and_keep_to_their_filter(driver: Driver, tmp_path: Path) -> None:
-    async with recollect.open(url_of(tmp_path)) as sessions:
+    async with hitherto.open(url_of(tmp_path)) as sessions:
         made = [(await sessions.create(LOCAL, cwd=f"/p{number % 2}")).id for number in range(120)]
     seen: list[str] = []
     page: Json = {"nextCursor": None}
@@ -250,7 +250,7 @@ async def test_forks_titles_archives_and_deletion(driver: Driver) -> None:
     rows = {row["sessionId"]: row for row in (await driver.call("session/list"))["sessions"]}
     assert rows[session]["title"] == "Colours"
     assert rows[session]["archived"] is False
-    assert rows[fork]["_meta"]["recollect/parent"] == session
+    assert rows[fork]["_meta"]["hitherto/parent"] == session
     assert await driver.call("session/delete", sessionId=session) == {}
     assert await driver.call("session/delete", sessionId=session) == {}
     assert [row["sessionId"] for row in (await driver.call("session/list"))["sessions"]] == [fork]

@@ -43,7 +43,7 @@ def program(
     with running(request.param, tmp_path) as made:
         for name, value in made.variables().items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+        monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
         yield made
 
 

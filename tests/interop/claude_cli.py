@@ -16,13 +16,13 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
-import recollect
-from recollect.claude.forking import fork_session
-from recollect.claude.listing import get_session_info
-from recollect.claude.messages import get_session_messages
-from recollect.claude.session_store import SessionStore
-from recollect.claude.writing import rename_session, tag_session
-from recollect.sources.retelling import opening
+import hitherto
+from hitherto.claude.forking import fork_session
+from hitherto.claude.listing import get_session_info
+from hitherto.claude.messages import get_session_messages
+from hitherto.claude.session_store import SessionStore
+from hitherto.claude.writing import rename_session, tag_session
+from hitherto.sources.retelling import opening
 from tests.claude.trees import Writer, session_id
 from tests.homes import Home
 from tests.interop import continuing
@@ -137,7 +137,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine
         server.answer = answer
         made = CommandLine(tmp_path, server)
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(made.home / ".claude"))
-        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+        monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
         yield made
 
 
@@ -247,7 +247,7 @@ def test_a_torn_tail_that_was_sealed_costs_the_command_line_nothing(cli: Command
     assert info.custom_title == "sealed"
 
 
-async def test_a_session_kept_in_recollect_is_resumed_where_its_files_are_not(
+async def test_a_session_kept_in_hitherto_is_resumed_where_its_files_are_not(
     cli: CommandLine, shared_home: Home, tmp_path: Path
 ) -> None:
     async def turn(prompt: str, name: str | None) -> str:
@@ -268,14 +268,14 @@ async def test_a_session_kept_in_recollect_is_resumed_where_its_files_are_not(
         ]
         return ended[-1].session_id
 
-    async with recollect.open(shared_home.url) as sessions:
+    async with hitherto.open(shared_home.url) as sessions:
         name = await turn("Paint the barn", None)
         assert await turn("Blue instead", name) == name
         said = [texts[-1] for _, texts in conversation(cli.server.requests[-1])]
         assert said == ["Paint the barn", "Answer 1.", "Blue instead"]
-        (session,) = [one for one in (await sessions.find(recollect.LOCAL)).sessions if one.parent is None]
+        (session,) = [one for one in (await sessions.find(hitherto.LOCAL)).sessions if one.parent is None]
         assert session.title == "Paint the barn"
-        assert [hit.session.id for hit in (await sessions.search(recollect.LOCAL, "blue")).hits] == [
+        assert [hit.session.id for hit in (await sessions.search(hitherto.LOCAL, "blue")).hits] == [
             session.id
         ]
 
@@ -287,7 +287,7 @@ def test_a_session_continued_in_claude_is_resumed_with_the_earlier_turns(
     told = continued(shell, continuing.made(shell, cli.cwd), "claude")
     assert told["fidelity"] == "replayed"
     assert joined(cli.resume(told["command"][-1], "And now?")) == [
-        ("user", f"{opening('Recollect')}\n{ASKED}"),
+        ("user", f"{opening('Hitherto')}\n{ASKED}"),
         ("assistant", ANSWERED),
         ("user", AGAIN),
         ("assistant", PAINTED),
@@ -304,13 +304,13 @@ def test_a_summary_is_what_claude_begins_with(cli: CommandLine, tmp_path: Path) 
     told = continued(shell, session, "claude")
     assert told["fidelity"] == "summarised"
     assert joined(cli.resume(told["command"][-1], "And now?")) == [
-        ("user", f"{SUMMARY}\n{opening('Recollect')}\n{AGAIN}"),
+        ("user", f"{SUMMARY}\n{opening('Hitherto')}\n{AGAIN}"),
         ("assistant", PAINTED),
         ("user", "And now?"),
     ]
     shell.ok("sync")
     there = shell.ok("show", told["continued"], "--json").json
-    assert there["session"]["meta"]["recollect/continues"] == session
+    assert there["session"]["meta"]["hitherto/continues"] == session
     said = [part["text"] for entry in there["entries"] for part in entry["parts"] if part["type"] == "text"]
     assert said[-2:] == ["And now?", "Answer 3."]
 

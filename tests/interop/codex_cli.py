@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from recollect.sources.retelling import opening
+from hitherto.sources.retelling import opening
 from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.packages import CODEX, NODE, install
@@ -142,7 +142,7 @@ def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLi
         server.answer = lambda request: [message(f"Answer {len(conversation(request))}.")]
         made = CommandLine(tmp_path, server)
         monkeypatch.setenv("CODEX_HOME", str(made.home))
-        monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+        monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
         yield made
 
 
@@ -157,7 +157,7 @@ def test_a_session_continued_in_codex_is_resumed_with_the_earlier_turns(
     told = continued(shell, continuing.made(shell, codex.cwd), "codex")
     assert told["fidelity"] == "replayed"
     assert codex.resume(told["command"][-1], "And now?") == [
-        ("user", opening("Recollect")),
+        ("user", opening("Hitherto")),
         ("user", ASKED),
         ("assistant", ANSWERED),
         ("user", AGAIN),
@@ -184,7 +184,7 @@ def test_a_summary_is_what_codex_begins_with(codex: CommandLine, shell: Shell) -
     assert told["fidelity"] == "summarised"
     assert codex.resume(told["command"][-1], "And now?") == [
         ("user", SUMMARY),
-        ("user", opening("Recollect")),
+        ("user", opening("Hitherto")),
         ("user", AGAIN),
         ("assistant", PAINTED),
         ("user", "And now?"),
@@ -198,7 +198,7 @@ def test_what_codex_adds_is_taken_in_behind_what_was_given_to_it(codex: CommandL
     assert shell.ok("sync", "--json").json["updated"] == 1
     assert taken_in(shell, told["continued"])[-2:] == [("user", "And now?"), ("assistant", "Answer 6.")]
     there = shell.ok("show", told["continued"], "--json").json["session"]["meta"]
-    assert there["recollect/continues"] == session
+    assert there["hitherto/continues"] == session
 
 
 def test_sessions_of_codex_are_read_as_it_lists_and_shows_them(codex: CommandLine, shell: Shell) -> None:

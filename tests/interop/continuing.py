@@ -1,12 +1,12 @@
-"""A session to go on with in a real program: made here, and given to it by `recollect continue`."""
+"""A session to go on with in a real program: made here, and given to it by `hitherto continue`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from recollect.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.surfaces.shell import Shell
 
 ASKED = "First \u2028 question \u0085 here, \U0001f40e"
@@ -44,6 +44,6 @@ def made(shell: Shell, cwd: Path, *, compacted: bool = False) -> str:
 
 
 def continued(shell: Shell, session: str, agent: str) -> dict[str, Any]:
-    """What `recollect continue` says."""
+    """What `hitherto continue` says."""
     told: dict[str, Any] = shell.ok("continue", session, "--in", agent, "--json").json
     return told

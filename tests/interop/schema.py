@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.interop.packages import SDK
 
 Json = dict[str, Any]
-OWN = "_recollect/"
+OWN = "_hitherto/"
 
 
 class Schema:

@@ -24,7 +24,7 @@ def main() -> int:
     )
     only = parser.parse_args().only
     chosen = [mutant for mutant in MUTANTS if only in (None, mutant.name)]
-    with tempfile.TemporaryDirectory(prefix="recollect-mutants-") as folder:
+    with tempfile.TemporaryDirectory(prefix="hitherto-mutants-") as folder:
         found = verdicts(Path(folder), chosen)
     survivors = [name for name, verdict in found.items() if verdict != NOTICED]
     tell("\n  ".join([f"{len(chosen) - len(survivors)} of {len(chosen)} noticed", *survivors]))

@@ -15,8 +15,8 @@ MUTANTS = (
             ),
             Change(
                 "gateway/calling.py",
-                "    except RecollectError as error:\n        raise failure_of(error) from error\n",
-                "    except RecollectError as error:\n"
+                "    except HithertoError as error:\n        raise failure_of(error) from error\n",
+                "    except HithertoError as error:\n"
                 '        if error.code == "store_error":\n            return b"{}"\n'
                 "        raise failure_of(error) from error\n",
             ),

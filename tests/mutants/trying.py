@@ -14,7 +14,7 @@ from tests.mutants.kinds import Change, Mutant
 from tests.waits import LIMIT
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path("src/recollect")
+PACKAGE = Path("src/hitherto")
 COPIED = ("src", "tests", "pyproject.toml")
 NOTICED = "noticed"
 

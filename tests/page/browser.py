@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, async_playwright, expect
 
-from recollect.gateway import page
+from hitherto.gateway import page
 from tests.waits import LIMIT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

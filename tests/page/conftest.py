@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 import pytest
 from playwright.async_api import Browser, Page
 
-import recollect
-from recollect.ids import now_ms
-from recollect.model import Principal, Token
-from recollect.service import Sessions
+import hitherto
+from hitherto.ids import now_ms
+from hitherto.model import Principal, Token
+from hitherto.service import Sessions
 from tests.gateway.servers import Server, serving
 from tests.page.browser import browser as a_browser
 from tests.page.browser import context_of
@@ -43,7 +43,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="package")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('page') / 'recollect.db'}"
+    return f"sqlite:///{tmp_path_factory.mktemp('page') / 'hitherto.db'}"
 
 
 @pytest.fixture(scope="package")
@@ -55,7 +55,7 @@ def server(url: str) -> Iterator[Server]:
 @pytest.fixture
 async def kept(url: str, server: Server) -> AsyncIterator[Sessions]:  # noqa: ARG001 - the server makes the store
     """The server's store, in another process than the server's. No two things happen in one millisecond."""
-    async with recollect.open(url, now=Ticking()) as sessions:
+    async with hitherto.open(url, now=Ticking()) as sessions:
         yield sessions
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from playwright.async_api import Browser
 
-import recollect
-from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult, Usage
-from recollect.service import Imported, Sessions
+import hitherto
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult, Usage
+from hitherto.service import Imported, Sessions
 from tests.gateway.servers import serving
 from tests.page.browser import browser, context_of
 from tests.page.visiting import Visitor
@@ -137,8 +137,8 @@ async def _shown(sessions: Sessions, now: int) -> str:
 async def draw(folder: Path) -> None:
     """Make a store, show it, and keep what is seen."""
     with tempfile.TemporaryDirectory() as place:
-        url = f"sqlite:///{Path(place) / 'recollect.db'}"
-        async with recollect.open(url) as sessions:
+        url = f"sqlite:///{Path(place) / 'hitherto.db'}"
+        async with hitherto.open(url) as sessions:
             shown = await filled(sessions, now_ms())
             token, _ = await sessions.issue_token(LOCAL.owner)
             with serving(url, tokens={}) as server:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from playwright.async_api import expect
 
-from recollect.errors import SessionNotFound
-from recollect.model import Draft, Principal, Text, ToolCall, ToolResult, plain_text
-from recollect.service import Sessions
+from hitherto.errors import SessionNotFound
+from hitherto.model import Draft, Principal, Text, ToolCall, ToolResult, plain_text
+from hitherto.service import Sessions
 from tests.gateway.servers import go
 from tests.page.conftest import Enter
 from tests.page.test_home import begun, say, titles

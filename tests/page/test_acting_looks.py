@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from recollect.gateway.page.templates import named
-from recollect.model import Draft, Principal, Text, ToolCall
-from recollect.service import Sessions
+from hitherto.gateway.page.templates import named
+from hitherto.model import Draft, Principal, Text, ToolCall
+from hitherto.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import say
 from tests.page.test_hostile import entry, is_harmless, taken
@@ -52,7 +52,7 @@ async def test_nobody_is_shut_out_of_what_can_be_done(
     made, fork, checkpoint = family
     visitor = await enter(f"/s/{made}", **LOOKS[look])
     page = visitor.page
-    pictures = Path(os.environ.get("RECOLLECT_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
+    pictures = Path(os.environ.get("HITHERTO_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
 
     async def is_fine(name: str) -> None:
         await page.screenshot(path=pictures / f"{name}-{look}.png")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-import recollect
-from recollect.ids import now_ms
-from recollect.model import LOCAL, Principal, Token
-from recollect.service import Sessions
-from recollect.service.visits import PASS_MS
+import hitherto
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Principal, Token
+from hitherto.service import Sessions
+from hitherto.service.visits import PASS_MS
 from tests.gateway.servers import serving
 from tests.page.browser import context_of
 from tests.page.conftest import Enter
@@ -35,7 +35,7 @@ async def revoked(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: AR
 async def expired(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
     """The browser has a pass that was given a week ago."""
     (cookie,) = await visitor.page.context.cookies()
-    async with recollect.open(url, now=lambda: now_ms() - PASS_MS - 1) as then:
+    async with hitherto.open(url, now=lambda: now_ms() - PASS_MS - 1) as then:
         old = await then.admit(visitor.token)
     shown: dict[str, object] = {**cookie, "value": old}
     await visitor.page.context.add_cookies([shown])  # type: ignore[list-item]  # as the browser told it
@@ -120,11 +120,11 @@ async def test_a_prompt_whose_answer_got_lost_on_the_way_is_not_said_twice(
 async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when_it_is_back(
     browser: Browser, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'recollect.db'}"
+    url = f"sqlite:///{tmp_path / 'hitherto.db'}"
     context = await context_of(browser)
     page = await context.new_page()
     box = page.get_by_label("Say something in this session")
-    async with recollect.open(url) as kept:
+    async with hitherto.open(url) as kept:
         made = await begun(kept, LOCAL, "Talk", "hello")
         token, _ = await kept.issue_token(LOCAL.owner)
         with serving(url, tokens={}) as first:

@@ -1,4 +1,4 @@
-"""`recollect serve` and `recollect page` print addresses that sign in."""
+"""`hitherto serve` and `hitherto page` print addresses that sign in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.waits import LIMIT
 
 def page(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "recollect", "page", *arguments],
+        [sys.executable, "-m", "hitherto", "page", *arguments],
         cwd=ROOT,
         env=environment(folder),
         capture_output=True,
@@ -49,4 +49,4 @@ def test_the_address_that_a_server_prints_signs_in_and_so_does_that_of_the_comma
 def test_without_a_server_there_is_nothing_to_open(tmp_path: Path) -> None:
     done = page(tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
-    assert "recollect serve" in done.stderr
+    assert "hitherto serve" in done.stderr

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recollect.gateway.page.families import families
-from recollect.gateway.page.rows import row
-from recollect.model import Session
+from hitherto.gateway.page.families import families
+from hitherto.gateway.page.rows import row
+from hitherto.model import Session
 
 NOW = 1_700_000_000_000
 

@@ -7,8 +7,8 @@ from urllib.parse import quote_plus
 
 from playwright.async_api import Page, expect
 
-from recollect.model import Draft, Principal, Text, Thought, ToolCall, ToolResult
-from recollect.service import Sessions
+from hitherto.model import Draft, Principal, Text, Thought, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import say
 from tests.page.test_session import numbered, session_of
@@ -122,7 +122,7 @@ async def test_nobody_finds_or_jumps_in_a_session_of_somebody_else(
     theirs = await kept.create(bob, title="Bob's")
     (entry,) = (await kept.append(bob, theirs.id, say("needle"))).entries
     visitor = await enter()
-    ask = "async ([path]) => (await fetch(path, {headers: {'X-Recollect': '1'}})).status"
+    ask = "async ([path]) => (await fetch(path, {headers: {'X-Hitherto': '1'}})).status"
     for path, status in (
         (f"/find?session={theirs.id}&q=needle", 404),
         (f"/jump?session={theirs.id}&from={entry}&kind=user", 404),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from playwright.async_api import Page, Route, expect
 
-from recollect.model import Draft, Principal, ToolCall, ToolResult
-from recollect.service import Sessions
+from hitherto.model import Draft, Principal, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.gateway.servers import go
 from tests.page.conftest import Enter
 from tests.page.test_acting import said
@@ -21,7 +21,7 @@ from tests.waits import arrives
 TABS = 8
 """More than browsers have connections to one server."""
 HIDDEN = "Object.defineProperty(document, 'hidden', {get: () => %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
-LOAD = "async (at) => { for (const each of [1, 2]) await fetch(at, {headers: {'X-Recollect': '1'}}).then((answer) => answer.text()); }"
+LOAD = "async (at) => { for (const each of [1, 2]) await fetch(at, {headers: {'X-Hitherto': '1'}}).then((answer) => answer.text()); }"
 BOX = "Say something in this session"
 CALL = Draft(role="assistant", parts=(ToolCall(id="c", name="look"),))
 

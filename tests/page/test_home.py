@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from recollect.model import Draft, Entry, Principal, Text
-from recollect.service import Imported, Sessions
+from hitherto.model import Draft, Entry, Principal, Text
+from hitherto.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor
 
@@ -33,7 +33,7 @@ async def titles(visitor: Visitor) -> list[str]:
 
 async def test_an_empty_list_teaches(enter: Enter) -> None:
     visitor = await enter()
-    for command in ("recollect sync --watch", "recollect acp", "recollect chat"):
+    for command in ("hitherto sync --watch", "hitherto acp", "hitherto chat"):
         await expect(visitor.page.get_by_text(command)).to_be_visible()
 
 
@@ -156,7 +156,7 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
     facets = visitor.page.get_by_role("navigation", name="Which sessions")
     await facets.get_by_role("link", name="Claude Code").first.click()
     await expect(visitor.page).to_have_url(f"{visitor.base}/?source=claude&project=github.com%2Fada%2Fengine")
-    await visitor.go("/?source=recollect")
+    await visitor.go("/?source=hitherto")
     await expect(visitor.page.locator(".row .name")).to_have_text(["Ours"])
 
 

@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlencode
 from msgspec.structs import replace
 from playwright.async_api import Browser, expect
 
-from recollect.errors import RecollectError
-from recollect.gateway.page.templates import POLICY, named
-from recollect.model import Draft, Live, Principal, Text, encode
-from recollect.service import Sessions
+from hitherto.errors import HithertoError
+from hitherto.gateway.page.templates import POLICY, named
+from hitherto.model import Draft, Live, Principal, Text, encode
+from hitherto.service import Sessions
 from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import REPORT, Visitor
@@ -46,17 +46,17 @@ async def taken(kept: Sessions, who: Principal, text: str, name: str | None = No
     """A session of which every field is the text, as far as a field takes it; its id is the text or the name."""
     session = None
     for fields in ({"agent_id": text, "channel": text}, {}):
-        with suppress(RecollectError):
+        with suppress(HithertoError):
             session = session or await kept.create(who, session_id=name or text, **fields)  # type: ignore[arg-type]
     session = session or await kept.create(who)
-    with suppress(RecollectError):
+    with suppress(HithertoError):
         await kept.rename(who, session.id, text)
-    with suppress(RecollectError):
+    with suppress(HithertoError):
         await kept.tag(who, session.id, add=[text])
-    with suppress(RecollectError):
+    with suppress(HithertoError):
         await kept.move(who, session.id, f"/{text}")
     for branch in (text, None):
-        with suppress(RecollectError):
+        with suppress(HithertoError):
             await kept.assign(who, session.id, text, branch=branch)
     said, model = (Text(text=f"needle {text}"),), text.encode("utf-8", "replace").decode()
     await kept.append(who, session.id, Draft(role="user", parts=said, model=model, tokens=len(text)))

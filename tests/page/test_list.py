@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Locator, Page, Route, expect
 
-from recollect.model import Entry, Principal, Text
-from recollect.service import Imported, Sessions
+from hitherto.model import Entry, Principal, Text
+from hitherto.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import PHONE, begun, say, titles
 from tests.page.visiting import Visitor

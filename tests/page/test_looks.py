@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
-import recollect
-from recollect.model import LOCAL, Draft, Principal, Text, Thought, ToolCall, ToolResult
-from recollect.service import Sessions
+import hitherto
+from hitherto.model import LOCAL, Draft, Principal, Text, Thought, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.gateway.servers import serving
 from tests.gateway.test_server_events import numbers
 from tests.page.browser import context_of
@@ -65,7 +65,7 @@ async def test_nothing_shuts_anybody_out(
 ) -> None:
     made = await talk(kept, ann)
     visitor = await enter(**LOOKS[look])
-    pictures = Path(os.environ.get("RECOLLECT_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
+    pictures = Path(os.environ.get("HITHERTO_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
     for name, path in {
         "list": "/",
         "search": "/?q=parser",
@@ -90,10 +90,10 @@ async def test_nothing_shuts_anybody_out(
 async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_missed(
     browser: Browser, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'recollect.db'}"
+    url = f"sqlite:///{tmp_path / 'hitherto.db'}"
     context = await context_of(browser)
     page = await context.new_page()
-    async with recollect.open(url) as kept:
+    async with hitherto.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
         with serving(url, tokens={}) as first:
             visitor = Visitor(first, kept, token, page)
@@ -118,17 +118,17 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
 async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
     browser: Browser, tmp_path: Path
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'recollect.db'}"
+    url = f"sqlite:///{tmp_path / 'hitherto.db'}"
     context = await context_of(browser)
     page = await context.new_page()
-    async with recollect.open(url) as kept:
+    async with hitherto.open(url) as kept:
         token, _ = await kept.issue_token(LOCAL.owner)
         # Neither the server nor the page ends the request that waits for news by itself.
         with serving(url, where={"grace": 600.0}, live=NEVER) as server:
             await page.add_init_script("AbortSignal.timeout = () => new AbortController().signal")
             async with page.expect_request("**/live?after=*"):
                 await Visitor(server, kept, token, page).sign_in()
-            await numbers(server, "recollect_sockets", 1)
+            await numbers(server, "hitherto_sockets", 1)
             server.signal()
             assert await server.ended() == 0
     await context.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from recollect.model import Principal
-from recollect.service import Sessions
+from hitherto.model import Principal
+from hitherto.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import begun, say
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-import recollect
-from recollect.days import DAY_MS, today
-from recollect.gateway.bearer import Caller
-from recollect.gateway.page.overview import Looked, looked, overview
-from recollect.ids import now_ms
-from recollect.model import LOCAL, Entry, Principal, Text, Usage
-from recollect.service import Imported, Sessions
+import hitherto
+from hitherto.days import DAY_MS, today
+from hitherto.gateway.bearer import Caller
+from hitherto.gateway.page.overview import Looked, looked, overview
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Entry, Principal, Text, Usage
+from hitherto.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import PHONE, begun
 from tests.page.visiting import Visitor
@@ -132,7 +132,7 @@ async def as_shown_to(sessions: Sessions, owner: str) -> str:
 
 
 async def test_nobody_sees_what_others_have_said_nor_how_much_it_is() -> None:
-    async with recollect.open("memory:") as sessions:
+    async with hitherto.open("memory:") as sessions:
         await worked(sessions, Principal(owner="bob"), "Foreign", 0, project="github.com/bob/secret")
         seen = await as_shown_to(sessions, "ann")
         assert "<dd>0</dd>" in seen

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from recollect.model import Principal, Token
-from recollect.permissions import REMEMBERED, Choice
-from recollect.service import Sessions
+from hitherto.model import Principal, Token
+from hitherto.permissions import REMEMBERED, Choice
+from hitherto.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_acting import said
 from tests.page.test_home import begun

@@ -9,7 +9,7 @@ import re
 import pytest
 from playwright.async_api import Route, expect
 
-from recollect.model import (
+from hitherto.model import (
     Draft,
     Image,
     Live,
@@ -22,7 +22,7 @@ from recollect.model import (
     Usage,
     encode,
 )
-from recollect.service import Sessions
+from hitherto.service import Sessions
 from tests.page.conftest import Enter
 from tests.page.test_home import say
 from tests.page.visiting import Visitor

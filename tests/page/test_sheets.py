@@ -7,8 +7,8 @@ from pathlib import Path
 
 from playwright.async_api import expect
 
-from recollect.model import Principal, Token
-from recollect.service import Imported, Sessions
+from hitherto.model import Principal, Token
+from hitherto.service import Imported, Sessions
 from tests.page.conftest import Enter
 from tests.page.test_acting import said
 from tests.page.test_home import begun, say
@@ -16,7 +16,7 @@ from tests.page.visiting import Visitor
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
 LONG = "and so on " * 60
-READ = "address => fetch(address, {headers: {'X-Recollect': '1'}}).then((answer) => answer.text())"
+READ = "address => fetch(address, {headers: {'X-Hitherto': '1'}}).then((answer) => answer.text())"
 
 
 async def long_talk(kept: Sessions, who: Principal) -> tuple[str, list[str]]:
@@ -203,7 +203,7 @@ async def test_the_command_that_goes_on_elsewhere_is_copied(
     line = f"cd '/home/ann/my code' && claude --resume {uuid}"
     assert await page.evaluate("navigator.clipboard.readText()") == line
     await visitor.go(f"/resume?session={own}")  # by itself it is a page
-    await expect(page.get_by_label("Command")).to_have_text(f"cd '/home/ann/my code' && recollect chat {own}")
+    await expect(page.get_by_label("Command")).to_have_text(f"cd '/home/ann/my code' && hitherto chat {own}")
     await page.get_by_role("button", name="Close").click()
     await page.wait_for_url(f"{visitor.base}/s/{own}")
 

@@ -9,15 +9,15 @@ import pytest
 import websockets.asyncio.client
 from playwright.async_api import Browser, expect
 
-from recollect.model import Principal, Token
-from recollect.service import Sessions
+from hitherto.model import Principal, Token
+from hitherto.service import Sessions
 from tests.gateway.servers import Client, Reply, Server
 from tests.page.browser import context_of
 from tests.page.conftest import Enter
 from tests.page.visiting import Visitor, watched
 from tests.waits import LIMIT
 
-OWN = {"X-Recollect": "1", "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
+OWN = {"X-Hitherto": "1", "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
 OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.list"}).encode()
 
@@ -54,7 +54,7 @@ async def test_somebody_without_a_code_is_told_how_to_get_one_and_can_show_a_tok
     visitor = Visitor(server, kept, token, await context.new_page())
     await watched(visitor)
     await visitor.go("/")
-    await expect(visitor.page.get_by_text("recollect page")).to_be_visible()
+    await expect(visitor.page.get_by_text("hitherto page")).to_be_visible()
     # In the page that is open already, the address that was printed only changes the fragment.
     await visitor.go(f"/#code={await kept.invite(token)}")
     await visitor.is_in()
@@ -126,9 +126,9 @@ async def test_only_our_own_page_signs_in(kept: Sessions, server: Server, token:
     plain = {"Content-Type": "application/json"}
     for headers in (
         plain,
-        {**plain, "X-Recollect": "1"},
+        {**plain, "X-Hitherto": "1"},
         {**plain, "Sec-Fetch-Site": "same-origin"},
-        {**plain, "X-Recollect": "1", "Sec-Fetch-Site": "same-site"},
+        {**plain, "X-Hitherto": "1", "Sec-Fetch-Site": "same-site"},
         {**OWN, "Origin": "https://evil.example"},
         {**OWN, "Origin": f"http://127.0.0.1:{server.port + 1}"},
         {**OWN, "Host": "evil.example"},
@@ -150,11 +150,11 @@ async def test_the_cookie_counts_for_our_own_requests_and_for_pages_that_are_ope
     "headers",
     [
         {},
-        {"X-Recollect": "1"},
-        {"X-Recollect": "2", "Sec-Fetch-Site": "same-origin"},
+        {"X-Hitherto": "1"},
+        {"X-Hitherto": "2", "Sec-Fetch-Site": "same-origin"},
         {"Sec-Fetch-Site": "same-origin"},
-        {"X-Recollect": "1", "Sec-Fetch-Site": "same-site"},
-        {"X-Recollect": "1", "Sec-Fetch-Site": "none"},
+        {"X-Hitherto": "1", "Sec-Fetch-Site": "same-site"},
+        {"X-Hitherto": "1", "Sec-Fetch-Site": "none"},
         OPENED,
     ],
 )

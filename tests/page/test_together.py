@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from recollect.model import LOCAL, Principal
-from recollect.service import Sessions
+from hitherto.model import LOCAL, Principal
+from hitherto.service import Sessions
 from tests.acp.wire import Agent, is_update, running, texts
 from tests.page.conftest import Enter
 from tests.page.test_home import begun

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from recollect.gateway.bearer import Caller
-from recollect.gateway.page.addresses import asked
-from recollect.gateway.page.home import home
-from recollect.gateway.page.reading import session_page
-from recollect.gateway.page.stretches import Place
-from recollect.model import Draft, Principal, Text
-from recollect.ports import Store
-from recollect.service import Sessions
-from recollect.stores import connector
+from hitherto.gateway.bearer import Caller
+from hitherto.gateway.page.addresses import asked
+from hitherto.gateway.page.home import home
+from hitherto.gateway.page.reading import session_page
+from hitherto.gateway.page.stretches import Place
+from hitherto.model import Draft, Principal, Text
+from hitherto.ports import Store
+from hitherto.service import Sessions
+from hitherto.stores import connector
 
 FEW, MANY = 100, 100_000
 

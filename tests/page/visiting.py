@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, Request, expect
 
-from recollect.model import Token
-from recollect.service import Sessions
+from hitherto.model import Token
+from hitherto.service import Sessions
 from tests.gateway.servers import Server
 from tests.waits import until
 

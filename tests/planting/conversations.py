@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from recollect.model import Draft, Role, Text, ToolCall, ToolResult
+from hitherto.model import Draft, Role, Text, ToolCall, ToolResult
 
 
 class Plant(NamedTuple):

@@ -11,8 +11,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-import recollect
-from recollect.model import Principal
+import hitherto
+from hitherto.model import Principal
 from tests.contract.talk import started
 from tests.gateway.servers import Server, serving
 from tests.waits import LIMIT
@@ -43,7 +43,7 @@ async def found(server: Server, secret: str, query: str) -> list[str]:
 
 
 async def test_each_token_looks_up_its_owner_s_sessions_alone(server: Server, url: str) -> None:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         await started(sessions, Principal(owner="ann"), "about quinces", title="Ann's")
         await started(sessions, Principal(owner="bob"), "about quinces", title="Bob's")
     assert await found(server, server.tokens["ann-reads"].secret, "quinces") == ["Ann's"]
@@ -56,13 +56,13 @@ def test_without_a_token_or_from_elsewhere_nothing_is_told(server: Server, metho
     kind = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     good = {**kind, "Authorization": f"Bearer {server.tokens['ann'].secret}"}
     assert server.request(method, "/mcp", kind, asked).status == 401
-    assert server.request(method, "/mcp", {**kind, "Authorization": "Bearer rcl_no"}, asked).status == 401
+    assert server.request(method, "/mcp", {**kind, "Authorization": "Bearer hth_no"}, asked).status == 401
     assert server.request(method, "/mcp", {**good, "Host": "evil.example"}, asked).status == 421
     assert server.request(method, "/mcp", {**good, "Origin": "https://evil.example"}, asked).status == 403
 
 
 async def test_a_token_that_may_not_read_looks_nothing_up(server: Server, url: str) -> None:
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         _, secret = await sessions.issue_token("ann", scopes=("write",))
     reply = server.request("POST", "/mcp", {"Authorization": f"Bearer {secret}"}, b"{}")
     assert reply.status == 403

@@ -14,11 +14,11 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-import recollect
-from recollect.model import Draft, Principal, Text, ToolCall, ToolResult
-from recollect.recall.looking import ANSWER_CHARS, MESSAGE_CHARS, Recall
-from recollect.recall.server import server_for
-from recollect.service import Sessions
+import hitherto
+from hitherto.model import Draft, Principal, Text, ToolCall, ToolResult
+from hitherto.recall.looking import ANSWER_CHARS, MESSAGE_CHARS, Recall
+from hitherto.recall.server import server_for
+from hitherto.service import Sessions
 from tests.contract.talk import everything, say, started
 
 ANN, BOB = Principal(owner="ann"), Principal(owner="bob")
@@ -28,7 +28,7 @@ SECRET = "ghp_" + "a1B2" * 9
 
 @pytest.fixture
 async def sessions() -> AsyncIterator[Sessions]:
-    async with recollect.open("memory:") as opened:
+    async with hitherto.open("memory:") as opened:
         yield opened
 
 
@@ -197,12 +197,12 @@ async def test_a_wrong_question_is_told_to_the_model(
 
 async def test_the_command_is_a_server_on_standard_input_and_output(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'x.db'}"
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         await started(sessions, Principal(owner="local"), "We chose quinces.", title="Fruit")
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "recollect", "mcp", "--store", store],
-        env={**os.environ, "RECOLLECT_PAGE": "https://history.example.org/"},
+        args=["-m", "hitherto", "mcp", "--store", store],
+        env={**os.environ, "HITHERTO_PAGE": "https://history.example.org/"},
     )
     async with Client(stdio_client(server)) as agent:
         (hit,) = (await asked(agent, "sessions_search", query="quinces"))["hits"]

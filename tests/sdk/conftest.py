@@ -16,13 +16,13 @@ from tests.engines.provider import Provider, serving
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that is kept is kept in the test's own folder."""
     for variable, name in (
-        ("RECOLLECT_DATA_DIR", "data"),
+        ("HITHERTO_DATA_DIR", "data"),
         ("CLAUDE_CONFIG_DIR", "claude"),
         ("HOME", "home"),
     ):
         monkeypatch.setenv(variable, str(tmp_path / name))
-    monkeypatch.delenv("RECOLLECT_STORE", raising=False)
-    monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
+    monkeypatch.delenv("HITHERTO_STORE", raising=False)
+    monkeypatch.delenv("HITHERTO_MODEL", raising=False)
 
 
 @pytest.fixture

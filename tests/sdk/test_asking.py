@@ -9,12 +9,12 @@ from typing import Any
 import claude_agent_sdk
 import pytest
 
-import recollect
-from recollect.engine import Event, Message, ToolEnded, Turn
-from recollect.errors import InvalidInput
-from recollect.model import Text, ToolCall, ToolResult
-from recollect.permissions import Verdict
-from recollect.sdk.asking import REFUSED, ToolPermissionContext, understood
+import hitherto
+from hitherto.engine import Event, Message, ToolEnded, Turn
+from hitherto.errors import InvalidInput
+from hitherto.model import Text, ToolCall, ToolResult
+from hitherto.permissions import Verdict
+from hitherto.sdk.asking import REFUSED, ToolPermissionContext, understood
 from tests.contract.engines import Scripted
 
 
@@ -83,7 +83,7 @@ async def test_the_function_is_told_what_is_asked_and_may_be_async() -> None:
         heard.append((name, given, context))
         return {"behavior": "allow", "updated_input": {"path": "/b"}}
 
-    session = recollect.create_session(engine=writing("c1"), can_use_tool=can_use_tool, store="memory:")
+    session = hitherto.create_session(engine=writing("c1"), can_use_tool=can_use_tool, store="memory:")
     async with session:
         result = await session.prompt("Write it")
     assert result.result == "wrote {'path': '/b'}"
@@ -96,7 +96,7 @@ async def test_the_function_is_told_what_is_asked_and_may_be_async() -> None:
 
 async def test_a_plain_function_that_refuses_is_heard() -> None:
     options = {"canUseTool": lambda *_: False, "store": "memory:", "engine": writing("c1")}
-    result = await recollect.prompt("Write it", options)
+    result = await hitherto.prompt("Write it", options)
     assert result.result == REFUSED
 
 
@@ -108,17 +108,17 @@ async def test_an_answer_for_always_is_not_asked_for_again() -> None:
         return "allow_always"
 
     options = {"can_use_tool": can_use_tool, "store": "memory:", "engine": writing("c1", "c2")}
-    async with recollect.create_session(options) as session:
+    async with hitherto.create_session(options) as session:
         for _ in range(2):
             assert (await session.prompt("Write it")).result.startswith("wrote")
     assert asked == ["c1"]
 
 
 async def test_without_a_function_what_would_be_asked_is_refused_unless_the_mode_allows_it() -> None:
-    refused = await recollect.prompt("Write it", engine=writing("c1"), store="memory:")
+    refused = await hitherto.prompt("Write it", engine=writing("c1"), store="memory:")
     assert "nobody is there" in refused.result
     mode = {"permissionMode": "acceptEdits"}
-    allowed = await recollect.prompt("Write it", mode, engine=writing("c1"), store="memory:")
+    allowed = await hitherto.prompt("Write it", mode, engine=writing("c1"), store="memory:")
     assert allowed.result == "wrote {'path': '/a'}"
 
 
@@ -127,7 +127,7 @@ async def test_what_the_function_raises_comes_out_of_the_prompt_and_the_session_
         raise ZeroDivisionError("in the caller's function")
 
     options = {"can_use_tool": can_use_tool, "store": "memory:", "engine": writing("c1")}
-    async with recollect.create_session(options) as session:
+    async with hitherto.create_session(options) as session:
         with pytest.raises(ZeroDivisionError, match="in the caller's function"):
             await session.prompt("Write it")
         assert (await session.prompt("And now?")).result == "Noted."
@@ -135,7 +135,7 @@ async def test_what_the_function_raises_comes_out_of_the_prompt_and_the_session_
 
 async def test_what_the_function_raises_comes_out_of_the_stream() -> None:
     options = {"can_use_tool": lambda *_: "perhaps", "store": "memory:", "engine": writing("c1")}
-    async with recollect.create_session(options) as session:
+    async with hitherto.create_session(options) as session:
         await session.send("Write it")
         with pytest.raises(InvalidInput, match="allow or deny"):
             async for _ in session.stream():

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from hitherto import (
     query,
     unstable_v2_create_session,
     unstable_v2_prompt,
     unstable_v2_resume_session,
 )
-from recollect.claude import list_sessions
-from recollect.claude.places import config_home
-from recollect.errors import Busy, InvalidInput, LeaseLost, ModelMissing, SessionNotFound, StoreError
-from recollect.permissions import CHOICES, MODES
-from recollect.sdk import messages
-from recollect.sdk.options import CHECKS
+from hitherto.claude import list_sessions
+from hitherto.claude.places import config_home
+from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelMissing, SessionNotFound, StoreError
+from hitherto.permissions import CHOICES, MODES
+from hitherto.sdk import messages
+from hitherto.sdk.options import CHECKS
 from tests.claude.trees import Writer, session_id
 from tests.engines.provider import Provider
 
@@ -40,7 +40,7 @@ def here(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("RECOLLECT_MODEL", "claude-sonnet-4-6")
+    monkeypatch.setenv("HITHERTO_MODEL", "claude-sonnet-4-6")
     made = Writer(session_id(1), cwd=str(folder))
     made.user("Count the files.")
     made.say("There is none.")

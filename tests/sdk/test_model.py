@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.claude.places import config_home
-from recollect.engines.mcp import servers
-from recollect.errors import ModelMissing
+import hitherto
+from hitherto.claude.places import config_home
+from hitherto.engines.mcp import servers
+from hitherto.errors import ModelMissing
 from tests.claude.trees import Writer, session_id
 from tests.engines.provider import PAUSE, Json, Provider, Thinking, ToolUse, Used
 from tests.waits import LIMIT, NEVER
@@ -24,11 +24,11 @@ MODELS = ("claude-opus-4-5", "gpt-5")
 ROOT = Path(__file__).parents[2]
 TALK = """
 import asyncio, json, sys
-import recollect
+import hitherto
 
 async def main(given, store, model, folder, *prompts):
     options = {"model": model, "store": store, "cwd": folder, "title": "Counting"}
-    session = recollect.resume_session(given, options) if given else recollect.create_session(options)
+    session = hitherto.resume_session(given, options) if given else hitherto.create_session(options)
     async with session:
         for prompt in prompts:
             result = await session.prompt(prompt)
@@ -89,7 +89,7 @@ def test_a_conversation_that_goes_on_in_another_process_sends_exactly_the_earlie
 @pytest.mark.parametrize("model", MODELS)
 async def test_usage_and_cost_are_the_providers_numbers(provider: Provider, store: str, model: str) -> None:
     provider.script(["Hello ", "there.", Used(input=100, output=20, cache_read=40)])
-    result = await recollect.unstable_v2_prompt("Hi", {"model": model, "store": store})
+    result = await hitherto.unstable_v2_prompt("Hi", {"model": model, "store": store})
     assert (result.subtype, result.result, result.num_turns) == ("success", "Hello there.", 1)
     assert (result.usage["input_tokens"], result.usage["output_tokens"]) == (60, 20)
     assert result.usage["cache_read_input_tokens"] == 40
@@ -102,7 +102,7 @@ async def test_a_refused_key_is_a_result_and_says_so(
     provider: Provider, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "wrong")
-    result = await recollect.prompt("Hi", model=MODELS[0], store=store)
+    result = await hitherto.prompt("Hi", model=MODELS[0], store=store)
     assert (result.subtype, result.is_error, result.error_code) == (
         "error_during_execution", True, "model_refused",
     )  # fmt: skip
@@ -116,11 +116,11 @@ async def test_a_model_that_nobody_knows_or_that_lacks_its_key_raises(
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ModelMissing, match="ANTHROPIC_API_KEY"):
-        await recollect.prompt("Hi", model=MODELS[0], store=store)
+        await hitherto.prompt("Hi", model=MODELS[0], store=store)
     with pytest.raises(ModelMissing, match="provider:name"):
-        await recollect.prompt("Hi", model="some-model", store=store)
-    with pytest.raises(ModelMissing, match="RECOLLECT_MODEL"):
-        async for _ in recollect.query("Hi", store=store):
+        await hitherto.prompt("Hi", model="some-model", store=store)
+    with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):
+        async for _ in hitherto.query("Hi", store=store):
             pass
 
 
@@ -129,7 +129,7 @@ async def test_max_turns_bounds_what_a_prompt_asks_of_the_model(
 ) -> None:
     provider.otherwise = ["Once more. ", ToolUse("list_files", {"path": str(tmp_path)})]
     options = {"model": MODELS[0], "store": store, "cwd": tmp_path, "maxTurns": 3}
-    result = await recollect.prompt("List for ever", options)
+    result = await hitherto.prompt("List for ever", options)
     assert (result.subtype, result.is_error, result.num_turns) == ("error_max_turns", True, 3)
     assert len(provider.requests) == 3
 
@@ -137,12 +137,12 @@ async def test_max_turns_bounds_what_a_prompt_asks_of_the_model(
 async def test_an_interrupt_hangs_up_and_keeps_what_was_said(provider: Provider, store: str) -> None:
     provider.script(["Half an ans", PAUSE, "wer"])
     options = {"model": MODELS[0], "store": store, "title": "Halves", "includePartialMessages": True}
-    async with recollect.create_session(options) as session:
+    async with hitherto.create_session(options) as session:
         await session.send("Speak")
         async for message in session.stream():
             if message.type == "stream_event":
                 assert await session.interrupt()
-        assert isinstance(message, recollect.SDKResultMessage)
+        assert isinstance(message, hitherto.SDKResultMessage)
         assert (message.stop_reason, message.result) == ("cancelled", "Half an ans")
         assert await asyncio.to_thread(provider.left.wait, 60)
         assert (await session.prompt("Go on")).result == "Noted."
@@ -155,12 +155,12 @@ async def test_a_tool_waits_for_the_callers_word_and_runs_in_the_folder(
     provider.script([ToolUse("write_file", {"path": path, "content": "# Mine"})], ["Written."])
     asked: list[str] = []
 
-    async def can_use_tool(name: str, _: Any, context: recollect.ToolPermissionContext) -> bool:
+    async def can_use_tool(name: str, _: Any, context: hitherto.ToolPermissionContext) -> bool:
         asked.append(f"{name} {context.kind}")
         return True
 
     options = {"model": MODELS[0], "store": store, "cwd": str(tmp_path), "canUseTool": can_use_tool}
-    result = await recollect.prompt("Add a README.", options)
+    result = await hitherto.prompt("Add a README.", options)
     assert (result.result, asked) == ("Written.", ["write_file edit"])
     assert await asyncio.to_thread((tmp_path / "README.md").read_text) == "# Mine"
 
@@ -171,7 +171,7 @@ async def test_system_prompts_and_the_tools_of_servers_reach_the_model(
     monkeypatch.setattr(servers, "START_SECONDS", NEVER)
     provider.script([ToolUse("mcp__everything__echo", {"text": "hello"})], ["It said hello."])
     server = {"command": sys.executable, "args": ["-m", "tests.engines.mcp_server", "stdio"]}
-    async with recollect.create_session(
+    async with hitherto.create_session(
         {
             "model": MODELS[0],
             "store": store,
@@ -199,20 +199,20 @@ async def test_a_server_that_fails_is_told_of_in_the_turn_that_goes_without_it(
     provider: Provider, store: str
 ) -> None:
     servers = {"broken": {"command": "/no/such/program"}}
-    told = recollect.query("Hello", model=MODELS[0], store=store, mcp_servers=servers)
+    told = hitherto.query("Hello", model=MODELS[0], store=store, mcp_servers=servers)
     messages: list[Any] = [message async for message in told]
     assert [message.get("subtype") or message.type for message in messages] == [
         "init", "notice", "assistant", "success",
     ]  # fmt: skip
     assert "broken" in messages[1].text
-    result = await recollect.prompt("Hello", model=MODELS[0], store=store, mcp_servers=servers)
+    result = await hitherto.prompt("Hello", model=MODELS[0], store=store, mcp_servers=servers)
     assert "broken" in result.notices[0]
     assert len(provider.requests) == 2
 
 
 async def test_an_image_that_the_model_is_not_shown_is_told_of(provider: Provider, store: str) -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-    result = await recollect.prompt(["See:", image], model=MODELS[0], store=store)
+    result = await hitherto.prompt(["See:", image], model=MODELS[0], store=store)
     (notice,) = result.notices
     assert "not shown" in notice
     assert "[image: https://example.org/a.png]" in json.dumps(provider.requests[0]["messages"])
@@ -226,7 +226,7 @@ async def test_a_transcript_of_claude_code_reaches_the_model_whole(provider: Pro
     made.say("It is 42.")
     await asyncio.to_thread(made.save, config_home() / "projects")
     for prompt in ("Again?", "And again?"):
-        async with recollect.resume_session(session_id(1), model=MODELS[0], store=store) as session:
+        async with hitherto.resume_session(session_id(1), model=MODELS[0], store=store) as session:
             assert (await session.prompt(prompt)).subtype == "success"
     first, second = [messages(body) for body in provider.requests]
     assert [each["role"] for each in first] == ["user", "assistant", "user", "assistant", "user"]

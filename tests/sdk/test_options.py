@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.engine import HttpServer, SseServer, StdioServer
-from recollect.errors import InvalidInput
-from recollect.sdk.options import CHECKS, Options, SDKSessionOptions, read_options
-from recollect.sdk.servers import servers_of
+import hitherto
+from hitherto.engine import HttpServer, SseServer, StdioServer
+from hitherto.errors import InvalidInput
+from hitherto.sdk.options import CHECKS, Options, SDKSessionOptions, read_options
+from hitherto.sdk.servers import servers_of
 from tests.contract.engines import Scripted
 
 MODEL = "claude-opus-4-5"
@@ -78,15 +78,15 @@ def test_what_a_turn_chooses_comes_from_the_options() -> None:
         ({"include_partial_messages": 1}, "True or False"),
         ({"store": "mongodb://x"}, "no store for"),
         ({"store": 3}, "store must be a text"),
-        ({"engine": object()}, "recollect.engine.Engine"),
+        ({"engine": object()}, "hitherto.engine.Engine"),
         ({"mcp_servers": ["a"]}, "mapping of names"),
     ],
 )
 def test_what_is_wrong_with_an_option_is_told_at_once(given: dict[str, Any], told: str) -> None:
     whole = given if given.keys() & {"model", "modell"} or not given else {"model": MODEL, **given}
     for make in (
-        recollect.create_session,
-        lambda options: recollect.resume_session("some-id", options),
+        hitherto.create_session,
+        lambda options: hitherto.resume_session("some-id", options),
     ):
         with pytest.raises(InvalidInput, match=told):
             make(whole)
@@ -94,27 +94,27 @@ def test_what_is_wrong_with_an_option_is_told_at_once(given: dict[str, Any], tol
 
 def test_options_that_are_no_mapping_are_refused() -> None:
     with pytest.raises(InvalidInput, match="a mapping or keywords, not str"):
-        recollect.create_session("claude-opus-4-5")
+        hitherto.create_session("claude-opus-4-5")
 
 
 def test_a_session_cannot_be_resumed_by_nothing_or_with_other_directories() -> None:
     with pytest.raises(InvalidInput, match="a session id is a text"):
-        recollect.resume_session("", model=MODEL)
+        hitherto.resume_session("", model=MODEL)
     with pytest.raises(InvalidInput, match="additional_directories"):
-        recollect.resume_session("some-id", model=MODEL, additional_directories=["/a"])
+        hitherto.resume_session("some-id", model=MODEL, additional_directories=["/a"])
 
 
 def test_an_engine_needs_no_model() -> None:
-    assert recollect.create_session(engine=Scripted()).session_id
+    assert hitherto.create_session(engine=Scripted()).session_id
 
 
 def test_a_query_is_checked_before_anybody_reads_it() -> None:
     with pytest.raises(InvalidInput, match="no such option: modell"):
-        recollect.query(prompt="Hello.", options={"modell": MODEL})
+        hitherto.query(prompt="Hello.", options={"modell": MODEL})
     with pytest.raises(InvalidInput, match="cannot be empty"):
-        recollect.query(prompt=" ")
+        hitherto.query(prompt=" ")
     with pytest.raises(InvalidInput, match="not model"):
-        recollect.query({"prompt": "Hello.", "model": MODEL})
+        hitherto.query({"prompt": "Hello.", "model": MODEL})
 
 
 # MCP servers

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect import LOCAL, Filter
-from recollect.claude.places import config_home
-from recollect.errors import Busy, SessionNotFound
-from recollect.ids import now_ms
-from recollect.model import Image, Text, ToolCall, ToolResult, plain_text
-from recollect.sources.claude_source import ClaudeSource
-from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Report, Sync
+import hitherto
+from hitherto import LOCAL, Filter
+from hitherto.claude.places import config_home
+from hitherto.errors import Busy, SessionNotFound
+from hitherto.ids import now_ms
+from hitherto.model import Image, Text, ToolCall, ToolResult, plain_text
+from hitherto.sources.claude_source import ClaudeSource
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.syncing import Report, Sync
 from tests.claude.trees import Writer, session_id
 from tests.contract.engines import Scripted, says
 
@@ -41,9 +41,9 @@ def saved(made: Writer) -> Path:
 
 
 async def synced(store: str) -> Report:
-    """What `recollect sync` does."""
-    async with recollect.open(store) as sessions:
-        ledger = Ledger(Path(os.environ["RECOLLECT_DATA_DIR"]) / f"sources-{sessions.store_id}.db")
+    """What `hitherto sync` does."""
+    async with hitherto.open(store) as sessions:
+        ledger = Ledger(Path(os.environ["HITHERTO_DATA_DIR"]) / f"sources-{sessions.store_id}.db")
         try:
             source = ClaudeSource(config_home())
             return await Sync(sessions, LOCAL, ledger).run([source], source.find())
@@ -52,40 +52,40 @@ async def synced(store: str) -> Report:
 
 
 async def count(store: str, **given: Any) -> int:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         return await sessions.count(LOCAL, Filter(**given))
 
 
 async def test_a_session_of_ours_goes_on_where_it_was(store: str) -> None:
-    async with recollect.create_session(engine=Scripted(), store=store, cwd="/a", title="Old") as first:
+    async with hitherto.create_session(engine=Scripted(), store=store, cwd="/a", title="Old") as first:
         await first.prompt("One")
     engine = Scripted()
-    async with recollect.resume_session(first.session_id, engine=engine, store=store) as second:
+    async with hitherto.resume_session(first.session_id, engine=engine, store=store) as second:
         assert (second.session_id, second.resumed_from) == (first.session_id, None)
         await second.send("Two")
         init, *_ = [message async for message in second.stream()]
-    assert isinstance(init, recollect.SDKSystemMessage)
+    assert isinstance(init, hitherto.SDKSystemMessage)
     assert (init.session_id, init.cwd, init.forked_from) == (first.session_id, "/a", None)
     assert [plain_text(entry) for entry in engine.turns[0].history] == ["One", "Noted.", "Two"]
 
 
 async def test_a_title_and_a_folder_given_become_the_sessions_own(store: str) -> None:
-    async with recollect.create_session(engine=Scripted(), store=store, cwd="/a", title="Old") as first:
+    async with hitherto.create_session(engine=Scripted(), store=store, cwd="/a", title="Old") as first:
         pass
     engine = Scripted()
     options = {"engine": engine, "store": store, "cwd": "/b", "title": "New"}
-    async with recollect.resume_session(first.session_id, options):
+    async with hitherto.resume_session(first.session_id, options):
         assert engine.setups[0].roots == ("/b",)
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         kept = await sessions.get(LOCAL, first.session_id)
     assert (kept.cwd, kept.title, kept.title_by) == ("/b", "New", "user")
 
 
 async def test_a_session_is_resumed_by_its_whole_id_only(store: str) -> None:
-    async with recollect.create_session(engine=Scripted(), store=store) as first:
+    async with hitherto.create_session(engine=Scripted(), store=store) as first:
         pass
     with pytest.raises(SessionNotFound):
-        await recollect.resume_session(first.session_id[:13], engine=Scripted(), store=store).prompt("Hello")
+        await hitherto.resume_session(first.session_id[:13], engine=Scripted(), store=store).prompt("Hello")
 
 
 @pytest.mark.parametrize("given", [UUID, OURS])
@@ -95,13 +95,13 @@ async def test_a_transcript_of_claude_code_goes_on_as_a_fork_with_all_that_was_s
     path = saved(transcript())
     before = path.read_bytes()
     engine = Scripted(says("As I said: 42."))
-    async with recollect.resume_session(given, engine=engine, store=store) as session:
+    async with hitherto.resume_session(given, engine=engine, store=store) as session:
         assert session.resumed_from == OURS
         assert session.session_id not in (UUID, OURS)
         await session.send("Say it again")
         messages = [message async for message in session.stream()]
     init = messages[0]
-    assert isinstance(init, recollect.SDKSystemMessage)
+    assert isinstance(init, hitherto.SDKSystemMessage)
     assert (init.forked_from, init.cwd) == (OURS, "/home/ann/project")
     assert {message.session_id for message in messages} == {session.session_id}
     asked, called, answered, told, now = engine.turns[0].history
@@ -120,12 +120,12 @@ async def test_of_a_compacted_transcript_the_model_gets_the_summary_and_what_fol
     made.say("Ready.")
     saved(made)
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as session:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as session:
         await session.prompt("Go on")
     assert [plain_text(entry) for entry in engine.turns[0].history] == [
         "They looked for an answer.", "Ready.", "Go on",
     ]  # fmt: skip
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         page = await sessions.history(LOCAL, session.session_id, view="conversation")
     assert [plain_text(entry) for entry in page.entries][3:] == [
         "The answer is 42.", "Conversation compacted", "They looked for an answer.", "Ready.", "Go on", "Noted.",
@@ -134,24 +134,24 @@ async def test_of_a_compacted_transcript_the_model_gets_the_summary_and_what_fol
 
 async def test_resuming_the_same_transcript_again_goes_on_with_that_fork(store: str) -> None:
     saved(transcript())
-    async with recollect.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
+    async with hitherto.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
         await first.prompt("Whose?")
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as second:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as second:
         assert (second.session_id, second.resumed_from) == (first.session_id, OURS)
         await second.prompt("Still?")
     assert [plain_text(entry) for entry in engine.turns[0].history][-3:] == ["Whose?", "Mine.", "Still?"]
     assert await count(store) == 2
-    async with recollect.resume_session(first.session_id, engine=engine, store=store) as third:
+    async with hitherto.resume_session(first.session_id, engine=engine, store=store) as third:
         assert (third.session_id, third.resumed_from) == (first.session_id, None)
 
 
 async def test_two_who_resume_a_transcript_at_once_get_one_fork(store: str) -> None:
     saved(transcript())
-    both = [recollect.resume_session(UUID, engine=Scripted(), store=store) for _ in range(2)]
+    both = [hitherto.resume_session(UUID, engine=Scripted(), store=store) for _ in range(2)]
     outcomes = await asyncio.gather(*(each.prompt("Hello") for each in both), return_exceptions=True)
     assert both[0].session_id == both[1].session_id
-    assert all(isinstance(each, Busy | recollect.SDKResultMessage) for each in outcomes)
+    assert all(isinstance(each, Busy | hitherto.SDKResultMessage) for each in outcomes)
     for each in both:
         await each.close()
     assert await count(store) == 2
@@ -165,7 +165,7 @@ async def test_what_was_written_since_the_last_sync_is_read_first(store: str) ->
     made.say("Then 43.")
     saved(made)
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as session:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as session:
         await session.prompt("Go on")
     assert [plain_text(entry) for entry in engine.turns[0].history][-3:] == ["And then?", "Then 43.", "Go on"]
     assert (await synced(store)).unchanged == 1
@@ -180,10 +180,10 @@ async def test_only_that_transcript_is_read_and_no_other_counts_as_gone(store: s
     third = Writer(session_id(3))
     third.user("Not yet read")
     saved(third)
-    async with recollect.resume_session(UUID, engine=Scripted(), store=store):
+    async with hitherto.resume_session(UUID, engine=Scripted(), store=store):
         pass
     assert await count(store, source="claude") == 2
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         assert "source_gone" not in (await sessions.get(LOCAL, f"claude:{session_id(2)}")).meta
     report = await synced(store)
     assert (report.new, report.unchanged, report.parsed_files) == (1, 2, 1)
@@ -193,27 +193,27 @@ async def test_a_session_that_was_read_goes_on_when_its_transcript_is_gone(store
     path = saved(transcript())
     await synced(store)
     path.unlink()
-    async with recollect.resume_session(UUID, engine=Scripted(), store=store) as session:
+    async with hitherto.resume_session(UUID, engine=Scripted(), store=store) as session:
         assert session.resumed_from == OURS
 
 
 async def test_of_a_store_in_memory_nothing_is_left_on_disk(tmp_path: Path) -> None:
     saved(transcript())
-    async with recollect.resume_session(UUID, engine=Scripted(), store="memory:") as session:
+    async with hitherto.resume_session(UUID, engine=Scripted(), store="memory:") as session:
         assert session.resumed_from == OURS
     assert os.listdir(tmp_path) == ["claude"]
 
 
 async def test_a_transcript_that_was_deleted_here_comes_back_for_whoever_asks_for_it(store: str) -> None:
     saved(transcript())
-    async with recollect.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
+    async with hitherto.resume_session(UUID, engine=Scripted(says("Mine.")), store=store) as first:
         await first.prompt("Whose?")
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         await sessions.delete(LOCAL, OURS)
     assert (await synced(store)).new == 0
     assert await count(store, source="claude") == 0
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as second:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as second:
         assert (second.session_id, second.resumed_from) == (first.session_id, OURS)
         await second.prompt("Still?")
     assert [plain_text(entry) for entry in engine.turns[0].history][-3:] == ["Whose?", "Mine.", "Still?"]
@@ -223,13 +223,13 @@ async def test_a_transcript_that_was_deleted_here_comes_back_for_whoever_asks_fo
 async def test_what_another_agent_said_after_the_fork_was_made_is_told_of(store: str) -> None:
     made = transcript()
     saved(made)
-    async with recollect.resume_session(UUID, engine=Scripted(), store=store) as first:
+    async with hitherto.resume_session(UUID, engine=Scripted(), store=store) as first:
         assert (await first.prompt("Whose?")).notices == ()
     made.now = now_ms() + 60_000
     made.user("And then?")
     saved(made)
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as second:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as second:
         result = await second.prompt("Still?")
         assert (await second.prompt("Well?")).notices == ()
     assert "And then?" not in [plain_text(entry) for entry in engine.turns[0].history]
@@ -242,9 +242,9 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(transcript())
-    monkeypatch.setattr("recollect.sources.files.LARGEST", 10)
+    monkeypatch.setattr("hitherto.sources.files.LARGEST", 10)
     with pytest.raises(SessionNotFound) as caught:
-        await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
+        await hitherto.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     assert caught.value.__notes__ == [f"not read: {UUID}.jsonl: larger than 10 bytes"]
 
 
@@ -254,7 +254,7 @@ async def test_a_folder_that_cannot_be_read_is_told_of_and_takes_no_session_away
     aside = projects.rename(config_home() / "aside")
     projects.symlink_to(projects)  # a way that leads nowhere, not even to "there is none"
     with pytest.raises(SessionNotFound) as caught:
-        await recollect.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
+        await hitherto.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     (note,) = caught.value.__notes__
     assert note.startswith("not read: projects: ")
     projects.unlink()
@@ -263,6 +263,6 @@ async def test_a_folder_that_cannot_be_read_is_told_of_and_takes_no_session_away
     projects.rename(aside)
     projects.symlink_to(projects)
     engine = Scripted()
-    async with recollect.resume_session(UUID, engine=engine, store=store) as session:
+    async with hitherto.resume_session(UUID, engine=engine, store=store) as session:
         await session.prompt("And now?")
     assert "The answer is 42." in [plain_text(entry) for entry in engine.turns[0].history]

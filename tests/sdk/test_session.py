@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect import LOCAL
-from recollect.engine import Delta, Event, Message, Notice, Stopped, ToolEnded, Turn
-from recollect.errors import Busy, InvalidInput, ModelMissing, ModelRefused, SessionNotFound
-from recollect.model import Entry, Image, Text, Thought, ToolCall, ToolResult, Usage, plain_text
+import hitherto
+from hitherto import LOCAL
+from hitherto.engine import Delta, Event, Message, Notice, Stopped, ToolEnded, Turn
+from hitherto.errors import Busy, InvalidInput, ModelMissing, ModelRefused, SessionNotFound
+from hitherto.model import Entry, Image, Text, Thought, ToolCall, ToolResult, Usage, plain_text
 from tests.contract.engines import Scripted, says
 from tests.waits import arrives
 
@@ -41,17 +41,17 @@ async def spoken(gate: Gate) -> None:
 
 
 async def stored(store: str, session_id: str) -> tuple[Entry, ...]:
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         return (await sessions.history(LOCAL, session_id)).entries
 
 
-async def heard(session: recollect.SDKSession) -> list[Any]:
+async def heard(session: hitherto.SDKSession) -> list[Any]:
     return [message async for message in session.stream()]
 
 
 async def test_a_session_keeps_its_conversation_from_prompt_to_prompt(store: str) -> None:
     engine = Scripted(says("One."), says("Two."))
-    session = recollect.create_session(engine=engine, store=store, cwd="/a", title="Counting")
+    session = hitherto.create_session(engine=engine, store=store, cwd="/a", title="Counting")
     known = session.session_id
     async with session:
         assert (await session.prompt("First?")).result == "One."
@@ -64,14 +64,14 @@ async def test_a_session_keeps_its_conversation_from_prompt_to_prompt(store: str
     )
     assert (result.result, result.stop_reason, result.num_turns, result.errors) == ("Two.", "end_turn", 1, ())
     assert [plain_text(entry) for entry in engine.turns[-1].history] == ["First?", "One.", "Second?"]
-    async with recollect.open(store) as sessions:
+    async with hitherto.open(store) as sessions:
         kept = await sessions.get(LOCAL, known)
     assert (kept.cwd, kept.title, kept.message_count) == ("/a", "Counting", 4)
 
 
 async def test_nothing_is_opened_before_the_first_use(store: str, tmp_path: Path) -> None:
     engine = Scripted()
-    session = recollect.create_session(engine=engine, store=store)
+    session = hitherto.create_session(engine=engine, store=store)
     assert session.session_id
     await session.close()
     assert (engine.setups, os.listdir(tmp_path)) == ([], [])
@@ -82,13 +82,13 @@ async def test_the_working_directory_is_this_programs_unless_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     engine = Scripted()
-    async with recollect.create_session(engine=engine, store=store, additional_directories=["more"]):
+    async with hitherto.create_session(engine=engine, store=store, additional_directories=["more"]):
         assert engine.setups[0].roots == (str(tmp_path), str(tmp_path / "more"))
 
 
 async def test_a_closed_session_takes_no_prompts_and_can_be_closed_again(store: str) -> None:
     engine = Scripted()
-    session = recollect.create_session(engine=engine, store=store)
+    session = hitherto.create_session(engine=engine, store=store)
     await session.prompt("Hello")
     assert engine.open_now == 1
     await session.close()
@@ -103,7 +103,7 @@ async def test_a_closed_session_takes_no_prompts_and_can_be_closed_again(store: 
 
 
 async def test_a_session_opened_in_one_task_is_closed_by_another(store: str) -> None:
-    session = recollect.create_session(engine=Scripted(), store=store)
+    session = hitherto.create_session(engine=Scripted(), store=store)
     await asyncio.create_task(session.prompt("Hello"))
     await asyncio.create_task(session.close())
 
@@ -112,7 +112,7 @@ def test_a_program_that_does_not_close_its_session_leaves_nothing_open(store: st
     engine = Scripted()
 
     async def main() -> None:
-        assert (await recollect.create_session(engine=engine, store=store).prompt("Hello")).result == "Noted."
+        assert (await hitherto.create_session(engine=engine, store=store).prompt("Hello")).result == "Noted."
 
     asyncio.run(main())
     assert engine.open_now == 0
@@ -124,7 +124,7 @@ def test_a_session_that_nobody_holds_is_closed_in_order_when_the_program_ends(
     engine = Scripted()
 
     async def main() -> None:
-        await recollect.create_session(engine=engine, store=store).prompt("Hello")
+        await hitherto.create_session(engine=engine, store=store).prompt("Hello")
         gc.collect()
 
     asyncio.run(main())
@@ -132,7 +132,7 @@ def test_a_session_that_nobody_holds_is_closed_in_order_when_the_program_ends(
 
 
 async def test_a_session_is_stored_message_by_message_for_the_owner_of_this_machine(store: str) -> None:
-    async with recollect.create_session(engine=Scripted(says("Yes.")), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(says("Yes.")), store=store) as session:
         await session.prompt([Text(text="See:"), Image(mime_type="image/png", data=PIXEL), "and tell"])
     first, answer = await stored(store, session.session_id)
     assert first.parts == (Text(text="See:"), Image(mime_type="image/png", data=PIXEL), Text(text="and tell"))
@@ -141,7 +141,7 @@ async def test_a_session_is_stored_message_by_message_for_the_owner_of_this_mach
 
 async def test_a_prompt_may_have_blocks_of_the_messages_api(store: str) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
-    async with recollect.create_session(engine=Scripted(), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(), store=store) as session:
         await session.prompt([{"type": "text", "text": "See:"}, {"type": "image", "source": source}])
     first, _ = await stored(store, session.session_id)
     assert first.parts == (Text(text="See:"), Image(mime_type="image/png", data=PIXEL))
@@ -153,7 +153,7 @@ async def test_a_prompt_may_have_blocks_of_the_messages_api(store: str) -> None:
      [{"type": "text", "text": object()}]],
 )  # fmt: skip
 async def test_what_cannot_be_said_is_refused_and_nothing_is_stored(store: str, message: Any) -> None:
-    async with recollect.create_session(engine=Scripted(), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(), store=store) as session:
         for say in (session.prompt, session.send):
             with pytest.raises(InvalidInput, match="prompt"):
                 await say(message)
@@ -181,7 +181,7 @@ async def test_a_stream_begins_with_what_the_turn_is_run_with_and_ends_with_the_
         yield Message(parts=(Text(text="It is b."),), model="m-1", usage=used)
 
     servers = {"files": {"command": "serve"}}
-    session = recollect.create_session(
+    session = hitherto.create_session(
         engine=Scripted(script), store=store, cwd="/a", mcp_servers=servers, permission_mode="plan", model="m"
     )
     async with session:
@@ -230,7 +230,7 @@ async def test_partial_messages_are_told_only_to_those_who_ask_for_them(store: s
         yield Message(parts=(Text(text="!"),))
 
     engine = Scripted(script)
-    async with recollect.create_session(engine=engine, store=store, include_partial_messages=True) as session:
+    async with hitherto.create_session(engine=engine, store=store, include_partial_messages=True) as session:
         await session.send("Well?")
         messages = await heard(session)
     partial = [message for message in messages if message.type == "stream_event"]
@@ -246,7 +246,7 @@ async def test_partial_messages_are_told_only_to_those_who_ask_for_them(store: s
 
 async def test_fields_of_a_message_are_also_found_by_their_names() -> None:
     messages: list[Any] = [
-        each async for each in recollect.query("Hello.", engine=Scripted(), store="memory:")
+        each async for each in hitherto.query("Hello.", engine=Scripted(), store="memory:")
     ]
     init, result = messages[0], messages[-1]
     assert "session_id" in init
@@ -261,14 +261,14 @@ async def test_fields_of_a_message_are_also_found_by_their_names() -> None:
 
 
 async def test_what_is_not_known_is_none(store: str) -> None:
-    result = await recollect.prompt("Hello", engine=Scripted(), store=store)
+    result = await hitherto.prompt("Hello", engine=Scripted(), store=store)
     assert set(result.usage.values()) == {None}
     assert result.total_cost_usd is None
 
 
 async def test_what_a_server_reports_before_the_first_turn_is_told_in_it(store: str) -> None:
     engine = Scripted()
-    async with recollect.create_session(engine=engine, store=store) as session:
+    async with hitherto.create_session(engine=engine, store=store) as session:
         engine.setups[0].report(Notice(text="The server is gone.", severity="error"))
         for expected in (["init", "notice", None, "success"], ["init", None, "success"]):
             await session.send("Hello")
@@ -287,7 +287,7 @@ def failing(text: str) -> Any:
 
 
 async def test_what_a_server_reports_while_a_turn_runs_is_told_in_that_turn(store: str) -> None:
-    told = recollect.query("Hello", engine=failing("The server 'a' failed."), store=store)
+    told = hitherto.query("Hello", engine=failing("The server 'a' failed."), store=store)
     messages: list[Any] = [message async for message in told]
     assert [message.get("subtype") or message.type for message in messages] == [
         "init", "notice", "assistant", "success",
@@ -296,18 +296,18 @@ async def test_what_a_server_reports_while_a_turn_runs_is_told_in_that_turn(stor
 
 
 async def test_a_result_says_what_went_wrong_beside_the_answer(store: str) -> None:
-    result = await recollect.prompt("Hello", engine=failing("The server 'a' failed."), store=store)
+    result = await hitherto.prompt("Hello", engine=failing("The server 'a' failed."), store=store)
     assert (result.subtype, result.notices) == ("success", ("The server 'a' failed.",))
-    assert (await recollect.prompt("Hello", engine=Scripted(), store=store)).notices == ()
+    assert (await hitherto.prompt("Hello", engine=Scripted(), store=store)).notices == ()
 
 
 async def test_a_query_tells_everything_and_leaves_nothing_open_when_left_early(store: str) -> None:
     engine = Scripted(says("Well", "."))
-    told = recollect.query({"prompt": "Hello.", "options": {"engine": engine, "store": store}})
+    told = hitherto.query({"prompt": "Hello.", "options": {"engine": engine, "store": store}})
     assert [message.type async for message in told] == ["system", "assistant", "result"]
     gate = Gate()
     engine = Scripted(gate)
-    async with aclosing(recollect.query("Hello.", engine=engine, store=store)) as messages:
+    async with aclosing(hitherto.query("Hello.", engine=engine, store=store)) as messages:
         async for message in messages:
             assert message.type == "system"
             break
@@ -319,7 +319,7 @@ async def test_a_query_tells_everything_and_leaves_nothing_open_when_left_early(
 
 async def test_a_second_prompt_at_once_is_refused_and_the_first_goes_on(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         first = asyncio.create_task(session.prompt("First"))
         await spoken(gate)
         with pytest.raises(Busy, match="this handle"):
@@ -335,8 +335,8 @@ async def test_a_second_prompt_at_once_is_refused_and_the_first_goes_on(store: s
 async def test_a_prompt_elsewhere_makes_a_session_busy_and_what_is_sent_waits_for_it(store: str) -> None:
     gate = Gate()
     async with (
-        recollect.create_session(engine=Scripted(gate), store=store) as one,
-        recollect.resume_session(one.session_id, engine=Scripted(), store=store) as other,
+        hitherto.create_session(engine=Scripted(gate), store=store) as one,
+        hitherto.resume_session(one.session_id, engine=Scripted(), store=store) as other,
     ):
         first = asyncio.create_task(one.prompt("First"))
         await spoken(gate)
@@ -351,7 +351,7 @@ async def test_a_prompt_elsewhere_makes_a_session_busy_and_what_is_sent_waits_fo
 async def test_what_is_sent_is_answered_in_order_and_each_stream_ends_with_one_result(store: str) -> None:
     gate = Gate()
     engine = Scripted(gate, says("Two."), says("Three."))
-    async with recollect.create_session(engine=engine, store=store) as session:
+    async with hitherto.create_session(engine=engine, store=store) as session:
         for text in ("First", "Second", "Third"):
             await session.send(text)
         with pytest.raises(Busy):
@@ -362,7 +362,7 @@ async def test_what_is_sent_is_answered_in_order_and_each_stream_ends_with_one_r
 
 
 async def test_a_stream_left_early_goes_on_with_the_next_call(store: str) -> None:
-    async with recollect.create_session(engine=Scripted(), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(), store=store) as session:
         await session.send("Hello")
         async with aclosing(session.stream()) as stream:
             assert (await anext(stream)).type == "system"
@@ -372,7 +372,7 @@ async def test_a_stream_left_early_goes_on_with_the_next_call(store: str) -> Non
 async def test_a_stream_waits_for_something_to_be_sent_and_ends_when_the_session_is_closed(
     store: str,
 ) -> None:
-    session = recollect.create_session(engine=Scripted(), store=store)
+    session = hitherto.create_session(engine=Scripted(), store=store)
     listening = asyncio.create_task(heard(session))
     await session.send("Hello")
     assert (await arrives(listening, "the end of the stream"))[-1].result == "Noted."
@@ -386,7 +386,7 @@ async def test_a_stream_waits_for_something_to_be_sent_and_ends_when_the_session
 
 async def test_an_interrupt_ends_the_turn_and_keeps_what_was_said(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         running = asyncio.create_task(session.prompt("Speak"))
         await spoken(gate)
         assert await session.interrupt()
@@ -404,7 +404,7 @@ async def test_an_interrupt_ends_the_turn_and_keeps_what_was_said(store: str) ->
 
 async def test_a_prompt_that_is_interrupted_before_it_has_begun_never_does(store: str) -> None:
     engine = Scripted()
-    session = recollect.create_session(engine=engine, store=store)
+    session = hitherto.create_session(engine=engine, store=store)
     running = asyncio.create_task(session.prompt("Speak"))
     await asyncio.sleep(0)
     assert await session.interrupt()
@@ -418,8 +418,8 @@ async def test_a_prompt_that_is_interrupted_before_it_has_begun_never_does(store
 async def test_an_interrupt_ends_what_was_sent_and_waits_for_a_turn_elsewhere(store: str) -> None:
     gate = Gate()
     async with (
-        recollect.create_session(engine=Scripted(gate), store=store) as one,
-        recollect.resume_session(one.session_id, engine=Scripted(), store=store) as other,
+        hitherto.create_session(engine=Scripted(gate), store=store) as one,
+        hitherto.resume_session(one.session_id, engine=Scripted(), store=store) as other,
     ):
         first = asyncio.create_task(one.prompt("First"))
         await spoken(gate)
@@ -429,7 +429,7 @@ async def test_an_interrupt_ends_what_was_sent_and_waits_for_a_turn_elsewhere(st
         assert (await anext(listening)).type == "system"
         assert await other.interrupt()
         result = await arrives(anext(listening), "the result")
-        assert isinstance(result, recollect.SDKResultMessage)
+        assert isinstance(result, hitherto.SDKResultMessage)
         assert (result.stop_reason, result.is_error) == ("cancelled", True)
         gate.go.set()
         assert (await arrives(first, "the end of the turn")).result == "Well."
@@ -441,7 +441,7 @@ async def test_an_interrupt_ends_what_was_sent_and_waits_for_a_turn_elsewhere(st
 
 async def test_an_interrupt_of_a_prompt_leaves_what_was_sent_meanwhile(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         running = asyncio.create_task(session.prompt("First"))
         await spoken(gate)
         await session.send("Second")
@@ -454,7 +454,7 @@ async def test_an_interrupt_of_a_prompt_leaves_what_was_sent_meanwhile(store: st
 
 async def test_an_interrupt_ends_what_runs_and_not_what_was_sent_after_it(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate, says("Two.")), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate, says("Two.")), store=store) as session:
         await session.send("First")
         await session.send("Second")
         await spoken(gate)
@@ -468,13 +468,13 @@ async def test_an_interrupt_ends_what_runs_and_not_what_was_sent_after_it(store:
 
 async def test_closing_ends_what_runs(store: str) -> None:
     gate = Gate()
-    session = recollect.create_session(engine=Scripted(gate), store=store)
+    session = hitherto.create_session(engine=Scripted(gate), store=store)
     running = asyncio.create_task(session.prompt("Speak"))
     await spoken(gate)
     await session.close()
     assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
     gate = Gate()
-    session = recollect.create_session(engine=Scripted(gate), store=store)
+    session = hitherto.create_session(engine=Scripted(gate), store=store)
     await session.send("Speak")
     await spoken(gate)
     await session.close()
@@ -483,7 +483,7 @@ async def test_closing_ends_what_runs(store: str) -> None:
 
 async def test_each_prompt_that_was_sent_has_a_result_also_when_the_session_is_closed(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         for text in ("First", "Second", "Third"):
             await session.send(text)
         await spoken(gate)
@@ -495,7 +495,7 @@ async def test_each_prompt_that_was_sent_has_a_result_also_when_the_session_is_c
 
 
 async def test_what_is_said_while_the_session_is_closed_is_refused(store: str) -> None:
-    session = recollect.create_session(engine=Scripted(), store=store)
+    session = hitherto.create_session(engine=Scripted(), store=store)
     saying = [asyncio.create_task(say("Hello")) for say in (session.prompt, session.send)]
     await asyncio.sleep(0)
     await session.close()
@@ -506,7 +506,7 @@ async def test_what_is_said_while_the_session_is_closed_is_refused(store: str) -
 
 async def test_a_caller_that_is_cancelled_ends_the_turn(store: str) -> None:
     gate = Gate()
-    async with recollect.create_session(engine=Scripted(gate), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         running = asyncio.create_task(session.prompt("Speak"))
         await spoken(gate)
         running.cancel()
@@ -524,7 +524,7 @@ async def test_too_many_requests_and_other_ends_are_results(store: str) -> None:
         return script
 
     engine = Scripted(stops("max_turn_requests"), stops("max_tokens"), stops("refusal"))
-    async with recollect.create_session(engine=engine, store=store, max_turns=1) as session:
+    async with hitherto.create_session(engine=engine, store=store, max_turns=1) as session:
         limited, cut, refused = [await session.prompt("Go") for _ in range(3)]
     assert engine.turns[0].choices.max_requests == 1
     assert (limited.subtype, limited.is_error, limited.result) == ("error_max_turns", True, "So far.")
@@ -538,7 +538,7 @@ async def test_a_failure_is_a_result_that_says_what_went_wrong(store: str) -> No
         yield Delta(text="Half an ans")
         raise ModelRefused("the key was refused: set another")
 
-    async with recollect.create_session(engine=Scripted(script), store=store) as session:
+    async with hitherto.create_session(engine=Scripted(script), store=store) as session:
         await session.send("Hello")
         _, partial, result = await heard(session)
         assert (await session.prompt("Again")).result == "Noted."
@@ -553,22 +553,22 @@ async def test_a_failure_is_a_result_that_says_what_went_wrong(store: str) -> No
 async def test_without_anything_that_could_answer_the_prompt_raises(store: str) -> None:
     class Nobody(Scripted):
         async def window(self, choices: Any) -> int | None:  # noqa: ARG002 - as the port has it
-            raise ModelMissing("set RECOLLECT_MODEL")
+            raise ModelMissing("set HITHERTO_MODEL")
 
-    async with recollect.create_session(engine=Nobody(), store=store) as session:
-        with pytest.raises(ModelMissing, match="RECOLLECT_MODEL"):
+    async with hitherto.create_session(engine=Nobody(), store=store) as session:
+        with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):
             await session.prompt("Hello")
         await session.send("Hello")
-        with pytest.raises(ModelMissing, match="RECOLLECT_MODEL"):
+        with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):
             await heard(session)
     assert await stored(store, session.session_id) == ()
 
 
 async def test_time_is_taken_from_a_clock_that_only_goes_forward(store: str) -> None:
-    from recollect.sdk.handle import SDKSession
-    from recollect.sdk.options import Options
-    from recollect.sdk.resuming import Begun, created
-    from recollect.service import Sessions
+    from hitherto.sdk.handle import SDKSession
+    from hitherto.sdk.options import Options
+    from hitherto.sdk.resuming import Begun, created
+    from hitherto.service import Sessions
 
     options, ticks = Options(engine=Scripted(), store=store), iter((0.0, 1.0, 1.25))
 
@@ -580,7 +580,7 @@ async def test_time_is_taken_from_a_clock_that_only_goes_forward(store: str) -> 
 
 
 async def test_an_unknown_session_is_not_found_at_its_first_use_and_at_each_later_one(store: str) -> None:
-    session = recollect.resume_session("nobody", engine=Scripted(), store=store)
+    session = hitherto.resume_session("nobody", engine=Scripted(), store=store)
     for use in (session.prompt("Hello"), session.send("Hello"), session.__aenter__()):
         with pytest.raises(SessionNotFound, match="nobody"):
             await use

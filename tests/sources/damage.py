@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import zstandard
 
-from recollect.limits import ENTRY_BYTES
-from recollect.sources import Source
-from recollect.sources.claude_source import ClaudeSource
-from recollect.sources.codex_source import CodexSource
-from recollect.sources.gemini_source import GeminiSource
-from recollect.sources.openclaw_source import OpenclawSource
-from recollect.sources.pi_source import PiSource
+from hitherto.limits import ENTRY_BYTES
+from hitherto.sources import Source
+from hitherto.sources.claude_source import ClaudeSource
+from hitherto.sources.codex_source import CodexSource
+from hitherto.sources.gemini_source import GeminiSource
+from hitherto.sources.openclaw_source import OpenclawSource
+from hitherto.sources.pi_source import PiSource
 from tests.claude import trees
 from tests.sources.codex_files import CodexWriter, Mode
 from tests.sources.gemini_files import GeminiWriter

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from recollect.model import LOCAL, Entry, Filter, Session, Text, View
-from recollect.service import Sessions
-from recollect.sources import Source
-from recollect.sources.finding import found_in_all
-from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Report, Sync
+from hitherto.model import LOCAL, Entry, Filter, Session, Text, View
+from hitherto.service import Sessions
+from hitherto.sources import Source
+from hitherto.sources.finding import found_in_all
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.syncing import Report, Sync
 
 
 class House:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from recollect.model import (
+from hitherto.model import (
     Entry,
     plain_text,
 )
-from recollect.sources.claude import Child, child_id, parse, session_id
+from hitherto.sources.claude import Child, child_id, parse, session_id
 from tests.claude.trees import Writer
 from tests.sources.transcripts import SESSION, writer
 

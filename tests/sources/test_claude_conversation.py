@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.claude.chain import links
-from recollect.claude.lines import read_records
-from recollect.claude.tree import conversation
-from recollect.model import (
+from hitherto.claude.chain import links
+from hitherto.claude.lines import read_records
+from hitherto.claude.tree import conversation
+from hitherto.model import (
     Entry,
     ToolResult,
     plain_text,
 )
-from recollect.sources.claude import Compacted, parse
+from hitherto.sources.claude import Compacted, parse
 from tests.claude.trees import Writer
 from tests.sources.transcripts import random_transcript, writer
 

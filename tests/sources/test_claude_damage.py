@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.claude.lines import Damage
-from recollect.model import plain_text
-from recollect.sources.claude import parse
+from hitherto.claude.lines import Damage
+from hitherto.model import plain_text
+from hitherto.sources.claude import parse
 from tests.claude.trees import Babble, Writer, compact, fill
 from tests.sources.test_claude_increments import Reader
 from tests.sources.transcripts import SESSION, writer

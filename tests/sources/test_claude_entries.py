@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recollect.limits import ENTRY_BYTES
-from recollect.model import (
+from hitherto.limits import ENTRY_BYTES
+from hitherto.model import (
     Entry,
     Image,
     Plan,
@@ -23,7 +23,7 @@ from recollect.model import (
     is_error,
     plain_text,
 )
-from recollect.sources.claude import parse
+from hitherto.sources.claude import parse
 from tests.claude.trees import Writer
 from tests.sources.transcripts import writer
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recollect.model import Entry, encode, plain_text
-from recollect.sources.claude import Compacted, Parsed, State, load_state, parse
-from recollect.sources.claude_linking import SIGHT
+from hitherto.model import Entry, encode, plain_text
+from hitherto.sources.claude import Compacted, Parsed, State, load_state, parse
+from hitherto.sources.claude_linking import SIGHT
 from tests.claude.trees import Babble, Writer, fill
 from tests.sources.transcripts import SESSION, random_transcript, writer
 

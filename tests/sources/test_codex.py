@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import recollect
-from recollect.model import (
+import hitherto
+from hitherto.model import (
     LOCAL,
     Entry,
     Image,
@@ -26,11 +26,11 @@ from recollect.model import (
     ToolResult,
     Unknown,
 )
-from recollect.sources import AGENTS, databases
-from recollect.sources.codex import Parsed, parse
-from recollect.sources.codex_patches import of_changes, of_patch
-from recollect.sources.codex_source import CodexSource
-from recollect.sources.restoring import original
+from hitherto.sources import AGENTS, databases
+from hitherto.sources.codex import Parsed, parse
+from hitherto.sources.codex_patches import of_changes, of_patch
+from hitherto.sources.codex_source import CodexSource
+from hitherto.sources.restoring import original
 from tests.sources.codex_files import CWD, MODES, PARENT, SESSION, CodexWriter, Mode, name_threads
 from tests.sources.house import House
 
@@ -39,7 +39,7 @@ BOTH = pytest.mark.parametrize("mode", MODES)
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, CodexSource(tmp_path / "codex"))
 
 

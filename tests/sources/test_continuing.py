@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.claude.listing import get_session_info
-from recollect.claude.messages import get_session_messages
-from recollect.errors import InvalidCwd, InvalidInput
-from recollect.model import (
+import hitherto
+from hitherto.claude.listing import get_session_info
+from hitherto.claude.messages import get_session_messages
+from hitherto.errors import InvalidCwd, InvalidInput
+from hitherto.model import (
     CONTINUED_IN,
     CONTINUES,
     LOCAL,
@@ -24,11 +24,11 @@ from recollect.model import (
     ToolResult,
     plain_text,
 )
-from recollect.service import Sessions
-from recollect.sources import AGENTS
-from recollect.sources.continuing import TARGETS, Continued, Continuing
-from recollect.sources.ledger import Ledger
-from recollect.sources.syncing import Sync
+from hitherto.service import Sessions
+from hitherto.sources import AGENTS
+from hitherto.sources.continuing import TARGETS, Continued, Continuing
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.syncing import Sync
 from tests.claude import trees
 from tests.sources.house import House
 
@@ -88,7 +88,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     monkeypatch.setenv("TZ", "UTC")
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield Desk(tmp_path, sessions)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Filter
-from recollect.sources.finding import found_in_all
-from recollect.sources.goose_source import GooseSource
+import hitherto
+from hitherto.model import LOCAL, Filter
+from hitherto.sources.finding import found_in_all
+from hitherto.sources.goose_source import GooseSource
 from tests.sources.damage import HIT, KINDS, TEXTS, WRITTEN, Written, packed
 from tests.sources.house import House
 
@@ -38,7 +38,7 @@ class Damaged(House):
 @pytest.fixture(params=WRITTEN)
 async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Damaged]:
     written = WRITTEN[request.param]
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield Damaged(House(tmp_path, sessions, written.source(tmp_path / "agent")), written)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect.sources import databases
-from recollect.sources.databases import read_database
+from hitherto.sources import databases
+from hitherto.sources.databases import read_database
 
 
 def rows(database: apsw.Connection) -> list[int]:

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL
-from recollect.service import Sessions
-from recollect.sources.claude_source import ClaudeSource
-from recollect.sources.expiring import DAY, SOON, Expiring, expiring, soon_deleted
-from recollect.sources.gemini_source import GeminiSource
-from recollect.sources.ledger import Ledger
-from recollect.sources.pi_source import PiSource
-from recollect.sources.port import Source
-from recollect.sources.syncing import Sync
+import hitherto
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+from hitherto.sources.claude_source import ClaudeSource
+from hitherto.sources.expiring import DAY, SOON, Expiring, expiring, soon_deleted
+from hitherto.sources.gemini_source import GeminiSource
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.pi_source import PiSource
+from hitherto.sources.port import Source
+from hitherto.sources.syncing import Sync
 from tests.claude import trees
 from tests.sources.gemini_files import GeminiWriter
 from tests.sources.pi_files import PiWriter
@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_read_is_not_taken_for_a_session(tmp_path: Path)
 
 @pytest.fixture
 async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
         yield opened
 
 

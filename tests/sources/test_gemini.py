@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Entry, Image, ResourceLink, Text, Thought, ToolCall, ToolResult, Unknown
-from recollect.sources.gemini import parse, parse_document
-from recollect.sources.gemini_source import GeminiSource
-from recollect.sources.restoring import original
+import hitherto
+from hitherto.model import LOCAL, Entry, Image, ResourceLink, Text, Thought, ToolCall, ToolResult, Unknown
+from hitherto.sources.gemini import parse, parse_document
+from hitherto.sources.gemini_source import GeminiSource
+from hitherto.sources.restoring import original
 from tests.sources.gemini_files import CWD, SESSION, GeminiWriter, call, mark
 from tests.sources.house import House
 
@@ -22,7 +22,7 @@ ID = f"gemini:{SESSION}"
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, GeminiSource(tmp_path / "gemini"))
 
 

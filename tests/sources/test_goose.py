@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Audio, Image, Resource, Text, Thought, ToolCall, ToolResult, Unknown
-from recollect.sources import AGENTS
-from recollect.sources.goose_source import GooseSource
-from recollect.sources.port import Reading
+import hitherto
+from hitherto.model import LOCAL, Audio, Image, Resource, Text, Thought, ToolCall, ToolResult, Unknown
+from hitherto.sources import AGENTS
+from hitherto.sources.goose_source import GooseSource
+from hitherto.sources.port import Reading
 from tests.sources.goose_files import (
     AGENT_ONLY,
     CWD,
@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> GooseWriter:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, GooseSource(tmp_path / "goose"))
 
 

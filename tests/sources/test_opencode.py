@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-import recollect
-from recollect.limits import ENTRY_BYTES
-from recollect.model import (
+import hitherto
+from hitherto.limits import ENTRY_BYTES
+from hitherto.model import (
     LOCAL,
     Entry,
     Image,
@@ -24,10 +24,10 @@ from recollect.model import (
     ToolResult,
     encode,
 )
-from recollect.model import Unknown as Strange
-from recollect.sources import AGENTS, databases
-from recollect.sources.opencode_source import OpencodeSource
-from recollect.sources.port import Reading
+from hitherto.model import Unknown as Strange
+from hitherto.sources import AGENTS, databases
+from hitherto.sources.opencode_source import OpencodeSource
+from hitherto.sources.port import Reading
 from tests.sources.house import House
 from tests.sources.opencode_files import CWD, OLDEST, SESSION, OpencodeWriter, text, tool
 
@@ -44,7 +44,7 @@ def made(tmp_path: Path) -> OpencodeWriter:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, OpencodeSource(tmp_path / "opencode"))
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL
-from recollect.sources import AGENTS
-from recollect.sources.paths import EXACT, shown
-from recollect.sources.restoring import original, write_back
+import hitherto
+from hitherto.model import LOCAL
+from hitherto.sources import AGENTS
+from hitherto.sources.paths import EXACT, shown
+from hitherto.sources.restoring import original, write_back
 from tests.claude import trees
 from tests.sources import gemini_files, openclaw_files
 from tests.sources.codex_files import CodexWriter
@@ -67,7 +67,7 @@ async def test_a_transcript_in_a_folder_that_is_no_text_is_written_back_where_it
 ) -> None:
     path = make(tmp_path / "home")
     data = path.read_bytes()
-    async with recollect.open("memory:") as sessions:
+    async with hitherto.open("memory:") as sessions:
         house = House(tmp_path, sessions, AGENTS[make.__name__].at(tmp_path / "home"))
         assert (await house.sync()).failed == ()
         assert (await house.sync()).parsed_files == 0

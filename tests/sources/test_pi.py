@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Image, Text, Thought, ToolCall, ToolResult, Unknown
-from recollect.sources.pi import parse
-from recollect.sources.pi_source import PiSource
-from recollect.sources.restoring import original
+import hitherto
+from hitherto.model import LOCAL, Image, Text, Thought, ToolCall, ToolResult, Unknown
+from hitherto.sources.pi import parse
+from hitherto.sources.pi_source import PiSource
+from hitherto.sources.restoring import original
 from tests.sources.house import House
 from tests.sources.pi_files import CWD, SESSION, PiWriter
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, PiSource(tmp_path / "pi"))
 
 

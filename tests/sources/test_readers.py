@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Entry, Filter, Session, Text
-from recollect.service import Imported, Sessions
-from recollect.sources import AGENTS, Source
-from recollect.sources.ledger import Ledger
-from recollect.sources.port import Found, Known, Reading
-from recollect.sources.readers import WORTH, Wanted, processes_for, read_all
-from recollect.sources.syncing import Report, Sync
+import hitherto
+from hitherto.model import LOCAL, Entry, Filter, Session, Text
+from hitherto.service import Imported, Sessions
+from hitherto.sources import AGENTS, Source
+from hitherto.sources.ledger import Ledger
+from hitherto.sources.port import Found, Known, Reading
+from hitherto.sources.readers import WORTH, Wanted, processes_for, read_all
+from hitherto.sources.syncing import Report, Sync
 from tests.claude import trees
 from tests.sources import gemini_files, openclaw_files
 from tests.sources.codex_files import CodexWriter
@@ -73,7 +73,7 @@ class MadeUp(msgspec.Struct, frozen=True):
 
 @pytest.fixture
 async def sessions() -> AsyncIterator[Sessions]:
-    async with recollect.open("memory:") as opened:
+    async with hitherto.open("memory:") as opened:
         yield opened
 
 
@@ -139,7 +139,7 @@ async def test_sessions_of_every_agent_are_the_same_wherever_they_were_read(
 ) -> None:
     sources = everything(tmp_path)
     here = await sync(sessions, sources, tmp_path / "here.db", 0)
-    async with recollect.open("memory:") as other:
+    async with hitherto.open("memory:") as other:
         there = await sync(other, sources, tmp_path / "there.db", 1)
         assert await all_that_is_there(other) == await all_that_is_there(sessions)
         again = await sync(other, sources, tmp_path / "there.db", 1)

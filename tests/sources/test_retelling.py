@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recollect.model import (
+from hitherto.model import (
     Entry,
     Image,
     Part,
@@ -19,7 +19,7 @@ from recollect.model import (
     ToolResult,
     Unknown,
 )
-from recollect.sources.retelling import RESULT_CHARS, Turn, retold
+from hitherto.sources.retelling import RESULT_CHARS, Turn, retold
 
 
 def said(role: Role, *parts: Part | str, at: int = 0, model: str | None = None, **meta: Any) -> Entry:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from recollect.model import Json, encode
-from recollect.service.checks import checked_entry
-from recollect.sources import AGENTS
-from recollect.sources.port import Source
+from hitherto.model import Json, encode
+from hitherto.service.checks import checked_entry
+from hitherto.sources import AGENTS
+from hitherto.sources.port import Source
 from tests.sources.codex_files import CodexWriter
 from tests.sources.damage import WRITTEN
 from tests.sources.gemini_files import GeminiWriter, call

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.errors import AlreadyExists
-from recollect.model import LOCAL, Filter, Text, plain_text
-from recollect.service import Sessions
-from recollect.sources.claude_source import ClaudeSource
-from recollect.sources.finding import found_in_all
-from recollect.sources.ledger import Ledger, Seen
-from recollect.sources.restoring import original, write_back
-from recollect.sources.syncing import Report, Sync
+import hitherto
+from hitherto.errors import AlreadyExists
+from hitherto.model import LOCAL, Filter, Text, plain_text
+from hitherto.service import Sessions
+from hitherto.sources.claude_source import ClaudeSource
+from hitherto.sources.finding import found_in_all
+from hitherto.sources.ledger import Ledger, Seen
+from hitherto.sources.restoring import original, write_back
+from hitherto.sources.syncing import Report, Sync
 from tests.claude import trees
 
 MANY = 25
@@ -56,7 +56,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with recollect.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions)
 
 

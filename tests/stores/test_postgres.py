@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from psycopg import errors
 from psycopg_pool.base import AttemptWithBackoff
 
-from recollect.errors import (
+from hitherto.errors import (
     Conflict,
     SchemaTooNew,
     SessionNotFound,
@@ -26,17 +26,17 @@ from recollect.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from recollect.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
-from recollect.ports import Reader, Record, Store, Writer
-from recollect.service import Sessions
-from recollect.stores.postgres import checking, connect, lexemes, listen, listing, searching, transactions
-from recollect.stores.postgres.failures import translated
-from recollect.stores.postgres.migrate import Migration, migrate, migrations
-from recollect.stores.postgres.reading import REACHING
-from recollect.stores.postgres.removing import gaps
-from recollect.stores.postgres.store import ABOUT, PostgresStore
-from recollect.stores.postgres.texts import escaped, restored
-from recollect.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
+from hitherto.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
+from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service import Sessions
+from hitherto.stores.postgres import checking, connect, lexemes, listen, listing, searching, transactions
+from hitherto.stores.postgres.failures import translated
+from hitherto.stores.postgres.migrate import Migration, migrate, migrations
+from hitherto.stores.postgres.reading import REACHING
+from hitherto.stores.postgres.removing import gaps
+from hitherto.stores.postgres.store import ABOUT, PostgresStore
+from hitherto.stores.postgres.texts import escaped, restored
+from hitherto.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
 from tests import waits
 from tests.homes import CARELESS, TEMPLATE
 from tests.postgres_server import PostgresServer
@@ -904,7 +904,7 @@ async def test_the_views_show_sessions_to_programs_that_speak_sql(
 
 
 async def test_there_is_no_backup_file_and_the_error_says_what_to_do(store: Store) -> None:
-    with pytest.raises(StoreError, match=r"pg_dump.*recollect export"):
+    with pytest.raises(StoreError, match=r"pg_dump.*hitherto export"):
         await store.backup("copy.db")
 
 

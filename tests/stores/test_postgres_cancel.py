@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.errors import StoreUnavailable
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Sessions
-from recollect.stores.postgres import connect, transactions
-from recollect.stores.postgres.transactions import CONNECTIONS
+from hitherto.errors import StoreUnavailable
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Sessions
+from hitherto.stores.postgres import connect, transactions
+from hitherto.stores.postgres.transactions import CONNECTIONS
 from tests.homes import CARELESS, TEMPLATE
 from tests.postgres_server import PORT, PostgresServer
 from tests.waits import arrives, until

@@ -9,13 +9,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect.errors import AlreadyExists, InvalidInput
-from recollect.model import LOCAL, Draft, Principal, Text
-from recollect.service import Sessions
-from recollect.stores.postgres import connect
-from recollect.stores.postgres.addresses import AGAINST_SILENCE, parsed
-from recollect.stores.postgres.migrate import migrate, migrations
-from recollect.stores.postgres.transactions import opened
+from hitherto.errors import AlreadyExists, InvalidInput
+from hitherto.model import LOCAL, Draft, Principal, Text
+from hitherto.service import Sessions
+from hitherto.stores.postgres import connect
+from hitherto.stores.postgres.addresses import AGAINST_SILENCE, parsed
+from hitherto.stores.postgres.migrate import migrate, migrations
+from hitherto.stores.postgres.transactions import opened
 from tests.homes import CARELESS
 from tests.postgres_server import PostgresServer
 

@@ -18,8 +18,8 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-import recollect
-from recollect.errors import (
+import hitherto
+from hitherto.errors import (
     AlreadyExists,
     SchemaTooNew,
     StoreDamaged,
@@ -27,17 +27,17 @@ from recollect.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from recollect.facts import Rivals
-from recollect.ids import now_ms
-from recollect.model import LOCAL, Draft, Facets, Fact, Filter, Text, plain_text
-from recollect.ports import Writer
-from recollect.service import Sessions
-from recollect.stores.sqlite import connection
-from recollect.stores.sqlite.connection import fetch, open_file
-from recollect.stores.sqlite.index import BATCH, MANY_WRITES, Done, SearchIndex
-from recollect.stores.sqlite.migrate import Migration, migrate, shipped
-from recollect.stores.sqlite.store import SqliteStore, connect
-from recollect.stores.sqlite.writing import MANY_HOT
+from hitherto.facts import Rivals
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Draft, Facets, Fact, Filter, Text, plain_text
+from hitherto.ports import Writer
+from hitherto.service import Sessions
+from hitherto.stores.sqlite import connection
+from hitherto.stores.sqlite.connection import fetch, open_file
+from hitherto.stores.sqlite.index import BATCH, MANY_WRITES, Done, SearchIndex
+from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
+from hitherto.stores.sqlite.store import SqliteStore, connect
+from hitherto.stores.sqlite.writing import MANY_HOT
 from tests.waits import arrives, is_set, until
 
 
@@ -70,7 +70,7 @@ def _open_umask() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_open_umask")
 async def test_files_and_folders_are_closed_to_others_whatever_the_umask(file: Path) -> None:
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("hello"))
         await sessions.search(LOCAL, "hello")
@@ -98,19 +98,19 @@ async def test_folders_that_exist_are_not_made_again(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "mkdir", strict)
     file = tmp_path / "a" / "b" / "sessions.db"
-    async with recollect.open(f"sqlite:///{file}"):
+    async with hitherto.open(f"sqlite:///{file}"):
         assert file.exists()
 
 
 async def test_opening_does_not_wait_for_another_process_that_writes(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL)
     monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.1)
     foreign = open_file(file)
     foreign.execute("BEGIN IMMEDIATE")
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert [found.id for found in (await sessions.find(LOCAL)).sessions] == [session.id]
     foreign.execute("ROLLBACK")
     foreign.close()
@@ -212,7 +212,7 @@ async def test_an_interrupted_write_is_undone_and_the_next_one_succeeds(
 
 @pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
 async def test_a_write_after_closing_is_refused(file: Path, disk: float) -> None:
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL)
     sessions._store._writer._seconds = disk  # type: ignore[attr-defined]  # of this store
     late = [sessions.append(LOCAL, session.id, said("late")) for _ in range(3)]
@@ -237,7 +237,7 @@ async def test_closing_finishes_what_was_submitted_and_refuses_what_comes_meanwh
     foreign.close()
     await arrives(asyncio.gather(*pending), "what was submitted")
     await arrives(closing, "the store to close")
-    async with recollect.open(f"sqlite:///{file}") as again:
+    async with hitherto.open(f"sqlite:///{file}") as again:
         assert (await again.get(LOCAL, session.id)).message_count == 3
 
 
@@ -278,13 +278,13 @@ async def test_many_sessions_that_grow_in_turn_stay_in_the_order_of_lists(file: 
             order.insert(0, grown)
             ((hot,),) = fetch(store._reader(), "SELECT count(*) FROM session WHERE hot = 1")
             hottest = max(hottest, hot)
-            for given in (recollect.Filter(), recollect.Filter(tags=("tagged",)), recollect.Filter(cwd="/x")):
+            for given in (hitherto.Filter(), hitherto.Filter(tags=("tagged",)), hitherto.Filter(cwd="/x")):
                 assert await listed(sessions, given) == order
         assert hottest == MANY_HOT
         assert (await sessions.doctor(repair=False)).problems == ()
 
 
-async def listed(sessions: Sessions, given: recollect.Filter) -> list[str]:
+async def listed(sessions: Sessions, given: hitherto.Filter) -> list[str]:
     page = await sessions.find(LOCAL, given, limit=15)
     found = [session.id for session in page.sessions]
     while page.cursor is not None:
@@ -377,7 +377,7 @@ async def test_a_slow_disk_is_never_waited_for_on_the_callers_loop(
 
     store._writer.connection.set_commit_hook(note)
     await sessions.append(LOCAL, session.id, said("elsewhere"))
-    assert threads == {"recollect-writer"}
+    assert threads == {"hitherto-writer"}
 
 
 async def test_a_lock_held_by_another_process_delays_a_write_but_not_the_loop(
@@ -412,17 +412,17 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_space_again(
 
 
 async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full(file: Path) -> None:
-    async with recollect.open(f"sqlite:///{file}"):
+    async with hitherto.open(f"sqlite:///{file}"):
         pass
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # less than what connections share needs
     try:
         with pytest.raises(StoreFull):
-            async with recollect.open(f"sqlite:///{file}"):
+            async with hitherto.open(f"sqlite:///{file}"):
                 pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert await sessions.owners() == []
 
 
@@ -441,19 +441,19 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Pa
     file.write_text("these are my notes, not a database\n" * 200)
     before = file.read_bytes()
     with pytest.raises(StoreDamaged):
-        async with recollect.open(f"sqlite:///{file}"):
+        async with hitherto.open(f"sqlite:///{file}"):
             pass
     assert file.read_bytes() == before
 
 
 async def test_a_newer_schema_is_refused_with_a_clear_message(file: Path) -> None:
-    async with recollect.open(f"sqlite:///{file}"):
+    async with hitherto.open(f"sqlite:///{file}"):
         pass
     db = open_file(file)
     db.execute("INSERT INTO schema_migration VALUES (99, 'future', 0)")
     db.close()
-    with pytest.raises(SchemaTooNew, match="newer Recollect"):
-        async with recollect.open(f"sqlite:///{file}"):
+    with pytest.raises(SchemaTooNew, match="newer Hitherto"):
+        async with hitherto.open(f"sqlite:///{file}"):
             pass
 
 
@@ -494,7 +494,7 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
     migrate(db, shipped()[:version])
     db.execute(OLD_FILE if version < COUNTED_SINCE else OLD_FILE + OLD_COUNTS)
     db.close()
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert (await sessions.about())["schema"] == shipped()[-1].version
         one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
         assert (one.title, one.tags, one.message_count, one.branch, one.project) == (
@@ -534,13 +534,13 @@ def test_a_migration_and_its_record_are_one_transaction(tmp_path: Path) -> None:
 async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_all_the_same(
     file: Path,
 ) -> None:
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         old = Fact(id="old", at=1, text="The port is 80", agent_id="a", subject="port")
         await sessions.add_facts(LOCAL, [old, Fact(id="new", at=2, text="The port is 81")])
     db = open_file(file)
     db.execute("DELETE FROM fact_mark WHERE id = 'old'; UPDATE fact SET said = NULL WHERE id = 'old'")
     db.close()
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert [fact.id for fact in await sessions.remembered(LOCAL, "ports")] == ["new", "old"]
         assert [fact.id for fact in await sessions.remembered(LOCAL, "ports", agent_id="a")] == ["old"]
         wanted = Rivals(agent_id="a", identity_id=None, said=(), subjects=())
@@ -556,23 +556,23 @@ async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_
 
 async def test_two_processes_may_make_the_same_store_at_once(file: Path) -> None:
     async def use() -> str:
-        async with recollect.open(f"sqlite:///{file}") as sessions:
+        async with hitherto.open(f"sqlite:///{file}") as sessions:
             return (await sessions.create(LOCAL)).id
 
     made = await asyncio.gather(*(asyncio.to_thread(asyncio.run, use()) for _ in range(6)))
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert {session.id for session in (await sessions.find(LOCAL)).sessions} == set(made)
 
 
 async def test_a_lost_index_is_made_again_by_the_next_search(file: Path) -> None:
     url = f"sqlite:///{file}"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("pomegranate"))
         assert len((await sessions.search(LOCAL, "pomegranate")).hits) == 1
     for part in file.parent.glob("sessions.db-search*"):
         part.unlink()
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         assert [hit.session.id for hit in (await sessions.search(LOCAL, "pomegranate")).hits] == [session.id]
 
 
@@ -580,7 +580,7 @@ async def test_a_restored_backup_is_searched_as_it_is_whatever_the_old_index_hol
     file: Path, tmp_path: Path
 ) -> None:
     url, copy = f"sqlite:///{file}", tmp_path / "copy.db"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("before"))
         await sessions.backup(str(copy))
@@ -588,27 +588,27 @@ async def test_a_restored_backup_is_searched_as_it_is_whatever_the_old_index_hol
         assert len((await sessions.search(LOCAL, "lost")).hits) > 0
     for word in ("gamma", "delta"):  # restored twice, with as many entries or more than the index has seen
         shutil.copyfile(copy, file)
-        async with recollect.open(url) as sessions:
+        async with hitherto.open(url) as sessions:
             await sessions.append(LOCAL, session.id, [said(word) for _ in range(6)])
             assert len((await sessions.search(LOCAL, word)).hits) > 0
             assert (await sessions.search(LOCAL, "lost")).hits == ()
             assert len((await sessions.search(LOCAL, "before")).hits) == 1
             assert (await sessions.doctor(repair=False)).problems == ()
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         assert (await sessions.search(LOCAL, "gamma")).hits == ()
 
 
 async def test_an_older_copy_of_the_file_makes_the_index_begin_anew(file: Path) -> None:
     url = f"sqlite:///{file}"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("before"))
     older = shutil.copyfile(file, file.with_name("older.db"))
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         await sessions.append(LOCAL, session.id, [said("lost") for _ in range(5)])
         await sessions.search(LOCAL, "lost")
     shutil.copyfile(older, file)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         assert len((await sessions.search(LOCAL, "before")).hits) == 1
         await sessions.append(LOCAL, session.id, said("gamma"))
         assert len((await sessions.search(LOCAL, "gamma")).hits) == 1
@@ -665,7 +665,7 @@ def forget_children(file: Path, page: int, size: int) -> None:
 
 async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path) -> None:
     url = f"sqlite:///{file}"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         for number in range(40):
             await sessions.create(LOCAL, title=f"{number} {'long ' * 90}", tags=["kept"])
     db = open_file(file)
@@ -674,7 +674,7 @@ async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path
     )
     db.close()
     forget_children(file, page, size)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         found = await sessions.doctor()
         assert [told for told in found.problems if told.startswith("integrity: ")]
         assert [told for told in found.problems if told.startswith("tags: ")]
@@ -686,7 +686,7 @@ async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path
 
 async def test_doctor_tells_of_a_file_that_cannot_even_be_checked(file: Path) -> None:
     url = f"sqlite:///{file}"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         await sessions.create(LOCAL)
     db = open_file(file)
     ((page, size),) = fetch(
@@ -694,7 +694,7 @@ async def test_doctor_tells_of_a_file_that_cannot_even_be_checked(file: Path) ->
     )
     db.close()
     blank_page(file, page, size)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         problems = (await sessions.doctor()).problems
     assert [told for told in problems if told.startswith("integrity: ")]
     assert [told for told in problems if "cannot be checked" in told]
@@ -763,7 +763,7 @@ async def test_doctor_raises_no_alarm_about_what_is_written_meanwhile(
 
 @pytest.mark.parametrize("removal", ["erase", "delete", "rename"])
 async def test_no_removed_word_is_left_in_any_file_when_the_store_is_closed(file: Path, removal: str) -> None:
-    async with recollect.open(f"sqlite:///{file}") as sessions:
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL, title="zqpersimmon")
         appended = await sessions.append(LOCAL, session.id, [said("zqmedlar"), said("kept")])
         await sessions.search(LOCAL, "kept")
@@ -800,13 +800,13 @@ async def test_the_background_purges_and_then_rests(sessions: Sessions, store: S
 
 async def test_doctor_replaces_a_damaged_index(file: Path) -> None:
     url = f"sqlite:///{file}"
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("quince"))
     for part in file.parent.glob("sessions.db-search-*"):
         part.unlink()
     (file.parent / "sessions.db-search").write_bytes(b"nonsense" * 1000)
-    async with recollect.open(url) as sessions:
+    async with hitherto.open(url) as sessions:
         with pytest.raises(StoreDamaged):
             await sessions.search(LOCAL, "quince")
         assert "search index: rebuilt" in (await sessions.doctor()).repaired
@@ -844,7 +844,7 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     assert mended.problems == ()
     assert len(mended.repaired) == 2
     assert (await sessions.doctor()).repaired == ()
-    assert (await sessions.find(LOCAL, recollect.Filter(tags=("a",)))).sessions[0].message_count == 3
+    assert (await sessions.find(LOCAL, hitherto.Filter(tags=("a",)))).sessions[0].message_count == 3
     db.execute("DELETE FROM entry WHERE pos & 16777215 = 2")
     assert (await sessions.doctor()).problems == ("entries behind spans: 1 wrong",)
 
@@ -896,7 +896,7 @@ async def test_a_day_with_many_sessions_is_listed_like_any_other(
     (day,) = (await sessions.overview(LOCAL, since_day="2020-01-01", until_day="2030-01-01")).days
     pages: list[list[str]] = []
     for few in (100, 5):
-        monkeypatch.setattr("recollect.stores.sqlite.reading.FEW_ON_A_DAY", few)
+        monkeypatch.setattr("hitherto.stores.sqlite.reading.FEW_ON_A_DAY", few)
         for given in (Filter(day=day.day), Filter(day=day.day, project="p")):
             found, cursor = list[str](), None
             while True:
@@ -920,7 +920,7 @@ async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path
 
     await sessions.append(LOCAL, session.id, said("before"))
     await asyncio.gather(write(), sessions.backup(str(target)))
-    async with recollect.open(f"sqlite:///{target}") as copy:
+    async with hitherto.open(f"sqlite:///{target}") as copy:
         page = await copy.history(LOCAL, session.id, limit=1000)
         assert page.total == (await copy.get(LOCAL, session.id)).message_count >= 1
         assert (await copy.doctor()).problems == ()
@@ -956,7 +956,7 @@ async def test_the_plain_views_show_sessions_as_the_schema_of_old(sessions: Sess
 
 
 async def test_two_connections_never_give_the_same_number(sessions: Sessions, file: Path) -> None:
-    async with recollect.open(f"sqlite:///{file}") as other:
+    async with hitherto.open(f"sqlite:///{file}") as other:
         session = await sessions.create(LOCAL)
         for turn in range(6):
             writer = (sessions, other)[turn % 2]

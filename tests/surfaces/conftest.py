@@ -27,7 +27,7 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def models(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The variables by which a command finds the provider and a model of it; this process has them too."""
-    variables = {**provider.environ(), "RECOLLECT_MODEL": MODEL}
+    variables = {**provider.environ(), "HITHERTO_MODEL": MODEL}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     return variables

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from click.testing import CliRunner
 
-import recollect
-from recollect.cli import app
-from recollect.service import Sessions
+import hitherto
+from hitherto.cli import app
+from hitherto.service import Sessions
 from tests.waits import kill, or_killed, output
 
 T = TypeVar("T")
-PROGRAM = (sys.executable, "-m", "recollect")
+PROGRAM = (sys.executable, "-m", "hitherto")
 # Makes the terminal on stdin the one whose ^C the program hears, then becomes the program.
 TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
@@ -68,13 +68,13 @@ class Shell:
     def variables(self) -> dict[str, str]:
         """What the commands are told by the environment."""
         home = str(self.folder / "home")  # what lies in the user's own would be taken in
-        return {"RECOLLECT_STORE": str(self.store), "TZ": "UTC", "HOME": home}
+        return {"HITHERTO_STORE": str(self.store), "TZ": "UTC", "HOME": home}
 
     def inside(self, work: Callable[[Sessions], Awaitable[T]], **options: Any) -> T:
         """Do something with the store itself."""
 
         async def run() -> T:
-            async with recollect.open(self.url, **options) as sessions:
+            async with hitherto.open(self.url, **options) as sessions:
                 return await work(sessions)
 
         return asyncio.run(run())

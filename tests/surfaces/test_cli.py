@@ -17,13 +17,13 @@ import apsw
 import msgspec
 import pytest
 
-from recollect import errors
-from recollect.cli import COMMANDS
-from recollect.cli.exits import EXIT_CODES, exit_code
-from recollect.cli.values import parse_duration, parse_moment, parse_size
-from recollect.ids import now_ms, uuid7
-from recollect.model import LOCAL, Draft, Session, Text
-from recollect.service import Sessions
+from hitherto import errors
+from hitherto.cli import COMMANDS
+from hitherto.cli.exits import EXIT_CODES, exit_code
+from hitherto.cli.values import parse_duration, parse_moment, parse_size
+from hitherto.ids import now_ms, uuid7
+from hitherto.model import LOCAL, Draft, Session, Text
+from hitherto.service import Sessions
 from tests.surfaces.shell import Shell
 from tests.waits import LIMIT, block_until, end_of, ended, line_of, or_killed, output
 
@@ -63,26 +63,26 @@ def test_the_overview_names_every_command(shell: Shell, arguments: tuple[str, ..
 
 def test_a_command_imports_no_other_command_and_nothing_for_terminals(shell: Shell) -> None:
     code = (
-        "import sys; from recollect.cli import app\n"
+        "import sys; from hitherto.cli import app\n"
         "try: app.main(['list', '--json'])\n"
         "except SystemExit: print(*sys.modules, file=sys.stderr)"
     )
     done = _python(shell, code)
     loaded = set(done.split())
-    assert {listed.module for listed in COMMANDS.values()} & loaded == {"recollect.cli.list"}
+    assert {listed.module for listed in COMMANDS.values()} & loaded == {"hitherto.cli.list"}
     assert not {"rich", "psycopg", "readline"} & loaded
 
 
 def test_only_what_answers_prompts_imports_engines(shell: Shell) -> None:
     code = (
-        "import sys; from recollect.cli import app\n"
+        "import sys; from hitherto.cli import app\n"
         "try: app.main(sys.argv[1:])\n"
         "except SystemExit: print(*sys.modules, file=sys.stderr)"
     )
     for arguments in (["list", "--json"], ["new"], ["prompt", "--help"], ["chat", "--help"]):
         loaded = _python(shell, code, *arguments).split()
-        assert "recollect.cli" in loaded
-        assert not [name for name in loaded if name.startswith(("recollect.engines", "pydantic_ai", "mcp"))]
+        assert "hitherto.cli" in loaded
+        assert not [name for name in loaded if name.startswith(("hitherto.engines", "pydantic_ai", "mcp"))]
 
 
 def _python(shell: Shell, code: str, *arguments: str) -> str:
@@ -603,25 +603,25 @@ def test_a_path_and_a_url_name_the_same_store_and_the_option_wins(shell: Shell) 
 
 
 def test_the_data_folder_is_private_whatever_the_umask(shell: Shell) -> None:
-    folder = shell.folder / "data" / "recollect"
-    done = shell.run("new", env={"RECOLLECT_STORE": "", "RECOLLECT_DATA_DIR": str(folder)}, umask=0)
+    folder = shell.folder / "data" / "hitherto"
+    done = shell.run("new", env={"HITHERTO_STORE": "", "HITHERTO_DATA_DIR": str(folder)}, umask=0)
     assert done.code == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
     assert set(modes.values()) == {0o600}
-    assert "recollect.db" in modes
+    assert "hitherto.db" in modes
 
 
 # Errors
 
 
 def test_every_error_has_its_exit_code() -> None:
-    def tree(error: type[errors.RecollectError]) -> Iterator[type[errors.RecollectError]]:
+    def tree(error: type[errors.HithertoError]) -> Iterator[type[errors.HithertoError]]:
         yield error
         for child in error.__subclasses__():
             yield from tree(child)
 
-    found = {error.code: exit_code(error) for error in tree(errors.RecollectError)}
+    found = {error.code: exit_code(error) for error in tree(errors.HithertoError)}
     assert set(EXIT_CODES.values()) == {1, 2, 3, 4, 5, 6}
     assert found["error"] == 1
     assert {found[code] for code in ("invalid_input", "invalid_cwd", "invalid_limit", "too_large")} == {2}
@@ -672,7 +672,7 @@ def test_an_error_is_one_line_with_its_code_and_an_exit_code(
     done = shell.invoke(*arguments)
     assert (done.code, done.out) == (code, "")
     last = done.err.splitlines()[-1]
-    assert last.startswith("recollect: ")
+    assert last.startswith("hitherto: ")
     assert last.endswith(f"[{name}]")
 
 
@@ -769,7 +769,7 @@ def test_an_interrupt_while_reading_stdin_ends_at_once(shell: Shell) -> None:
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
 def test_completion_prints_the_script_of_a_shell(shell: Shell, kind: str) -> None:
     script = shell.ok("completion", kind).out
-    assert "_RECOLLECT_COMPLETE" in script
+    assert "_HITHERTO_COMPLETE" in script
     assert shell.ok("completion", kind, "--json").json == {"shell": kind, "script": script.removesuffix("\n")}
 
 
@@ -778,8 +778,8 @@ def test_completion_knows_commands_options_and_sessions(shell: Shell) -> None:
 
     def completed(*words: str) -> list[str]:
         variables = {
-            "_RECOLLECT_COMPLETE": "bash_complete",
-            "COMP_WORDS": " ".join(("recollect", *words)),
+            "_HITHERTO_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("hitherto", *words)),
             "COMP_CWORD": str(len(words)),
         }
         return [line.partition(",")[2] for line in shell.run(env=variables).lines if line]

@@ -1,4 +1,4 @@
-"""`recollect chat`: on a terminal and without one, with a provider on the loopback interface."""
+"""`hitherto chat`: on a terminal and without one, with a provider on the loopback interface."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli.diffs import LINE_CHARS, LINES, change, request
-from recollect.cli.typist import Interrupted, Typist
-from recollect.model import LOCAL, Text, ToolCall, ToolResult
-from recollect.service import Sessions
+from hitherto.cli.diffs import LINE_CHARS, LINES, change, request
+from hitherto.cli.typist import Interrupted, Typist
+from hitherto.model import LOCAL, Text, ToolCall, ToolResult
+from hitherto.service import Sessions
 from tests.engines.provider import PAUSE, Provider, Thinking, ToolUse
 from tests.surfaces.shell import Done, Shell, plain
 from tests.surfaces.test_cli_output import HOSTILE, unsafe_in
@@ -54,7 +54,7 @@ def chat(
         at_once = appears in ASKING or keys == INTERRUPT
         steps += [(appears, keys)] if at_once else [(appears, ""), ("> ", keys)]
     variables = {
-        name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "RECOLLECT_M"))
+        name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "HITHERTO_M"))
     }
     done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
     return Done(done.code, EDITING.sub("", done.out))
@@ -89,7 +89,7 @@ def test_a_new_session_is_made_by_the_first_prompt_and_titled_by_the_model(
     assert "\n  A greeting.\n  Hello there.\n\n" in plain(done.out)
     (session,) = sessions_of(here)
     assert (session.title, session.cwd) == ("Of greetings", str(here.folder))
-    assert f"To go on: recollect chat {session.id[:13]}" in done.out
+    assert f"To go on: hitherto chat {session.id[:13]}" in done.out
 
 
 def test_a_session_goes_on_after_its_last_messages_and_recalls_its_prompts(
@@ -213,7 +213,7 @@ def test_the_commands_change_and_tell_what_they_name(here: Shell, provider: Prov
 def test_without_a_model_it_says_so_and_one_can_be_set(
     here: Shell, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RECOLLECT_MODEL")
+    monkeypatch.delenv("HITHERTO_MODEL")
     typed = [
         ("/model NAME sets one", "Hi.\r"),
         ("[model_missing]", "/model nonsense\r"),

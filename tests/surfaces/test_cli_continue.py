@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.model import LOCAL
-from recollect.service import Sessions
-from recollect.sources.recorded import claim
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+from hitherto.sources.recorded import claim
 from tests.claude import trees
 from tests.sources.codex_files import SESSION as THREAD
 from tests.sources.codex_files import CodexWriter
@@ -25,7 +25,7 @@ DAY = 86_400
 
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "RECOLLECT_DATA_DIR"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "HITHERTO_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     (tmp_path / "work").mkdir()
 
@@ -68,7 +68,7 @@ def test_continue_exec_goes_on_in_the_folder(shell: Shell, tmp_path: Path) -> No
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$PWD: $1"\n')
     program.chmod(0o755)
-    env = {name: os.environ[name] for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "RECOLLECT_DATA_DIR")}
+    env = {name: os.environ[name] for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "HITHERTO_DATA_DIR")}
     path = f"{program.parent}:/usr/bin:/bin"
     done = shell.run("continue", SESSION, "--in", "codex", "--exec", env={**env, "PATH": path})
     assert (done.code, done.out) == (0, f"{tmp_path / 'work'}: resume\n"), done.err
@@ -84,13 +84,13 @@ def test_an_agent_that_cannot_be_started_is_named(shell: Shell, tmp_path: Path) 
             done = shell.invoke("resume", SESSION, "--exec")
             assert (done.code, "'claude' cannot be started" in done.err) == (2, True), done
             (tmp_path / "work").rename(tmp_path / "moved")
-            assert "recollect move" in shell.invoke("resume", SESSION, "--exec").err
+            assert "hitherto move" in shell.invoke("resume", SESSION, "--exec").err
     finally:
         os.chdir(folder)
     (tmp_path / "moved").rename(tmp_path / "work")
     path.unlink()
     shell.ok("sync")
-    assert f"recollect restore {SESSION}" in shell.ok("resume", SESSION).err
+    assert f"hitherto restore {SESSION}" in shell.ok("resume", SESSION).err
 
 
 def rollout(folder: Path, home: str = "codex_home", *, archived: bool = False) -> Path:
@@ -110,7 +110,7 @@ def test_where_its_folder_is_gone_a_session_is_not_gone_on_with(shell: Shell, tm
             done = shell.invoke(*arguments)
             assert (done.code, done.out) == (2, ""), done
             assert f"there is no folder '{tmp_path / 'work'}'" in done.err
-            assert f"`recollect move --folder {tmp_path / 'work'} FOLDER`" in done.err
+            assert f"`hitherto move --folder {tmp_path / 'work'} FOLDER`" in done.err
             assert "--cwd" in done.err
     for agent, session in sessions.items():
         elsewhere = ("--cwd", str(tmp_path / "moved"))
@@ -151,12 +151,12 @@ def test_a_thread_that_codex_has_put_away_is_taken_out_first(shell: Shell, tmp_p
 def test_a_session_where_its_agent_does_not_look_is_said_to_be_there(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SOURCES", f"codex={tmp_path / 'backup'}")
+    monkeypatch.setenv("HITHERTO_SOURCES", f"codex={tmp_path / 'backup'}")
     path = rollout(tmp_path, "backup")
     shell.ok("sync")
     done = shell.ok("resume", f"codex:{THREAD}")
     assert f"Codex does not look for it in {path}" in done.err
-    assert f"recollect continue codex:{THREAD}" in done.err
+    assert f"hitherto continue codex:{THREAD}" in done.err
 
     async def recorded(sessions: Sessions) -> str:
         session = await sessions.create(LOCAL, cwd=str(tmp_path))
@@ -214,12 +214,12 @@ def test_files_beyond_the_budget_are_not_kept_and_what_was_read_of_them_is(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = transcript(tmp_path)
-    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "0")
+    monkeypatch.setenv("HITHERTO_RAW_BUDGET", "0")
     shell.ok("sync")
     path.unlink()
     done = shell.invoke("restore", SESSION)
     assert (done.code, done.out) == (2, "")
-    assert "RECOLLECT_RAW_BUDGET" in done.err
+    assert "HITHERTO_RAW_BUDGET" in done.err
     assert "In late winter." in shell.ok("show", SESSION).out
 
 
@@ -232,7 +232,7 @@ def test_files_that_were_kept_go_when_the_budget_gets_smaller(
     path.unlink()
     shell.ok("restore", SESSION)
     assert path.read_bytes() == whole
-    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "10")
+    monkeypatch.setenv("HITHERTO_RAW_BUDGET", "10")
     shell.ok("sync")
     path.unlink()
     assert shell.invoke("restore", SESSION).code == 2
@@ -242,9 +242,9 @@ def test_a_file_whose_beginning_is_not_kept_is_not_written_back(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = transcript(tmp_path)
-    monkeypatch.setenv("RECOLLECT_RAW_BUDGET", "0")
+    monkeypatch.setenv("HITHERTO_RAW_BUDGET", "0")
     shell.ok("sync")
-    monkeypatch.delenv("RECOLLECT_RAW_BUDGET")
+    monkeypatch.delenv("HITHERTO_RAW_BUDGET")
     writer = trees.Writer(UUID, str(tmp_path / "work"))
     more = (
         writer.user("How do I prune a quince tree? 1"),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.cli.output import clean, clean_json, clean_lines, json_text
-from recollect.model import LOCAL, Draft
-from recollect.service import Sessions
+from hitherto.cli.output import clean, clean_json, clean_lines, json_text
+from hitherto.model import LOCAL, Draft
+from hitherto.service import Sessions
 from tests.surfaces.shell import Shell, plain
 
 ESCAPE = "\x1b"

@@ -1,4 +1,4 @@
-"""`recollect prompt`: one prompt, answered by a real model layer that talks to a provider on the loopback interface."""
+"""`hitherto prompt`: one prompt, answered by a real model layer that talks to a provider on the loopback interface."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.cli.asking import cancelling, interrupts
-from recollect.cli.flowing import MARGIN, Cleaner, Margin
-from recollect.cli.output import clean_lines
-from recollect.engines.mcp import servers
-from recollect.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
-from recollect.service import Sessions
+from hitherto.cli.asking import cancelling, interrupts
+from hitherto.cli.flowing import MARGIN, Cleaner, Margin
+from hitherto.cli.output import clean_lines
+from hitherto.engines.mcp import servers
+from hitherto.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
+from hitherto.service import Sessions
 from tests.claude import trees
 from tests.engines.provider import CUT, PAUSE, Provider, Stop, Thinking, ToolUse, Used
 from tests.surfaces.shell import Shell
@@ -203,7 +203,7 @@ def test_the_options_reach_the_model(here: Shell, provider: Provider) -> None:
 def transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a session of another agent."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    monkeypatch.setenv("RECOLLECT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
     uuid = trees.session_id(1)
     writer = trees.Writer(uuid, str(tmp_path))
     writer.user("How do I prune a quince tree?")
@@ -233,12 +233,12 @@ def test_without_a_model_it_says_what_to_set_and_stores_nothing(
     here: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = here.ok("new", "--title", "kept").out.strip()
-    monkeypatch.delenv("RECOLLECT_MODEL")
+    monkeypatch.delenv("HITHERTO_MODEL")
     for arguments in ((), ("--session", session_id)):
         done = here.invoke("prompt", *arguments, "Hi.")
         assert (done.code, done.out) == (6, "")
         assert done.err.endswith("[model_missing]\n")
-        assert "RECOLLECT_MODEL" in done.err
+        assert "HITHERTO_MODEL" in done.err
     (session,) = sessions_of(here)
     assert (session.id, session.message_count) == (session_id, 0)
 
@@ -424,7 +424,7 @@ def test_on_a_terminal_it_asks_before_a_tool_acts(
     assert (done.code, notes.read_text()) == (0, text)
     assert "path: notes.txt" in done.out
     (session,) = sessions_of(shell)
-    assert session.meta.get("recollect/permissions", {}).get("edit_file") is remembered
+    assert session.meta.get("hitherto/permissions", {}).get("edit_file") is remembered
 
 
 @pytest.mark.parametrize("form", ["command", "file"])

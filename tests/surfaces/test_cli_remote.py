@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import InvalidInput, StoreUnavailable
-from recollect.gateway.limits import MESSAGE_BYTES
-from recollect.model import LOCAL, Draft, Image, Json, Principal
-from recollect.remote.addresses import parse_address
-from recollect.remote.line import open_socket
-from recollect.remote.tokens import token_for
-from recollect.service import Sessions
+from hitherto.errors import InvalidInput, StoreUnavailable
+from hitherto.gateway.limits import MESSAGE_BYTES
+from hitherto.model import LOCAL, Draft, Image, Json, Principal
+from hitherto.remote.addresses import parse_address
+from hitherto.remote.line import open_socket
+from hitherto.remote.tokens import token_for
+from hitherto.service import Sessions
 from tests.claude import trees
 from tests.gateway.servers import Server, serving
 from tests.surfaces.shell import Done, Shell
@@ -37,14 +37,14 @@ class Afar(Shell):
         self.address, self.environ = address, environ
 
     def variables(self) -> dict[str, str]:
-        return {**super().variables(), "RECOLLECT_STORE": self.address, **self.environ}
+        return {**super().variables(), "HITHERTO_STORE": self.address, **self.environ}
 
 
 @pytest.fixture(scope="module")
 def afar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Afar]:
     """A server as its user starts it; its token is found by itself."""
     folder = tmp_path_factory.mktemp("afar")
-    here, data = Shell(folder), {"RECOLLECT_DATA_DIR": str(folder / "data")}
+    here, data = Shell(folder), {"HITHERTO_DATA_DIR": str(folder / "data")}
     with here.start("serve", "--port", "0", "--json", env=data) as process:
         told = json.loads(line_of(process, "a server to say where it is"))
         yield Afar(folder, told["address"], **data)
@@ -70,7 +70,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pa
 
 def holder(crowd: tuple[Server, Path], name: str) -> Afar:
     server, folder = crowd
-    return Afar(folder, f"http://{server.host}", RECOLLECT_TOKEN=server.tokens[name].secret)
+    return Afar(folder, f"http://{server.host}", HITHERTO_TOKEN=server.tokens[name].secret)
 
 
 # The same story here and there
@@ -357,7 +357,7 @@ def test_a_wrong_token_a_revoked_one_and_one_without_the_right_are_refused(
     crowd: tuple[Server, Path],
 ) -> None:
     server, folder = crowd
-    wrong = Afar(folder, f"http://{server.host}", RECOLLECT_TOKEN="rcl_" + "x" * 43)
+    wrong = Afar(folder, f"http://{server.host}", HITHERTO_TOKEN="hth_" + "x" * 43)
     done = wrong.invoke("list")
     assert (done.code, "does not take this token" in done.err) == (5, True)
     gone = holder(crowd, "gone")
@@ -381,7 +381,7 @@ def test_a_token_that_is_revoked_while_a_command_runs_ends_it(crowd: tuple[Serve
         return token.id, secret
 
     token, secret = Shell(folder).inside(issue)
-    short = Afar(folder, f"http://{server.host}", RECOLLECT_TOKEN=secret)
+    short = Afar(folder, f"http://{server.host}", HITHERTO_TOKEN=secret)
     with short.start("watch", "--after", "0", "--json") as process:
         assert line_of(process, "the first change")
         assert Shell(folder).inside(lambda sessions: sessions.revoke_token(token))
@@ -402,13 +402,13 @@ def test_somebody_elses_session_looks_missing(crowd: tuple[Server, Path]) -> Non
             )
             done = bob.invoke(*arguments)
             told.append((done.code, done.out, done.err.replace(each, "it")))
-        assert told[0] == told[1] == (3, "", "recollect: no session 'it' [session_not_found]\n"), command
+        assert told[0] == told[1] == (3, "", "hitherto: no session 'it' [session_not_found]\n"), command
     assert session not in bob.ok("list").out
 
 
 def test_a_server_that_leaves_in_the_middle_is_told_of_and_one_that_is_not_there_too(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path / 'sessions.db'}", noisy=True) as server:
-        shell = Afar(tmp_path, f"http://{server.host}", RECOLLECT_TOKEN=server.tokens["ann"].secret)
+        shell = Afar(tmp_path, f"http://{server.host}", HITHERTO_TOKEN=server.tokens["ann"].secret)
         with shell.start("prompt", "--stream-json", json.dumps(["Begun. ", {"hang": True}])) as process:
             until_said(process)
             server.signal()
@@ -423,7 +423,7 @@ def test_a_server_that_leaves_in_the_middle_is_told_of_and_one_that_is_not_there
     done = shell.invoke("list")
     assert (done.code, done.err) == (
         5,
-        f"recollect: {shell.address} cannot be reached: Connection refused; does `recollect serve` run there?"
+        f"hitherto: {shell.address} cannot be reached: Connection refused; does `hitherto serve` run there?"
         " [store_unavailable]\n",
     )
 
@@ -432,9 +432,9 @@ def test_no_token_is_ever_printed(crowd: tuple[Server, Path]) -> None:
     server, folder = crowd
     secret = server.tokens["ann"].secret
     ann = holder(crowd, "ann")
-    inside = Afar(folder, f"http://{secret}@{server.host}", RECOLLECT_TOKEN=secret)
-    asked = Afar(folder, f"http://{server.host}/?token={secret}", RECOLLECT_TOKEN=secret)
-    odd = Afar(folder, f"http://{server.host}", RECOLLECT_TOKEN=f"{secret} and more")
+    inside = Afar(folder, f"http://{secret}@{server.host}", HITHERTO_TOKEN=secret)
+    asked = Afar(folder, f"http://{server.host}/?token={secret}", HITHERTO_TOKEN=secret)
+    odd = Afar(folder, f"http://{server.host}", HITHERTO_TOKEN=f"{secret} and more")
     for shell, commands in (
         (
             ann,
@@ -482,13 +482,13 @@ async def test_a_redirect_is_not_followed() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(StoreUnavailable, match="status 302"):
-            await open_socket(parse_address(f"http://127.0.0.1:{port}"), "rcl_secret")
+            await open_socket(parse_address(f"http://127.0.0.1:{port}"), "hth_secret")
     assert len(asked) == 1
 
 
 def test_addresses_are_taken_as_people_write_them() -> None:
     for text, socket in {
-        "https://recollect.example.org": "wss://recollect.example.org/ws",
+        "https://hitherto.example.org": "wss://hitherto.example.org/ws",
         "https://example.org:8443/under/": "wss://example.org:8443/under/ws",
         "http://127.0.0.1:8787/": "ws://127.0.0.1:8787/ws",
         "http://[::1]:8787": "ws://[::1]:8787/ws",
@@ -499,24 +499,24 @@ def test_addresses_are_taken_as_people_write_them() -> None:
 
 def test_the_token_is_the_environments_else_a_files_else_the_servers_own(tmp_path: Path) -> None:
     near, far = parse_address("http://127.0.0.1:1"), parse_address("https://example.org")
-    environ = {"RECOLLECT_DATA_DIR": str(tmp_path)}
+    environ = {"HITHERTO_DATA_DIR": str(tmp_path)}
     with pytest.raises(InvalidInput, match="wants a token"):
         token_for(near, environ)
-    _keep(tmp_path / "token-0123", "rcl_other")
-    assert token_for(near, environ) == "rcl_other"
-    _keep(tmp_path / "token", "rcl_own")
-    assert token_for(near, environ) == "rcl_own"
+    _keep(tmp_path / "token-0123", "hth_other")
+    assert token_for(near, environ) == "hth_other"
+    _keep(tmp_path / "token", "hth_own")
+    assert token_for(near, environ) == "hth_own"
     with pytest.raises(InvalidInput, match="wants a token"):
         token_for(far, environ)
-    named = {**environ, "RECOLLECT_TOKEN_FILE": str(_keep(tmp_path / "mine", "rcl_mine"))}
-    assert token_for(far, named) == token_for(near, named) == "rcl_mine"
-    assert token_for(far, {**named, "RECOLLECT_TOKEN": "rcl_set"}) == "rcl_set"
+    named = {**environ, "HITHERTO_TOKEN_FILE": str(_keep(tmp_path / "mine", "hth_mine"))}
+    assert token_for(far, named) == token_for(near, named) == "hth_mine"
+    assert token_for(far, {**named, "HITHERTO_TOKEN": "hth_set"}) == "hth_set"
     (tmp_path / "mine").chmod(0o644)
     with pytest.raises(InvalidInput, match="others can read"):
         token_for(far, named)
     for broken in ("no such", "."):
         with pytest.raises(InvalidInput):
-            token_for(far, {"RECOLLECT_TOKEN_FILE": str(tmp_path / broken)})
+            token_for(far, {"HITHERTO_TOKEN_FILE": str(tmp_path / broken)})
 
 
 def _keep(path: Path, secret: str) -> Path:

@@ -18,7 +18,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {
         "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
         "PI_CODING_AGENT_DIR": str(tmp_path / "pi"),
-        "RECOLLECT_DATA_DIR": str(tmp_path / "data"),
+        "HITHERTO_DATA_DIR": str(tmp_path / "data"),
     }
 
 
@@ -97,7 +97,7 @@ def test_settings_leave_agents_out_and_add_folders(
 ) -> None:
     transcript(tmp_path / "claude", 1)
     transcript(tmp_path / "other", 2)
-    env["RECOLLECT_SOURCES"] = chosen.replace("OTHER", str(tmp_path / "other"))
+    env["HITHERTO_SOURCES"] = chosen.replace("OTHER", str(tmp_path / "other"))
     shell.run("sync", env=env)
     found = shell.run("stats", "--json", env=env).json["by_source"]
     assert {source: count for source, count in found.items() if source} == expected
@@ -107,7 +107,7 @@ def test_settings_leave_agents_out_and_add_folders(
 def test_a_session_in_two_folders_is_the_fuller_one(
     shell: Shell, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (env | {"RECOLLECT_SOURCES": f"pi={tmp_path / 'backup'}"}).items():
+    for name, value in (env | {"HITHERTO_SOURCES": f"pi={tmp_path / 'backup'}"}).items():
         monkeypatch.setenv(name, value)
     made = PiWriter()
     made.user("One")
@@ -121,13 +121,13 @@ def test_a_session_in_two_folders_is_the_fuller_one(
         os.utime(copy)
     rows = [row for row in shell.ok("sources", "--json").json["sources"] if row["source"] == "pi"]
     assert [(row["sessions"], row["waiting"]) for row in rows] == [(1, 0), (0, 0)]
-    monkeypatch.setenv("RECOLLECT_SOURCES", "pi=")
+    monkeypatch.setenv("HITHERTO_SOURCES", "pi=")
     assert "names no folder for pi" in shell.invoke("sync").err
 
 
 def test_an_agent_that_nobody_knows_is_an_error_that_names_those_that_are_known(
     shell: Shell, env: dict[str, str]
 ) -> None:
-    done = shell.run("sync", env={**env, "RECOLLECT_SOURCES": "hal9000"})
+    done = shell.run("sync", env={**env, "HITHERTO_SOURCES": "hal9000"})
     assert done.code != 0
-    assert "RECOLLECT_SOURCES names 'hal9000'; agents that can be read: claude, " in done.err
+    assert "HITHERTO_SOURCES names 'hal9000'; agents that can be read: claude, " in done.err

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli.asking import bare_interrupts
-from recollect.cli.sync import in_words
-from recollect.sources.syncing import Report
+from hitherto.cli.asking import bare_interrupts
+from hitherto.cli.sync import in_words
+from hitherto.sources.syncing import Report
 from tests.claude import trees
 from tests.surfaces.shell import Shell
 from tests.waits import line_of, output
@@ -20,7 +20,7 @@ SESSION = f"claude:{UUID}"
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    return {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude"), "RECOLLECT_DATA_DIR": str(tmp_path / "data")}
+    return {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude"), "HITHERTO_DATA_DIR": str(tmp_path / "data")}
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""`recollect token`: made once, listed without its secret, revoked for good."""
+"""`hitherto token`: made once, listed without its secret, revoked for good."""
 
 from __future__ import annotations
 
 import pytest
 
-from recollect.model import Token
-from recollect.scopes import MEANINGS, USUAL
+from hitherto.model import Token
+from hitherto.scopes import MEANINGS, USUAL
 from tests.surfaces.shell import Shell, plain
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect.model import LOCAL, Draft, Text
-from recollect.service import Sessions
+import hitherto
+from hitherto.model import LOCAL, Draft, Text
+from hitherto.service import Sessions
 from torture import report
 from torture.__main__ import tried
 from torture.ledger import Pages, judged, mark_for
@@ -69,7 +69,7 @@ def test_a_row_that_was_not_tried_is_neither_met_nor_missed() -> None:
 
 
 async def test_a_message_with_other_words_than_were_acknowledged_is_lost(tmp_path: Path) -> None:
-    async with recollect.open(store_in(tmp_path)) as sessions:
+    async with hitherto.open(store_in(tmp_path)) as sessions:
         session_id = (await sessions.create(LOCAL)).id
         kept, altered, gone = (mark_for(name, "some words") for name in ("a", "b", "c"))
         await say(sessions, session_id, f"{kept} some words", f"{altered} some other words")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recollect.exports import FORMATS, About
-from recollect.exports.lines import Replaced
-from recollect.model import (
+from hitherto.exports import FORMATS, About
+from hitherto.exports.lines import Replaced
+from hitherto.model import (
     Audio,
     Entry,
     Image,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.exports import rendering
-from recollect.exports.rendering import rendered
-from recollect.model import Image
+from hitherto.exports import rendering
+from hitherto.exports.rendering import rendered
+from hitherto.model import Image
 from tests.unit.hostile import HOSTILE, MARKDOWN, MARKUP, PAYLOADS, TERMINAL
 from tests.unit.pages import page
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from recollect.exports.markdown import FOLDED_CHARS, code, escaped, fenced
-from recollect.model import Text, ToolCall, ToolResult
+from hitherto.exports.markdown import FOLDED_CHARS, code, escaped, fenced
+from hitherto.model import Text, ToolCall, ToolResult
 from tests.unit.hostile import HOSTILE, PAYLOADS
 from tests.unit.pages import page
 

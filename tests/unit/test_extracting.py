@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Entry, Image, Part, Role, Text, Thought, ToolCall, ToolResult, Usage
-from recollect.service.digest import digest
-from recollect.service.essentials import Essentials, completed
-from recollect.service.estimating import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
-from recollect.service.extracting import Statement, statements
-from recollect.service.extractive import extracted
-from recollect.service.sentences import SENTENCE_CHARS, sentences
-from recollect.service.specifics import Specific, specifics
-from recollect.service.subjects import subject_of
-from recollect.service.tail import is_prompt, kept_from
-from recollect.service.tool_outcomes import tool_outcomes
-from recollect.summariser import CompactionPolicy
+from hitherto.model import Entry, Image, Part, Role, Text, Thought, ToolCall, ToolResult, Usage
+from hitherto.service.digest import digest
+from hitherto.service.essentials import Essentials, completed
+from hitherto.service.estimating import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
+from hitherto.service.extracting import Statement, statements
+from hitherto.service.extractive import extracted
+from hitherto.service.sentences import SENTENCE_CHARS, sentences
+from hitherto.service.specifics import Specific, specifics
+from hitherto.service.subjects import subject_of
+from hitherto.service.tail import is_prompt, kept_from
+from hitherto.service.tool_outcomes import tool_outcomes
+from hitherto.summariser import CompactionPolicy
 from tests.planting import practice
 from tests.planting.conversations import conversation
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput, InvalidKey
-from recollect.keys import (
+from hitherto.errors import InvalidInput, InvalidKey
+from hitherto.keys import (
     FORMS,
     DmScope,
     DmScopes,
@@ -17,8 +17,8 @@ from recollect.keys import (
     route,
     spelled,
 )
-from recollect.limits import KEY_CHARS
-from recollect.model import Account
+from hitherto.limits import KEY_CHARS
+from hitherto.model import Account
 
 UUID = "0192f7c4-9b1e-7abc-8def-0123456789AB"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.projects import FILE_BYTES, Place, place_of, remote_name
+from hitherto.projects import FILE_BYTES, Place, place_of, remote_name
 
 ROOT = "5f" * 20
 BEGUN = f"{'0' * 40} {ROOT} Ada <ada@example.org> 1700000000 +0000\tcommit (initial): Begin\n"

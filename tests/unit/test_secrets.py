@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.secrets import redacted, redacted_value
-from recollect.secrets.kinds import KINDS
+from hitherto.secrets import redacted, redacted_value
+from hitherto.secrets.kinds import KINDS
 
 LETTERS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -59,7 +59,7 @@ SAMPLES = {
     "docker token": (f"dckr_pat_{drawn(27, WEB)}",),
     "service token": (f"lin_api_{drawn(40)}", f"NRAK-{drawn(27).upper()}", f"glsa_{drawn(32)}"),
     "json web token": (f"eyJ{drawn(33, WEB)}.eyJ{drawn(60, WEB)}.{drawn(43, WEB)}",),
-    "recollect token": (f"rcl_{drawn(43, WEB)}",),
+    "hitherto token": (f"hth_{drawn(43, WEB)}",),
     "private key": (
         f"-----BEGIN RSA {PEM}\n{drawn(64)}\n{drawn(64)}\n-----END RSA {PEM}",
         f"-----BEGIN {PEM}\\n{drawn(64)}\\n{drawn(30)}==\\n-----END {PEM}",
@@ -82,7 +82,7 @@ BENIGN = {
     "public key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{drawn(43)} user@host",
     "picture": f"data:image/png;base64,iVBORw0KGgo{drawn(60, LETTERS + '+/')}",
     "certificate": "\n".join(("-----BEGIN CERTIFICATE-----", drawn(64), drawn(64), "-----END CERTIFICATE-----")),
-    "path": "/usr/lib/python3.11/site-packages/recollect/service/exporting.py",
+    "path": "/usr/lib/python3.11/site-packages/hitherto/service/exporting.py",
     "document's address": f"https://docs.example.com/document/d/{drawn(44)}/edit",
     "name": "getHTTPResponseCodeForRequestV2FromServer1AndThenSome",
     "count": 'max_tokens: 1024, "token_count": 12840, tokens=15',
@@ -207,9 +207,9 @@ def test_a_long_text_is_looked_through_piece_by_piece_with_the_same_result(
     text = "\n".join(f"{number} {each} and so on" for number, each in enumerate([*secrets, *BENIGN.values()]))
     told: Counter[str] = Counter()
     whole = redacted(text, told)
-    monkeypatch.setattr("recollect.secrets.AROUND", 8_000)
+    monkeypatch.setattr("hitherto.secrets.AROUND", 8_000)
     for piece in (211, 997):
-        monkeypatch.setattr("recollect.secrets.PIECE", piece)
+        monkeypatch.setattr("hitherto.secrets.PIECE", piece)
         seen: Counter[str] = Counter()
         assert redacted(text, seen) == whole
         assert seen == told

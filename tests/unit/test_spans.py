@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.spans import (
+from hitherto.spans import (
     Place,
     Span,
     Spans,

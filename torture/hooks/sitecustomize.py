@@ -11,7 +11,7 @@ import sys
 
 NOTES = os.environ.get("TORTURE_OPENS", "")
 LOGS = ("-wal", "-shm")
-OURS, TESTS = f"{os.sep}src{os.sep}recollect{os.sep}", f"{os.sep}tests{os.sep}"
+OURS, TESTS = f"{os.sep}src{os.sep}hitherto{os.sep}", f"{os.sep}tests{os.sep}"
 
 
 def _note(line: str) -> None:

@@ -64,7 +64,7 @@ R19 = Row(
     run=passing(
         TEST,
         figure=f"{STEPS:,} steps on each of three stores, every answer equal",
-        given={"RECOLLECT_TEST_STEPS": str(STEPS)},
+        given={"HITHERTO_TEST_STEPS": str(STEPS)},
     ),
     control=planted,
     broken="one store has a fault: a fork ends an entry early, a list shows another owner's, an erased message is found, …",

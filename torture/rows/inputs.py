@@ -109,7 +109,7 @@ ROWS = (
         promise="Nothing that is sent or brought in crashes a door or is answered with an internal error",
         target="2,000 fixed hostile frames + 10 minutes of atheris on parser, framing, cursor, importer: 0 crashes, 0 internal"
         " errors, RSS +< 50 MB",
-        how="The frames go to `recollect serve` over HTTP and on both kinds of socket, and to `recollect acp` on its standard"
+        how="The frames go to `hitherto serve` over HTTP and on both kinds of socket, and to `hitherto acp` on its standard"
         " input, with a good request after every few. Then coverage-guided fuzzing of the parser, the framing, cursors and the"
         " importer, each for two minutes and a half, and for 15 seconds each of every method, the files of every other agent,"
         " queries and the search for secrets. Memory is that of each process beyond what it had after the first tenth of the"
@@ -150,7 +150,7 @@ ROWS = (
         target="recall >= 95 % of 40 kinds, < 1 % false hits on code; own tokens 0 anywhere (logs, URLs, errors, exports)",
         how="Secrets drawn by their form, in sentences, code, JSON and base64, are said over the gateway and exported as Markdown"
         " and HTML (the routes and methods are the real ones, in a process of their own); files of the standard library and of"
-        " packages are searched for secrets that are none. Then tokens of `recollect serve` are said in a session, which is"
+        " packages are searched for secrets that are none. Then tokens of `hitherto serve` are said in a session, which is"
         " exported in every form, over the gateway and by command, and deleted; they are used rightly and wrongly on routes,"
         " and looked for in those exports, all answers, the log, the store's files and the process. JSON by command is for"
         " others with `--redact` alone: without, it is one's own copy, and keeps what was said. Our own kind is counted at 0"
@@ -167,7 +167,7 @@ ROWS = (
         promise="Nobody from outside, and no file of a project, starts a program or reaches a private address",
         target="0 processes from unprivileged requests or project files; 60 address spellings + redirect + rebinding: 0 private"
         " sockets",
-        how="`recollect serve` and `recollect acp`, whose every start of a program and every connection the interpreter notes:"
+        how="`hitherto serve` and `hitherto acp`, whose every start of a program and every connection the interpreter notes:"
         " somebody without the right names programs in `session/new`, `load`, `resume` and `fork`; sessions are opened in a"
         " project full of files that ask for programs. Then, in a process of its own, the part of the program that connects to"
         " such servers for somebody from outside (`McpServers`): at every spelling of private addresses, over both transports,"
@@ -188,7 +188,7 @@ ROWS = (
         key="S11",
         promise="What is kept is for its user alone, whatever the mask",
         target="umask 000 start: 0 files or dirs open to others",
-        how="`recollect serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
+        how="`hitherto serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
         " with a mask of 000; modes of all that is there while the server runs and afterwards.",
         run=whole(permissions.tried),
         # An open data folder would be refused by the second command, and nothing more be seen.

@@ -106,10 +106,10 @@ R1 = Row(
     promise="What was acknowledged is there, whatever is killed",
     target="0 lost in 1,000 kills of the server and at least 200,000 acknowledgements",
     how="Four clients on WebSockets, each with four requests on its way, and four over HTTP append to eight sessions of "
-    "`recollect serve`; at a random acknowledgement it is killed with SIGKILL and started again, and sometimes killed while "
+    "`hitherto serve`; at a random acknowledgement it is killed with SIGKILL and started again, and sometimes killed while "
     "it starts. After every start the store is examined by the program's own check, integrity of the file included, while "
-    "the server has it open. Then `recollect append` is killed at random moments, while two other processes append to the "
-    "same store, and `recollect acp` while it answers prompts in three sessions at once (nine of ten are forks of a process that has imported all, one is started from "
+    "the server has it open. Then `hitherto append` is killed at random moments, while two other processes append to the "
+    "same store, and `hitherto acp` while it answers prompts in three sessions at once (nine of ten are forks of a process that has imported all, one is started from "
     "nothing). The clients write down every acknowledgement; in the end every message must be in the store word for word, "
     "once, and nothing that nobody said. A program that logs anything, or needs help to start, fails the row. Small stores: a new one after every 20 kills of the server.",
     run=whole(_lost),
@@ -120,7 +120,7 @@ R1B = Row(
     key="R1b",
     promise="The same with PostgreSQL as the store",
     target="0 lost in 200 kills of the server and at least 20,000 acknowledgements",
-    how="As R1, with a database of PostgreSQL for each store; `recollect serve`, `recollect append` and `recollect acp` are "
+    how="As R1, with a database of PostgreSQL for each store; `hitherto serve`, `hitherto append` and `hitherto acp` are "
     "killed. What a killed process had on its way may still be committed after it has died: it counts as unknown, and is said "
     "again with its key. That PostgreSQL itself is killed is R4.",
     run=whole(_lost_on_postgres),
@@ -135,7 +135,7 @@ R3 = Row(
     key="R3",
     promise="A request that is made again with its idempotency key is done once",
     target="0 duplicates in 1,000 kills with a retry of every unknown outcome",
-    how="As R1, with a kill of `recollect serve` after 5 to 60 acknowledgements. Whatever the kill left without an answer is "
+    how="As R1, with a kill of `hitherto serve` after 5 to 60 acknowledgements. Whatever the kill left without an answer is "
     "asked again with the same key after the start, until it is acknowledged; then every message must be there once. The answer "
     "at which the server is killed never reaches its client, so that with every kill one request that was stored is made again.",
     run=whole(_repeated(keyed=True, full=1_000)),
@@ -146,7 +146,7 @@ R5 = Row(
     key="R5",
     promise="A turn that is killed leaves no tool call open and no record out of reach",
     target="500 kills mid-tool: 0 orphaned calls, 100 % of records reachable",
-    how="A model on the loopback interface asks `recollect acp` for three tools at once. The agent is killed with SIGKILL when "
+    how="A model on the loopback interface asks `hitherto acp` for three tools at once. The agent is killed with SIGKILL when "
     "a tool is running, at a random message; the next one loads the session and is prompted, and killed in turn. In the end "
     "every stored call must have its result, every request that the model got too, and the conversation as it is read from "
     "session to session must reach every row of the store. All agents are forks of a process that has imported everything.",

@@ -69,7 +69,7 @@ R16 = Row(
     promise="durable appends through the server keep up",
     target="8 clients, 2 cores, synchronous=FULL: >= 1,500/s one by one, >= 8,000 messages/s grouped, p99 < 50 ms",
     how=(
-        "`recollect serve` on SQLite; eight WebSocket clients in another process, each with a session of its own, send"
+        "`hitherto serve` on SQLite; eight WebSocket clients in another process, each with a session of its own, send"
         " messages of 1 KB: 80,000 one by one, then 400,000 in requests of 20, each request when the one before is answered. The"
         " time counts until the search index has them too. Afterwards the sessions must count every message. The short form compares the"
         " server's CPU time for a message with what two cores have at the target's rate."
@@ -153,7 +153,7 @@ R17 = Row(
     promise="an hour of steady use leaves nothing behind",
     target="1 h, 200 sockets, 50 appends/s: RSS +< 5 %, descriptors +0, WAL < 64 MB, 0 errors",
     how=(
-        "`recollect serve` on SQLite with 150,000 messages of 1 KB in 50 sessions, so that its caches are full. 198 sockets"
+        "`hitherto serve` on SQLite with 150,000 messages of 1 KB in 50 sessions, so that its caches are full. 198 sockets"
         " follow a session each and check that the numbered messages come without a gap; one writes 50 messages a second."
         " Each second a follower leaves and comes back with its cursor, and a client comes, lists, reads, searches, subscribes"
         " and goes. Five minutes of that warm up; then memory (the median of the last minute, of the warm-up that of five seconds), descriptors and the longest WAL"
@@ -227,7 +227,7 @@ R18 = Row(
     promise="clients that never read harm nobody, and can go on",
     target="100 of them: RSS < +1 MB each, others' p99 < 2 x, closed with a cursor that resumes with 0 gaps",
     how=(
-        "`recollect serve` on SQLite; 100 WebSocket clients follow a session and read nothing, while 2 MB are written to it in"
+        "`hitherto serve` on SQLite; 100 WebSocket clients follow a session and read nothing, while 2 MB are written to it in"
         " messages of 20 KB and then messages of 1 KB until the server has given all of them up. The others are four that"
         " read: the time from sending a message until each has it, before and beside. Then each reads what was on its way"
         " and comes back with its last cursor: the numbered messages must go on where they stopped and reach the last. The"

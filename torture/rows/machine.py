@@ -13,7 +13,7 @@ POWER_CUTS = Row(
     promise="Nothing acknowledged is lost when the operating system crashes or the power fails",
     target="0 lost in 500 cuts",
     how=(
-        "Four clients append to `recollect serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
+        "Four clients append to `hitherto serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
         " in memory. After a random number of acknowledgements the server is stopped and that file copied at once; the copy"
         " is mounted, which replays its journal, and opened: every message acknowledged before the cut must be there, in"
         " order, the last of each session found by search, the store without fault, and one can go on. This models a crash of the system, not a disk"
@@ -32,9 +32,9 @@ FULL_DISK = Row(
         " of ours"
     ),
     how=(
-        "The store of `recollect serve` is on a disk in memory, of 64 MB and 4 MB more for each fill (464 MB in all: what was"
+        "The store of `hitherto serve` is on a disk in memory, of 64 MB and 4 MB more for each fill (464 MB in all: what was"
         " stored stays there). Again and again a file takes up its space but for a random rest of 2 MB at most. Two clients"
-        " append through WebSockets until each was refused five times, `recollect append` runs beside, what is there is"
+        " append through WebSockets until each was refused five times, `hitherto append` runs beside, what is there is"
         " read; then the file goes, and the very next append of each must succeed. A refusal that is not `store_full` counts"
         " against us, and a fill in which a client was not refused fails the row. Then the same with titles, tags and forks"
         " of a Claude Code transcript, each tried until it is refused. A full disk under PostgreSQL is not tried."
@@ -49,7 +49,7 @@ IO_ERRORS = Row(
     promise="A disk that fails now and then loses and damages nothing",
     target="at least 5,000 injected: 0 acknowledged lost, 0 corrupt",
     how=(
-        "`recollect serve` runs under `fiu-run`, which makes the calls fail by which SQLite writes (also by half), syncs,"
+        "`hitherto serve` runs under `fiu-run`, which makes the calls fail by which SQLite writes (also by half), syncs,"
         " reads and cuts its files, at random, 1 to 5 in a hundred. Two clients append through WebSockets; each refusal of the"
         " first counts as one fault, though several may be behind it. What was refused must not be there, what was"
         " acknowledged must, a refusal must be one of the store, and when the disk is well again the next append succeeds."
@@ -64,7 +64,7 @@ LITTLE_MEMORY = Row(
     promise="When memory runs out nothing acknowledged is lost, and the next start serves",
     target="50 servers: 0 acknowledged lost, an error with a code or an end of the process, the next start serves",
     how=(
-        "A running `recollect serve` is forbidden to take more than 1 to 64 MB of address space beyond what it has. Three"
+        "A running `hitherto serve` is forbidden to take more than 1 to 64 MB of address space beyond what it has. Three"
         " clients append messages of up to 4 MB, search, read and import through WebSockets until they are done or cut"
         " off. Then the limit goes: a server that still runs must serve again, and so must another one after it. A process"
         " may end by a signal: msgspec does not examine every allocation. An error that is not of the store leaves open"

@@ -12,7 +12,7 @@ R4 = Row(
     promise="PostgreSQL may be killed, restarted or cut off under load",
     target="0 lost and 0 stored twice in 100 kills, 50 restarts and 50 partitions; all served again within 5 s "
     "(p95 of each kind)",
-    how="Four clients append through `recollect serve` and say again, with the same key, what was not acknowledged. "
+    how="Four clients append through `hitherto serve` and say again, with the same key, what was not acknowledged. "
     "Meanwhile all processes of PostgreSQL are killed with SIGKILL and it is started again, it is restarted in its fast "
     "mode, or every packet to and from it is dropped for 0.3 to 12 seconds (it runs in a network namespace of its own). "
     "The time counts from the moment that PostgreSQL answers again, or packets pass, until all four are acknowledged. In "

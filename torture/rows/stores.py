@@ -28,7 +28,7 @@ R7 = Row(
     key="R7",
     promise="A backup of a store in use is a whole store",
     target="100 backups under load: 0 bad, content equal on restore",
-    how="While processes append, `recollect backup` copies the store again and again. Each copy is put in the place of a "
+    how="While processes append, `hitherto backup` copies the store again and again. Each copy is put in the place of a "
     "store, examined by the program's own check, and compared byte for byte with what the store held in the end; all that "
     "was acknowledged before the command must be there. This is SQLite: PostgreSQL is backed up by its own `pg_dump`, and that "
     "is not tried.",
@@ -99,7 +99,7 @@ R13 = Row(
     target="At least 1,000 files with 14 kinds of damage: every intact record read, damage told, files unchanged, other "
     "sessions unaffected",
     how="Transcripts and databases of all seven agents that are read are damaged, each at a random message, and lie beside "
-    "whole ones. One `recollect sync` takes them in; what each session says is compared with what was written, and every "
+    "whole ones. One `hitherto sync` takes them in; what each session says is compared with what was written, and every "
     "file with what it was.",
     run=whole(damaged.tried),
     control=changed(
@@ -119,7 +119,7 @@ R14 = Row(
     "20 % of stores or lists refused, one session for each byte at most not whole in the others)",
     how="Four bytes of a SQLite store with 40 sessions are changed at random places, 250 times; the server is started on it and "
     "asked for every session and for the list. A session must be served as it was or answered with a typed error; one that "
-    "lacks messages, is not found or is not in the list must be told by `recollect doctor`; a message, id or title that nobody "
+    "lacks messages, is not found or is not in the list must be told by `hitherto doctor`; a message, id or title that nobody "
     "wrote fails the row. A server may refuse to start, or to list, saying that the store is damaged: where SQLite cannot read "
     "its first page or the tables that all sessions share, there is no rest.",
     run=whole(rot.tried),

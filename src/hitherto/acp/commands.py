@@ -1,0 +1,94 @@
+"""Commands that a client can offer its user, and that are carried out here: the engine never hears of them.
+
+What is said about them is no part of the conversation: it is shown once, and neither stored nor replayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from hitherto.errors import InvalidInput
+from hitherto.model import Json, Part, Principal, Shrunk, Text
+from hitherto.service import Sessions
+
+_COMMAND = re.compile(r"\s*/([a-z]+)(?:\s+(.*?))?\s*", re.DOTALL)
+
+
+class Subject(NamedTuple):
+    """The session that a command is about, and how it is compacted by whatever engine has it open."""
+
+    sessions: Sessions
+    who: Principal
+    session_id: str
+    compact: Callable[[], Awaitable[Shrunk]]
+
+
+Errand = Callable[[Subject], Awaitable[str]]
+"""Does something with a session, and returns what is to be said about it."""
+
+
+class Command(NamedTuple):
+    """What a user is told about a command, and what it does with the rest of its line."""
+
+    description: str
+    hint: str | None
+    run: Callable[[str, Subject], Awaitable[str]]
+
+
+def errand(parts: Sequence[Part]) -> Errand | None:
+    """What a prompt commands, if it is a command and nothing else. All others are for the engine: it may have commands
+    of its own, and `/etc/hosts looks wrong` is none."""
+    match parts:
+        case [Text(text=text)] if (found := _COMMAND.fullmatch(text)) and found[1] in COMMANDS:
+            return partial(COMMANDS[found[1]].run, found[2] or "")
+    return None
+
+
+def offered() -> list[Json]:
+    """The commands as the protocol lists them."""
+    return [
+        {"name": name, "description": command.description}
+        | ({} if command.hint is None else {"input": {"hint": command.hint}})
+        for name, command in COMMANDS.items()
+    ]
+
+
+async def _compact(rest: str, subject: Subject) -> str:
+    if rest:
+        raise InvalidInput("/compact stands alone: it takes nothing more")
+    done = await subject.compact()
+    if not done.compacted:
+        return f"Nothing was compacted: {done.reason}."
+    about = "about " if done.estimated else ""
+    return (
+        f"Compacted: the model now sees {done.messages_after} instead of {done.messages_before} messages, "
+        f"{about}{done.tokens_after:,} instead of {done.tokens_before:,} tokens. The conversation keeps all of them."
+    )
+
+
+async def _title(rest: str, subject: Subject) -> str:
+    sessions, who, session_id, _ = subject
+    session = await (sessions.rename(who, session_id, rest) if rest else sessions.get(who, session_id))
+    return f"Title: {session.title}" if session.title else "There is no title yet."
+
+
+async def _tags(rest: str, subject: Subject) -> str:
+    named = rest.split()
+    add = [name for name in named if not name.startswith("-")]
+    remove = [name.removeprefix("-") for name in named if name.startswith("-")]
+    session = await subject.sessions.tag(subject.who, subject.session_id, add=add, remove=remove)
+    return f"Tags: {', '.join(session.tags)}" if session.tags else "There are no tags."
+
+
+COMMANDS: dict[str, Command] = {
+    "compact": Command(
+        "Make room: a summary takes the place of what was said, for the model only", None, _compact
+    ),
+    "title": Command("Give the session a title; without one, say which it has", "title", _title),
+    "tags": Command(
+        "Add tags, or take them away with a minus; without any, say which there are", "tag -tag", _tags
+    ),
+}

@@ -1,0 +1,141 @@
+"""What a user can choose for a session: model, mode, thinking. Kept with the session, so that it is the same when the
+session is opened again. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.engine import Choices
+from hitherto.errors import InvalidInput
+from hitherto.model import OWN, Json, Session
+from hitherto.permissions import MODES, Mode
+
+KEPT = f"{OWN}choices"
+"""The key of a session's meta under which they are kept."""
+TRACE = {"traceparent": 128, "tracestate": 512, "baggage": 8192}
+"""What is passed on of a request's trace, and how long it may be: whatever else a client puts there, a prompt must not
+fail for it."""
+DEFAULT_MODEL = "default"
+
+MODE_NAMES: dict[Mode, tuple[str, str]] = {
+    "default": ("Ask", "Asks before it changes anything or runs a command."),
+    "acceptEdits": ("Accept edits", "Changes files without asking; asks before it runs a command."),
+    "plan": ("Plan", "Reads and plans; changes nothing."),
+    "dontAsk": ("Don't ask", "Asks for nothing: what would need a permission is refused."),
+    "bypassPermissions": ("Bypass permissions", "Does everything without asking."),
+}
+THINKING = {
+    "default": "As the model does",
+    "off": "Off",
+    "low": "Low",
+    "medium": "Medium",
+    "high": "High",
+}
+
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "model": ("Model", "model"),
+    "mode": ("Mode", "mode"),
+    "thinking": ("Thinking", "thought_level"),
+}
+"""Each option's name for people, and its category."""
+
+
+class Choosable(msgspec.Struct, frozen=True):
+    """What can be chosen: which of the options, and from which models."""
+
+    models: tuple[str, ...] = ()
+    options: tuple[str, ...] = tuple(OPTIONS)
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was chosen; None is what the engine does by itself."""
+
+    model: str | None = None
+    mode: Mode = "default"
+    thinking: str | None = None
+
+
+def chosen_of(session: Session) -> Chosen:
+    """What is kept with the session; what another program wrote there counts for nothing if it makes no sense."""
+    try:
+        return msgspec.convert(session.meta.get(KEPT, {}), Chosen)
+    except msgspec.ValidationError:
+        return Chosen()
+
+
+def kept(chosen: Chosen) -> Json:
+    """What to merge into the session's meta; nothing chosen is nothing kept."""
+    return {KEPT: msgspec.to_builtins(chosen) or None}
+
+
+def choose(chosen: Chosen, option: str, value: str | bool, choosable: Choosable) -> Chosen:
+    """The choices after setting an option."""
+    offered = {
+        name: [each["value"] for each in values] for name, values in _offered(chosen, choosable).items()
+    }
+    if option not in offered:
+        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(offered) or 'none'}")
+    if value not in offered[option]:
+        raise InvalidInput(f"{option} is one of {', '.join(offered[option])}, not {value!r:.100}")
+    if option == "mode":
+        return replace(chosen, mode=value)
+    return replace(chosen, **{option: None if value == "default" else value})
+
+
+def modes(chosen: Chosen, choosable: Choosable) -> Json | None:
+    """The mode, for clients that know modes and no options; None if there is nothing to choose."""
+    if "mode" not in choosable.options:
+        return None
+    return {
+        "currentModeId": chosen.mode,
+        "availableModes": [
+            {"id": mode, "name": name, "description": told} for mode, (name, told) in MODE_NAMES.items()
+        ],
+    }
+
+
+def options(chosen: Chosen, choosable: Choosable) -> list[Json]:
+    """All options, with what is chosen."""
+    current = {
+        "model": chosen.model or DEFAULT_MODEL,
+        "mode": chosen.mode,
+        "thinking": chosen.thinking or "default",
+    }
+    return [
+        {
+            "id": option,
+            "name": OPTIONS[option][0],
+            "category": OPTIONS[option][1],
+            "type": "select",
+            "currentValue": current[option],
+            "options": values,
+        }
+        for option, values in _offered(chosen, choosable).items()
+    ]
+
+
+def choices(chosen: Chosen, meta: Json) -> Choices:
+    """The choices of a turn; the trace of the request goes with it to the model."""
+    given = {name: meta.get(name) for name in TRACE}
+    trace = {name: text for name, text in given.items() if isinstance(text, str) and len(text) <= TRACE[name]}
+    return Choices(model=chosen.model, mode=chosen.mode, thinking=chosen.thinking, trace=trace)
+
+
+def _offered(chosen: Chosen, choosable: Choosable) -> dict[str, list[Json]]:
+    """The values of each option that there is."""
+    models = choosable.models
+    default, *others = models or (DEFAULT_MODEL,)
+    known = dict.fromkeys([*others, *([chosen.model] if chosen.model else [])])
+    values = {
+        "model": [
+            {"value": DEFAULT_MODEL, "name": f"Default ({default})" if models else "Default"},
+            *({"value": name, "name": name} for name in known if name != DEFAULT_MODEL),
+        ],
+        "mode": [
+            {"value": mode, "name": MODE_NAMES[mode][0], "description": MODE_NAMES[mode][1]} for mode in MODES
+        ],
+        "thinking": [{"value": value, "name": name} for value, name in THINKING.items()],
+    }
+    return {name: values[name] for name in choosable.options}

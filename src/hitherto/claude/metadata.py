@@ -1,0 +1,247 @@
+"""What one transcript says about its session: read in one pass over the whole file, and continued where it grew.
+
+Most bytes of a transcript are never looked at: the pass goes from line to line and decodes the few that can matter.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from datetime import datetime
+
+import msgspec
+
+from hitherto.claude import lines, prompts
+
+# So far from a line's end a title is looked for in it that was written behind a torn record.
+REACH = 2_048
+# So many bytes before the end of what was read must be the same, or the file did not only grow.
+MARK = 1_024
+
+PROGRAMS = frozenset({"sdk-cli", "sdk-ts", "sdk-py"})
+_LINKED = b'{"parentUuid"'
+_TYPED = b'{"type":"'
+_BRANCH = b'"gitBranch"'
+# How the records end that name a session: a line of the conversation that ends so has one written behind it.
+_ENDING = b'"sessionId":"'
+_ENDING_LENGTH = len(_ENDING) + 36 + len('"}')
+
+
+class Metadata(msgspec.Struct, array_like=True, gc=False):
+    """All that lists need to know of a transcript, and how far into the file that was read."""
+
+    end: int = 0
+    mark: int = 0
+    started: bool = False
+    is_sidechain: bool = False
+    is_programmatic: bool = False
+    created_at: int | None = None
+    cwd: str | None = None
+    relocated_cwd: str | None = None
+    first_branch: str | None = None
+    last_branch: str | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    tag: str | None = None
+    last_prompt: str | None = None
+    summary: str | None = None
+    first_prompt: str | None = None
+    command: str | None = None
+    picture: str | None = None
+
+
+class Record(msgspec.Struct, rename="camel", gc=False):
+    """A record, as far as lists are concerned."""
+
+    type: str = ""
+    uuid: str | None = None
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    entrypoint: str | None = None
+    session_kind: str | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    tag: str | None = None
+    last_prompt: str | None = None
+    summary: str | None = None
+    relocated_cwd: str | None = None
+    message: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_record = msgspec.json.Decoder(Record)
+_NAMES = dict(zip(Record.__struct_fields__, Record.__struct_encode_fields__, strict=True))
+_LINKS = frozenset({"user", "assistant", "progress", "system", "attachment"})
+# Which value of a record of this type is kept; the last one counts.
+_KEPT = {
+    "custom-title": "custom_title",
+    "ai-title": "ai_title",
+    "tag": "tag",
+    "last-prompt": "last_prompt",
+    "summary": "summary",
+    "relocated": "relocated_cwd",
+}
+_KEPT_TYPES = frozenset(name.encode() for name in _KEPT)
+# Types that hold nothing for a list: their lines are passed over unread, once the session's beginning is known.
+_PASSED_TYPES = frozenset(
+    b"queue-operation file-history-snapshot file-history-delta cost-state tools-used api-request api-request-blob "
+    b"api-request-shape agent-name agent-color agent-setting mode permission-mode content-replacement progress".split()
+)
+
+
+def read_metadata(descriptor: int, known: Metadata | None = None) -> Metadata:
+    """What the transcript says; `known` is what an earlier call returned for a file that has only grown since."""
+    found = Metadata() if known is None else msgspec.structs.replace(known)
+    for offset, block, size in lines.read_blocks(descriptor, found.end):
+        _Pass(found, block, size).run()
+        # A last line without an end may still be in the writing: it is read again when the file has grown.
+        found.end = offset + block.rfind(b"\n", 0, size) + 1
+    found.mark = mark(descriptor, found.end)
+    return found
+
+
+def mark(descriptor: int, end: int) -> int:
+    """A checksum of the file's first bytes and of those before `end`."""
+    head = os.pread(descriptor, min(end, MARK), 0)
+    return zlib.crc32(os.pread(descriptor, min(end, MARK), max(0, end - MARK)), zlib.crc32(head))
+
+
+class _Pass:
+    """One pass over a piece of a transcript, from line to line."""
+
+    def __init__(self, found: Metadata, data: bytes, size: int) -> None:
+        self._found = found
+        self._data = data
+        self._size = size
+
+    def run(self) -> None:
+        """Take in what the piece says."""
+        data = self._data
+        find, starts = data.find, data.startswith
+        place = self._begin()
+        size = self._size
+        while place < size:
+            end = find(b"\n", place, size)
+            if end < 0:
+                end = size
+            if starts(_LINKED, place):
+                if starts(_ENDING, end - _ENDING_LENGTH):
+                    self._look_behind(place, end)
+            elif end > place:
+                self._look_at(place, end)
+            place = end + 1
+        self._take_branch()
+
+    def _look_at(self, place: int, end: int) -> None:
+        """Take in a line that is not, or not at first sight, part of the conversation."""
+        if self._data.startswith(_TYPED, place) and self._type(place) in _PASSED_TYPES:
+            self._look_behind(place, end)
+        else:
+            self._take(place, end)
+
+    def _look_behind(self, place: int, end: int) -> None:
+        """Find a title that was written behind a torn record, in the same line."""
+        hit = self._data.rfind(_TYPED, max(place, end - REACH), end)
+        if hit > place and self._type(hit) in _KEPT_TYPES:
+            self._take(place, end)
+
+    def _type(self, place: int) -> bytes:
+        start = place + len(_TYPED)
+        return self._data[start : self._data.find(b'"', start, start + 64)]
+
+    def _take(self, place: int, end: int) -> None:
+        for record in records_in(self._data[place:end]):
+            self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        """Keep what counts wherever it stands; the last one does."""
+        field = _KEPT.get(record.type)
+        value = getattr(record, field) if field else None
+        if field and value is not None:
+            setattr(self._found, field, value)
+
+    def _take_branch(self) -> None:
+        """Take in the branch that is named last."""
+        data, end = self._data, self._size
+        while (hit := data.rfind(_BRANCH, 0, end)) >= 0:
+            start = data.rfind(b"\n", 0, hit) + 1
+            line_end = data.find(b"\n", hit, end)
+            for record in reversed(records_in(data[start : line_end if line_end >= 0 else end])):
+                if record.git_branch is not None:
+                    self._found.last_branch = record.git_branch
+                    return
+            end = start
+
+    def _begin(self) -> int:
+        """Take in what only the beginning of a transcript tells, and return where the rest begins."""
+        data, found = self._data, self._found
+        place = 0
+        while place < self._size and not (found.started and found.first_prompt is not None):
+            end = data.find(b"\n", place, self._size)
+            if end < 0:
+                end = self._size
+            for record in records_in(data[place:end]):
+                self._begin_with(record)
+                self._keep(record)
+            place = end + 1
+        return place
+
+    def _begin_with(self, record: Record) -> None:
+        found = self._found
+        if found.created_at is None and record.timestamp:
+            found.created_at = milliseconds(record.timestamp)
+        if record.type in _LINKS and not found.started:
+            found.started = True
+            found.is_sidechain = bool(record.is_sidechain)
+            found.is_programmatic = record.entrypoint in PROGRAMS or record.session_kind == "daemon"
+        found.cwd = found.cwd or record.cwd
+        found.first_branch = found.first_branch or record.git_branch
+        opened = opening(record)
+        if opened is not None:
+            found.first_prompt = found.first_prompt or opened.prompt
+            found.command = found.command or opened.command
+            found.picture = found.picture or opened.picture
+
+
+def records_in(line: bytes) -> list[Record]:
+    """The records of one line: one, as a rule."""
+    try:
+        return [_record.decode(line)]
+    except (ValueError, RecursionError):  # among them every error of msgspec's
+        return [_loose_record(record) for record in lines.read_line(line)[0]]
+
+
+def _loose_record(record: bytes) -> Record:
+    """A record with values of other types than usual."""
+    try:
+        return _record.decode(record)
+    except (ValueError, RecursionError):
+        values = lines.decode_object(record)
+    found = Record()
+    for field, name in _NAMES.items():
+        value = values.get(name)
+        if field == "message":
+            found.message = msgspec.Raw(lines.encode(value))
+        elif field.startswith("is_"):
+            setattr(found, field, bool(value))
+        elif isinstance(value, str):
+            setattr(found, field, value)
+    return found
+
+
+def opening(record: Record) -> prompts.Opening | None:
+    """What a record has to offer as a prompt, if it is one of the user's own."""
+    if record.type != "user" or record.is_meta or record.is_compact_summary:
+        return None
+    return prompts.opening(record.message)
+
+
+def milliseconds(stamp: str) -> int | None:
+    """An ISO time in ms; None if it is none. A time without a zone is local, as the SDK reads it."""
+    try:
+        return int(datetime.fromisoformat(stamp).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,79 @@
+"""Values that people write on a command line: `90d`, `2GB`, `2025-06-01`, a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+
+import click
+
+from hitherto.days import day_number, day_text
+from hitherto.errors import InvalidInput
+from hitherto.ids import now_ms
+
+_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,15})(\.[0-9]{1,6})?\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def parse_duration(text: str) -> int | None:
+    """Milliseconds in `30s`, `15m`, `2h`, `90d`, `4w`; None if it is none of these."""
+    found = _DURATION.fullmatch(text.strip())
+    return int(found[1]) * _UNITS[found[2].lower()] if found else None
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes in `500MB`, `1.5GiB`, `4096`; None if it is none of these."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    base = 1024 if found[4] else 1000
+    return int(float(found[1] + (found[2] or "")) * base ** _POWERS[found[3].lower()])
+
+
+def parse_moment(text: str, now: int) -> int | None:
+    """The moment so long ago, or at a date and time (local, unless it names its zone); None if it is neither."""
+    ago = parse_duration(text)
+    if ago is not None:
+        return now - ago
+    try:
+        return round(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def duration(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """Callback of an option that takes a duration."""
+    return _understood(text, None if text is None else parse_duration(text), "30m, 2h, 90d or 4w")
+
+
+def size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """Callback of an option that takes a number of bytes."""
+    return _understood(text, None if text is None else parse_size(text), "500MB, 2GB or 1GiB")
+
+
+def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """Callback of an option that takes a moment."""
+    found = None if text is None else parse_moment(text, now_ms())
+    return _understood(text, found, "7d, 2h, 2025-06-01 or 2025-06-01T12:00")
+
+
+def day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Callback of an option that takes a day."""
+    try:
+        return None if text is None else day_text(day_number(text))
+    except InvalidInput:
+        raise click.BadParameter(f"{text!r} is not understood; write 2026-11-15.") from None
+
+
+def folder(path: str) -> str:
+    """A folder as the user names it, seen from where they are; an empty name stays empty, which is an error."""
+    return os.path.abspath(path) if path else path
+
+
+def _understood(text: str | None, value: int | None, forms: str) -> int | None:
+    if text is not None and value is None:
+        raise click.BadParameter(f"{text!r} is not understood; write {forms}.")
+    return value

@@ -1,0 +1,53 @@
+"""What an answer cost, by the provider's numbers and the prices that come with genai-prices; never fetched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hitherto.model import Usage
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """Tokens and money; what the provider does not tell, or nobody knows, is None."""
+    told = response.usage
+    if told.unmeasured_requests or not (told.input_tokens or told.output_tokens):
+        return Usage()
+    return Usage(
+        input=told.input_tokens,
+        output=told.output_tokens,
+        cache_read=told.cache_read_tokens,
+        cache_write=told.cache_write_tokens,
+        cost=_cost(response),
+    )
+
+
+def window_of(name: str) -> int | None:
+    """How many tokens the model of this full name sees; None if that is not known."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    provider, _, model = name.partition(":")
+    try:
+        _, known = get_snapshot().find_provider_model(model, None, provider.removeprefix("gateway/"), None)
+    except LookupError:
+        return None
+    return known.context_window
+
+
+def _cost(response: ModelResponse) -> float | None:
+    from genai_prices import calc_price
+
+    if response.usage.cost is not None:
+        return float(response.usage.cost)
+    try:
+        price = calc_price(
+            response.usage,
+            response.model_name or "",
+            provider_id=response.provider_name,
+            genai_request_timestamp=response.timestamp,
+        )
+    except (LookupError, ValueError):
+        return None
+    return float(price.total_price)

@@ -1,0 +1,160 @@
+"""Running a shell command to its end, and its whole process group with it.
+
+A command leads a process group of its own. When it has ended, by itself, by its time limit or because whoever waits
+for it was cancelled, all that is left of the group is told to end, then made to; if this process is killed, a guard
+does it. Only what has left the group on purpose (`setsid`) stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
+from contextlib import suppress
+
+from hitherto.engine import Finished
+from hitherto.engines.tools.ending import seen_out
+from hitherto.engines.tools.environment import without_secrets
+from hitherto.engines.tools.groups import LAST, end_group, signalled
+from hitherto.engines.tools.guarding import guard
+
+CHUNK = 64 * 1024
+SHOW_EVERY = 0.1
+SETTLE = 0.2
+"""How long what the command leaves behind, such as the last `tee` of a pipe, has to finish its output."""
+DRAIN = 0.5
+"""How long the output may stay open after the group has ended: for what has left the group with it."""
+
+
+async def run_command(
+    command: str, cwd: str, *, seconds: float, output_bytes: int, show: Callable[[str], None]
+) -> Finished:
+    """Run a shell command. However this ends, the group has ended before it does."""
+    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    work = asyncio.create_task(_run(command, cwd, seconds, lambda: Output(output_bytes, show), stop))
+    return await seen_out(work, lambda: stop.set_result(None))
+
+
+class Output:
+    """The end of what a command prints, in bounded memory, shown now and then."""
+
+    def __init__(self, most: int, show: Callable[[str], None]) -> None:
+        self._most = most
+        self._show = show
+        self._tail = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self.cut = False
+        self._reads, self.writes = os.pipe()
+        os.set_blocking(self._reads, False)
+        self._loop.add_reader(self._reads, self._readable)
+
+    def text(self) -> str:
+        """All of it, or its end."""
+        tail = bytes(self._tail[-self._most :])
+        # Not to begin in the middle of a character.
+        start = next((at for at, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0) if self.cut else 0
+        return tail[start:].decode("utf-8", "replace")
+
+    async def drained(self, seconds: float) -> None:
+        """Wait for so long, or until nobody can print any more and all of it is here."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+
+    def close(self) -> None:
+        """Take no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._reads)
+        os.close(self._reads)
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._reads, CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._loop.remove_reader(self._reads)
+            self._ended.set()
+            return
+        self._tail += chunk
+        self.cut = self.cut or len(self._tail) > self._most
+        if len(self._tail) > 2 * self._most:
+            del self._tail[: -self._most]
+        if self._timer is None:
+            self._timer = self._loop.call_later(SHOW_EVERY, self._shown)
+
+    def _shown(self) -> None:
+        self._timer = None
+        self._show(self.text())
+
+
+async def _run(
+    command: str, cwd: str, seconds: float, listen: Callable[[], Output], stop: asyncio.Future[None]
+) -> Finished:
+    """Never cancelled by a caller, but perhaps by the end of the loop: then the group is killed on the spot."""
+    async with guard() as watch_over:
+        output = listen()
+        try:
+            process = await _started(command, cwd, output)
+            watch_over(process.pid)
+            try:
+                timed_out = await _over(process, seconds, output, stop)
+            except BaseException:
+                signalled(process.pid, signal.SIGKILL)
+                await process.wait()
+                raise
+        finally:
+            output.close()
+    return _finished(process.returncode, output, timed_out=timed_out)
+
+
+async def _over(process: Process, seconds: float, output: Output, stop: asyncio.Future[None]) -> bool:
+    """Wait for the command to end, or end it, and then all of its group; whether its time was over."""
+    exit_ = asyncio.create_task(process.wait())
+    await asyncio.wait((exit_, stop), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    by_itself = exit_.done()
+    if by_itself:
+        await output.drained(SETTLE)
+    await end_group(process.pid)
+    await asyncio.wait((exit_,), timeout=LAST)
+    await output.drained(DRAIN)
+    return not by_itself and not stop.done()
+
+
+async def _started(command: str, cwd: str, output: Output) -> Process:
+    """The shell that runs the command. Models write for bash, if it is there."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            shutil.which("bash") or "/bin/sh",
+            "-c",
+            command,
+            cwd=cwd,
+            env=without_secrets(os.environ),
+            stdin=DEVNULL,
+            stdout=output.writes,
+            stderr=output.writes,
+            start_new_session=True,
+        )
+    finally:
+        os.close(output.writes)
+
+
+def _finished(code: int | None, output: Output, *, timed_out: bool) -> Finished:
+    by_signal = code is not None and code < 0
+    return Finished(
+        output=output.text(),
+        exit_code=None if by_signal else code,
+        signal=_signal_name(-code) if code is not None and by_signal else None,
+        cut=output.cut,
+        timed_out=timed_out,
+    )
+
+
+def _signal_name(number: int) -> str:
+    """Not every number has a name."""
+    return next((known.name for known in signal.Signals if known == number), f"SIG{number}")

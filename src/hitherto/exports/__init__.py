@@ -1,0 +1,39 @@
+"""The forms in which a session leaves the store: a table of formats, one module for each. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hitherto.errors import InvalidInput
+from hitherto.exports.html_page import HtmlPage
+from hitherto.exports.json_document import JsonDocument
+from hitherto.exports.json_lines import JsonLines
+from hitherto.exports.markdown import Markdown
+from hitherto.exports.writing import About, Writer
+
+
+class Format(NamedTuple):
+    """How a format is written. One that is `for_reading` is made to be shown to others, and is not read back."""
+
+    writer: type[Writer]
+    suffix: str
+    media_type: str
+    for_reading: bool
+
+
+FORMATS = {
+    "json": Format(JsonDocument, ".json", "application/json", False),
+    "jsonl": Format(JsonLines, ".jsonl", "application/jsonl", False),
+    "markdown": Format(Markdown, ".md", "text/markdown; charset=utf-8", True),
+    "html": Format(HtmlPage, ".html", "text/html; charset=utf-8", True),
+}
+
+
+def format_named(name: str) -> Format:
+    """The format of this name."""
+    if name not in FORMATS:
+        raise InvalidInput(f"the format of an export is one of {', '.join(FORMATS)}, not {name!r:.40}")
+    return FORMATS[name]
+
+
+__all__ = ["FORMATS", "About", "Format", "Writer", "format_named"]

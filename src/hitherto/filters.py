@@ -1,0 +1,108 @@
+"""What a filter means, for one session. Stores may answer from an index; the answer must be the same. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+
+from hitherto import words
+from hitherto.days import day_number, day_text
+from hitherto.errors import InvalidCwd, InvalidInput
+from hitherto.limits import CWD_CHARS, checked_length, checked_number, is_storable
+from hitherto.model import STATUSES, Filter, Session, Status
+from hitherto.words import Term
+
+
+def normal_cwd(cwd: str) -> str:
+    """The one spelling of an absolute path: no double or trailing slashes, no `.` and `..`."""
+    if not isinstance(cwd, str) or not cwd.startswith("/"):
+        raise InvalidCwd(f"a working directory must be an absolute path, not {cwd!r}")
+    if "\0" in cwd:
+        raise InvalidCwd("a working directory cannot contain NUL")
+    checked_length(cwd, CWD_CHARS, "a working directory")
+    path = posixpath.normpath(cwd)
+    return path[1:] if path.startswith("//") else path
+
+
+def normal_filter(given: Filter) -> Filter:
+    """The filter with its values checked and spelled the one way."""
+    if given.archived not in ("exclude", "include", "only"):
+        raise InvalidInput(f"archived is exclude, include or only, not {given.archived!r}")
+    if given.status is not None and given.status not in STATUSES:
+        raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {given.status!r}")
+    for text in (given.agent_id, given.channel, given.source, given.project, *given.tags):
+        if text is not None and not is_storable(text):
+            raise InvalidInput("a filter's texts cannot contain NUL or lone surrogates")
+    for at in (given.created_after, given.created_before, given.updated_after, given.updated_before):
+        if at is not None:
+            checked_number(at, "a bound in time")
+    cwd = None if given.cwd is None else normal_cwd(given.cwd)
+    return Filter(
+        cwd=cwd,
+        project=given.project,
+        agent_id=given.agent_id,
+        channel=given.channel,
+        source=given.source,
+        native=given.native,
+        status=given.status,
+        tags=tuple(sorted(set(given.tags))),
+        text=given.text or None,
+        archived=given.archived,
+        pinned=given.pinned,
+        created_after=given.created_after,
+        created_before=given.created_before,
+        updated_after=given.updated_after,
+        updated_before=given.updated_before,
+        day=None if given.day is None else day_text(day_number(given.day)),
+    )
+
+
+def title_text(session: Session) -> str:
+    """The text under which a session's title is found: the title and the earlier ones."""
+    return "\n".join(filter(None, (session.title, *session.earlier_titles)))
+
+
+def title_tokens(session: Session) -> list[str]:
+    """The tokens of `title_text`."""
+    return words.tokens(words.searchable(title_text(session)))
+
+
+def text_terms(given: Filter) -> tuple[Term, ...]:
+    """The terms that `text` asks for, all of which the title must have."""
+    return words.parse_words(given.text) if given.text else ()
+
+
+def statuses(given: Filter) -> tuple[Status, ...]:
+    """What a session may be doing; nothing if that was not asked for. A turn that waits for an answer runs."""
+    if given.status is None:
+        return ()
+    return ("running", "waiting") if given.status == "running" else (given.status,)
+
+
+def passes(session: Session, given: Filter) -> bool:
+    """Whether the session is one that the (normal) filter asks for, whatever the day: only its entries tell that."""
+    equal = (
+        (given.cwd, session.cwd),
+        (given.project, session.project),
+        (given.agent_id, session.agent_id),
+        (given.channel, session.channel),
+        (given.source, session.source),
+        (given.native, session.source is None),
+        (given.pinned, session.pinned),
+    )
+    if any(want is not None and want != have for want, have in equal):
+        return False
+    if given.status is not None and session.status not in statuses(given):
+        return False
+    if given.archived != "include" and session.archived != (given.archived == "only"):
+        return False
+    if not set(given.tags) <= set(session.tags):
+        return False
+    if not _within(session.created_at, given.created_after, given.created_before):
+        return False
+    if not _within(session.updated_at, given.updated_after, given.updated_before):
+        return False
+    return not given.text or words.matches(text_terms(given), title_tokens(session))
+
+
+def _within(at: int, after: int | None, before: int | None) -> bool:
+    return (after is None or at >= after) and (before is None or at < before)

@@ -1,0 +1,80 @@
+"""Long arguments that clients hand over piece by piece before they use them. Pure: whoever asks tells the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from time import monotonic
+
+from hitherto.errors import TooLarge
+from hitherto.limits import IMPORT_BYTES, RAW_BYTES
+from hitherto.model import Value
+
+
+class Bounds(Value, frozen=True):
+    """How much may wait, for one token and in all, and for how long without being added to."""
+
+    each: int = IMPORT_BYTES + RAW_BYTES
+    """A session, and the file that it was read from."""
+    most: int = 2 * (IMPORT_BYTES + RAW_BYTES)
+    names: int = 64
+    """How many arguments of one token."""
+    seconds: float = 30.0
+
+
+@dataclass
+class _Waiting:
+    token: str
+    at: float
+    data: bytearray = field(default_factory=bytearray)
+
+
+class Arguments:
+    """What waits to be used, in one server. It goes with the connection that handed it over."""
+
+    def __init__(self, bounds: Bounds = Bounds(), clock: Callable[[], float] = monotonic) -> None:  # noqa: B008 - a frozen value
+        self._bounds, self._clock = bounds, clock
+        self._waiting: dict[tuple[Hashable, str], _Waiting] = {}
+
+    def __len__(self) -> int:
+        """How many bytes wait."""
+        return sum(len(waiting.data) for waiting in self._waiting.values())
+
+    def add(self, line: Hashable, token: str, name: str, data: bytes) -> int:
+        """More of an argument; returns how much of it is there. `TooLarge`, and this connection's are dropped."""
+        self.forget()
+        waiting = self._waiting.setdefault((line, name), _Waiting(token, 0.0))
+        if not self._fits(token, len(data)):
+            self.drop(line)
+            raise TooLarge(
+                f"at most {self._bounds.each} bytes are handed over with one token, {self._bounds.most} in all;"
+                " what this connection handed over is dropped"
+            )
+        waiting.data.extend(data)
+        waiting.at = self._clock()
+        return len(waiting.data)
+
+    def take(self, line: Hashable, name: str) -> bytes | None:
+        """An argument, once; None if nothing waits under this name."""
+        waiting = self._waiting.pop((line, name), None)
+        return None if waiting is None else bytes(waiting.data)
+
+    def drop(self, line: Hashable) -> None:
+        """Forget what this connection handed over."""
+        for name in [name for name in self._waiting if name[0] is line]:
+            del self._waiting[name]
+
+    def forget(self) -> None:
+        """Forget what was left lying."""
+        before = self._clock() - self._bounds.seconds
+        for name in [name for name, waiting in self._waiting.items() if waiting.at < before]:
+            del self._waiting[name]
+
+    def _fits(self, token: str, more: int) -> bool:
+        bounds = self._bounds
+        sizes = [len(waiting.data) for waiting in self._waiting.values() if waiting.token == token]
+        return (
+            len(sizes) <= bounds.names
+            and sum(sizes) + more <= bounds.each
+            and len(self) + more <= bounds.most
+        )

@@ -1,0 +1,98 @@
+"""How much a peer may ask for. Pure: whoever asks tells the time."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+
+from hitherto.model import Value
+from hitherto.rpc.transport import LINE_BYTES
+
+MESSAGE_BYTES = LINE_BYTES
+"""The longest message of a peer whom we know: a request over HTTP, a frame of a socket."""
+STRANGER_BYTES = 64 * 1024
+"""The longest of one whom we do not know yet: a frame of a socket, the head of a request."""
+KEYS = 10_000
+
+
+class Limits(Value, frozen=True):
+    """What one server allows. Rates are per second; a burst is what may come at once before the rate counts.
+
+    A *stranger* is who has not shown a good token. `stall_seconds`: a peer that takes nothing for so long is given up.
+    `answer_bytes`: so much of long answers to one token is made, or on its way, at one time.
+    """
+
+    rate: float = 5_000.0
+    burst: int = 10_000
+    stranger_rate: float = 10.0
+    stranger_burst: int = 100
+    connections: int = 4_096
+    peer_connections: int = 2_048
+    stranger_sockets: int = 32
+    subscriptions: int = 64
+    stranger_seconds: float = 5.0
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    stall_seconds: float = 20.0
+    linger_seconds: float = 5.0
+    answer_bytes: int = 128 * 1024 * 1024
+
+
+class Buckets:
+    """A bucket for each key, which fills at a rate. The least recently used are forgotten beyond `KEYS`."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._levels: dict[Hashable, tuple[float, float]] = {}
+
+    def take(self, key: Hashable) -> float:
+        """Take one; 0 if there was one, else the seconds until there will be."""
+        now = self._clock()
+        level, at = self._levels.pop(key, (float(self._burst), now))
+        level = min(float(self._burst), level + (now - at) * self._rate)
+        wait = 0.0 if level >= 1 else (1 - level) / self._rate if self._rate else float("inf")
+        self._levels[key] = (level if wait else level - 1, now)
+        if len(self._levels) > KEYS:
+            del self._levels[next(iter(self._levels))]
+        return wait
+
+
+class Room:
+    """Places for what is open: so many in all, and so many for each peer."""
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
+        self._holders: dict[Hashable, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def enter(self, holder: Hashable, peer: str) -> bool:
+        """Whether there is a place; it is the holder's until it leaves."""
+        if len(self._holders) >= self._most or self._counts.get(peer, 0) >= self._most_each:
+            return False
+        self._holders[holder] = peer
+        self._counts[peer] = self._counts.get(peer, 0) + 1
+        return True
+
+    def leave(self, holder: Hashable) -> None:
+        """Give the place back, if it has one."""
+        peer = self._holders.pop(holder, None)
+        if peer is not None:
+            self._counts[peer] -= 1
+            if not self._counts[peer]:
+                del self._counts[peer]
+
+
+def peer_name(address: str) -> str:
+    """One name for one peer: an address of IPv4 in any of its forms, of IPv6 the network that one house has."""
+    with suppress(ValueError):
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        if isinstance(parsed, ipaddress.IPv4Address):
+            return str(parsed)
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(parsed if parsed.is_loopback else ipaddress.ip_network((parsed, 64), strict=False))
+    return address

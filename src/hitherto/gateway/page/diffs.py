@@ -1,0 +1,76 @@
+"""What an edit changed, line by line. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from hitherto.cleaning import clean_lines
+
+LINES = 400
+LARGEST = 200_000
+"""Beyond so many characters lines are not compared: all of the old goes, all of the new comes."""
+OLD = ("old_string", "old", "oldText", "old_str")
+NEW = ("new_string", "new", "newText", "new_str")
+WHOLE = ("content", "file_text")
+_KINDS = {"+": "added", "-": "removed", "@": "place"}
+
+
+class Line(NamedTuple):
+    """A line of a diff: added, removed, a place, or the same as it was."""
+
+    kind: str
+    text: str
+
+
+class Diff(NamedTuple):
+    """The lines, at most so many, and how many more there are."""
+
+    lines: tuple[Line, ...]
+    more: int = 0
+
+
+def of_call(given: Any) -> Diff | None:
+    """The change that a tool was asked to make; None if it is no edit."""
+    changes = list(_changes(given))
+    return _diff([line for old, new in changes for line in _compared(old, new)]) if changes else None
+
+
+def of_result(output: Any) -> Diff | None:
+    """The change that a tool says it has made."""
+    match output:
+        case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
+            return _diff(list(_compared(old or "", new)))
+    return None
+
+
+def _changes(given: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(given, dict):
+        return
+    edits = given.get("edits")
+    for each in edits if isinstance(edits, list) else [given]:
+        if isinstance(each, dict) and (new := _text(each, NEW)) is not None:
+            yield _text(each, OLD) or "", new
+    if (whole := _text(given, WHOLE)) is not None:
+        yield "", whole
+
+
+def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if isinstance(value := given.get(name), str)), None)
+
+
+def _compared(old: str, new: str) -> Iterator[Line]:
+    before, after = clean_lines(old).splitlines(), clean_lines(new).splitlines()
+    if not before or not after or len(old) + len(new) > LARGEST:
+        yield from (Line("removed", line) for line in before)
+        yield from (Line("added", line) for line in after)
+        return
+    for line in islice(difflib.unified_diff(before, after, lineterm="", n=3), 2, None):
+        kind = _KINDS.get(line[:1], "same")
+        yield Line(kind, line if kind == "place" else line[1:])
+
+
+def _diff(lines: list[Line]) -> Diff:
+    return Diff(tuple(lines[:LINES]), max(0, len(lines) - LINES))

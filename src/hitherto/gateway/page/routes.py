@@ -1,0 +1,216 @@
+"""The page's routes: who may see what, and what is shown to somebody who has not signed in or has lost the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from hitherto.errors import InvalidInput, NotFound, HithertoError
+from hitherto.gateway.bearer import Caller
+from hitherto.gateway.cookies import is_ours
+from hitherto.gateway.desk import Desk
+from hitherto.gateway.guard import header
+from hitherto.gateway.page import finding, live, reading, signin, templates
+from hitherto.gateway.page.acting import LOOKS, Look
+from hitherto.gateway.page.addresses import asked
+from hitherto.gateway.page.answers import AS_TEXT, PLAIN, Shown
+from hitherto.gateway.page.home import home
+from hitherto.gateway.page.overview import looked, overview
+from hitherto.gateway.page.stretches import Place
+from hitherto.gateway.replies import (
+    JSON,
+    Refusal,
+    ending,
+    forbidden,
+    refuse,
+    reply,
+    unauthenticated,
+    unreadable,
+)
+from hitherto.limits import LARGEST_NUMBER
+from hitherto.service.looking import KINDS
+
+READS = "read"
+FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
+log = logging.getLogger(__name__)
+
+
+class Visit(NamedTuple):
+    """A request of somebody who has signed in."""
+
+    desk: Desk
+    caller: Caller
+    scope: Scope
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What the address says behind its question mark."""
+        return dict(
+            parse_qsl(self.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=100)
+        )
+
+
+Work = Callable[[Visit], Awaitable[Shown]]
+Open = Callable[[Desk, Scope, Receive], Awaitable[Shown | None]]
+
+
+def routes(desk: Desk) -> list[BaseRoute]:
+    """All of the page."""
+    return [
+        Route("/", Endpoint(desk, entered(_home, stranger=200)), methods=["GET"]),
+        Route("/overview", Endpoint(desk, entered(_overview)), methods=["GET"]),
+        Route("/s/{session:path}", Endpoint(desk, entered(_session)), methods=["GET"]),
+        Route("/message", Endpoint(desk, entered(_message)), methods=["GET"]),
+        Route("/find", Endpoint(desk, entered(_find)), methods=["GET"]),
+        Route("/jump", Endpoint(desk, entered(_jump)), methods=["GET"]),
+        Route("/live", Endpoint(desk, entered(_live)), methods=["GET"]),
+        *(
+            Route(path, Endpoint(desk, entered(_looked(look))), methods=["GET"])
+            for path, look in LOOKS.items()
+        ),
+        Route("/signin", Endpoint(desk, signin.sign_in), methods=["POST"]),
+        Route("/signout", Endpoint(desk, signin.sign_out), methods=["POST"]),
+        Route("/static/{stamp}/{name}", Endpoint(desk, _asset), methods=["GET"]),
+    ]
+
+
+class Endpoint:
+    """A route of the page. What goes wrong is a page too, for whoever opened one."""
+
+    def __init__(self, desk: Desk, work: Open) -> None:
+        self._desk, self._work = desk, work
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            shown = await self._work(self._desk, scope, receive)
+        except Refusal as refusal:
+            await refuse(scope, send, refusal)
+        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+            await refuse(scope, send, ending())
+        else:
+            if shown is not None:  # else the client has left
+                await reply(scope, send, shown.status, shown.body, shown.told(), shown.kind)
+
+
+def entered(work: Work, stranger: int = 401) -> Open:
+    """A route for those who have signed in; others are told how, with this status."""
+
+    async def answer(desk: Desk, scope: Scope, _: Receive) -> Shown:
+        caller = await desk.welcome(scope)
+        if caller is None:
+            desk.greet(scope)
+            if is_ours(scope):
+                raise unauthenticated()
+            return Shown(templates.page("signin.html", elsewhere=_from_elsewhere(scope)), stranger)
+        desk.turn_away(desk.count(caller))
+        if not caller.may(READS):
+            raise forbidden(READS)
+        return await _answered(work, Visit(desk, caller, scope))
+
+    return answer
+
+
+def _from_elsewhere(scope: Scope) -> bool:
+    """Whether somebody has followed a link from another site: then the browser shows us no cookie, and may have one."""
+    return (
+        header(scope, b"sec-fetch-site") in (["cross-site"], ["same-site"])
+        and b"in=1" not in scope["query_string"]
+    )
+
+
+async def _answered(work: Work, visit: Visit) -> Shown:
+    try:
+        return await work(visit)
+    except NotFound:
+        return _sorry(
+            404, "There is nothing here", "No session of yours has this address. It may have been deleted."
+        )
+    except InvalidInput as error:
+        return _sorry(400, "This cannot be shown", f"{error.message[:1].upper()}{error.message[1:]}.")
+    except HithertoError as error:
+        log.warning("a page cannot be shown: %s", error.message)
+        return _sorry(503, "This cannot be shown now", f"The store says: {error.message}")
+
+
+def _sorry(status: int, title: str, told: str) -> Shown:
+    return Shown(templates.page("sorry.html", title=title, told=told), status)
+
+
+async def _home(visit: Visit) -> Shown:
+    wanted = asked(visit.scope["query_string"])
+    return Shown(await home(visit.caller, wanted, in_parts=is_ours(visit.scope)))
+
+
+async def _overview(visit: Visit) -> Shown:
+    return Shown(await overview(visit.caller, looked(visit.asked)))
+
+
+async def _session(visit: Visit) -> Shown:
+    place = Place(
+        session=visit.scope["path_params"]["session"],
+        at=visit.asked.get("at"),
+        before=visit.asked.get("before"),
+        after=visit.asked.get("after"),
+        first="first" in visit.asked,
+        find=visit.asked.get("find", ""),
+        glance="glance" in visit.asked,
+    )
+    answers = visit.desk.engine is not None
+    return Shown(await reading.session_page(visit.caller, place, answers=answers))
+
+
+def _looked(look: Look) -> Work:
+    async def shown(visit: Visit) -> Shown:
+        return Shown(await look(visit.caller, visit.asked, visit.desk.engine is not None))
+
+    return shown
+
+
+async def _message(visit: Visit) -> Shown:
+    """One message by itself: as it is kept, or as Markdown. Plain text, whatever it says."""
+    told = visit.asked
+    body = await reading.message(
+        visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json")
+    )
+    return Shown(body, kind=PLAIN, headers=AS_TEXT)
+
+
+async def _find(visit: Visit) -> Shown:
+    told = visit.asked
+    found = await finding.find(visit.caller, told.get("session", ""), told.get("q", ""))
+    return Shown(msgspec.json.encode(found), kind=JSON)
+
+
+async def _jump(visit: Visit) -> Shown:
+    told = visit.asked
+    if told.get("kind") not in KINDS:
+        raise unreadable(400, f"kind is one of {', '.join(KINDS)}")
+    target = await finding.jump(
+        visit.caller, told.get("session", ""), told.get("from"), told["kind"], back="back" in told
+    )
+    return Shown(msgspec.json.encode(target), kind=JSON)
+
+
+async def _live(visit: Visit) -> Shown:
+    number = visit.asked.get("after")
+    if number is not None and (not number.isdecimal() or int(number) > LARGEST_NUMBER):
+        raise unreadable(400, "after is the number of a change")
+    after = None if number is None else int(number)
+    seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
+    told = await live.news(visit.desk, visit.caller, after, visit.asked.get("session"), seconds)
+    return Shown(msgspec.json.encode(told), kind=JSON)
+
+
+async def _asset(desk: Desk, scope: Scope, _: Receive) -> Shown:
+    found = templates.assets().get(scope["path_params"]["name"])
+    if found is None or scope["path_params"]["stamp"] != templates.stamp():
+        desk.greet(scope)
+        return _sorry(404, "There is nothing here", "Load the page again.")
+    return Shown(found.body, kind=found.kind, headers=FOR_EVER)

@@ -1,0 +1,68 @@
+"""`/signin` and `/signout`: a code, or a token, for a cookie; and the cookie given back."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from hitherto.errors import HithertoError
+from hitherto.gateway.cookies import dropped, held_pass, is_ours, kept
+from hitherto.gateway.desk import Desk
+from hitherto.gateway.errors import failure
+from hitherto.gateway.http import body_of
+from hitherto.gateway.page.answers import Shown
+from hitherto.gateway.replies import JSON, Refusal, unauthenticated, unavailable
+
+BODY_BYTES = 8 * 1024
+DONE = b"{}"
+
+
+class _Given(msgspec.Struct):
+    """What somebody signs in with."""
+
+    code: str = ""
+    token: str = ""
+
+
+async def sign_in(desk: Desk, scope: Scope, receive: Receive) -> Shown | None:
+    """Give out a pass. Only to our own page: a script of another origin must not sign its reader in, as whomever."""
+    desk.greet(scope)
+    body = await _own_body(desk, scope, receive)
+    if body is None:
+        return None
+    try:
+        secret = await _exchanged(desk, msgspec.json.decode(body, type=_Given))
+    except msgspec.MsgspecError:
+        secret = None
+    except HithertoError as error:
+        raise unavailable(error) from error
+    if secret is None:
+        desk.turn_away_stranger(scope)
+        raise unauthenticated()
+    return Shown(DONE, kind=JSON, headers=((b"set-cookie", kept(scope, secret)),))
+
+
+async def sign_out(desk: Desk, scope: Scope, receive: Receive) -> Shown | None:
+    """Take a pass back, whether it is still good or not."""
+    desk.greet(scope)
+    if await _own_body(desk, scope, receive) is None:
+        return None
+    await desk.sessions.sign_out(held_pass(scope) or "")
+    return Shown(DONE, kind=JSON, headers=((b"set-cookie", dropped(scope)),))
+
+
+async def _own_body(desk: Desk, scope: Scope, receive: Receive) -> bytes | None:
+    if not is_ours(scope):
+        raise _not_ours()
+    return await body_of(scope, receive, desk.limits.body_seconds, BODY_BYTES)
+
+
+async def _exchanged(desk: Desk, given: _Given) -> str | None:
+    if given.code:
+        return await desk.sessions.sign_in(given.code)
+    token = await desk.sessions.token_of(given.token)
+    return None if token is None else await desk.sessions.admit(token)
+
+
+def _not_ours() -> Refusal:
+    return Refusal(403, failure("forbidden", "only the page itself signs in and out"))

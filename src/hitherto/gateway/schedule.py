@@ -1,0 +1,93 @@
+"""What is done now and then while the server runs, if somebody has asked for it: old sessions are put away, chats reset.
+
+A clock that is set wrong must not make everything old at once. So nothing grows older than by the time that has passed
+since the server was started, whatever the clock says then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from hitherto.errors import HithertoError
+from hitherto.ids import now_ms
+from hitherto.model import Principal
+from hitherto.service import Policy, ResetPolicy, Sessions
+
+EVERY_SECONDS = 3_600.0
+RESET_SECONDS = 60.0
+Clock = Callable[[], int]
+"""The time in ms."""
+
+log = logging.getLogger(__name__)
+
+
+def running_time() -> float:
+    """Seconds that no setting of the clock changes; those in which the machine slept count where the system tells."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def steady(clock: Clock, passed: Callable[[], float] = running_time) -> Clock:
+    """The clock, which from here on goes ahead by no more than the time that passes."""
+    began, at = clock(), passed()
+    return lambda: min(clock(), began + int((passed() - at) * 1_000))
+
+
+async def keep_to(
+    policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS, clock: Clock | None = None
+) -> None:
+    """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
+    now = clock or steady(now_ms)
+
+    async def put_away(who: Principal) -> None:
+        gone = await sessions.prune(who, policy, dry_run=False, now=now())
+        if gone:
+            log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
+
+    await again_and_again(sessions, put_away, every)
+
+
+async def reset_chats(
+    policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS, clock: Clock | None = None
+) -> None:
+    """Start every owner's chats anew when their time has come; several servers may do so. Ends if the policy is off."""
+    now = clock or steady(now_ms)
+
+    async def reset(who: Principal) -> None:
+        done = await sessions.reset_due(who, policy, now=now())
+        if done:
+            log.info("%d chats were started anew", len(done))
+
+    if policy:
+        await again_and_again(sessions, reset, every)
+
+
+async def again_and_again(
+    sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
+) -> None:
+    """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
+    while not _is_called_off():
+        with _noted():
+            for owner in await sessions.owners():
+                with _noted():
+                    await work(Principal(owner=owner))
+        await asyncio.sleep(every)
+
+
+def _is_called_off() -> bool:
+    """Whether the server has ended this: a store that is cut off in the middle may tell that as a fault of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    try:
+        yield
+    except HithertoError as error:
+        log.warning("what is to be done now and then cannot be done now: %s", error.message)
+    except Exception:
+        log.exception("what is to be done now and then has failed")

@@ -1,0 +1,221 @@
+"""Session keys: which conversation a message of a chat channel belongs to. Pure.
+
+| kind          | spelling                                |
+|---------------|-----------------------------------------|
+| main          | `agent:{agent}:main`                    |
+| directmessage | `agent:{agent}:{channel}:dm:{user}`     |
+| group         | `agent:{agent}:{channel}:group:{group}` |
+| task          | `agent:{agent}:cron:{job}`              |
+| subagent      | `subagent:agent:{agent}:{subagent}`     |
+| ephemeral     | `agent:{agent}:ephemeral:{uuid}`        |
+
+Every name in a key is percent-encoded (RFC 3986): ASCII letters, digits and `-._~` stand for themselves, all else is
+the `%XX` of its UTF-8 bytes. So any id of any network can be a name, a key has exactly one spelling, and two names never
+become one key: nothing is replaced, cut or put in lower case, or two people would read each other's messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import quote, unquote_to_bytes
+
+from hitherto.errors import InvalidInput, InvalidKey
+from hitherto.limits import KEY_CHARS
+from hitherto.model import Account
+
+# These words stand where a channel would: `agent:a:cron:x` is a task.
+_RESERVED = frozenset({"main", "cron", "ephemeral"})
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_NAME = r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+"
+
+
+class Kind(StrEnum):
+    MAIN = "main"
+    DIRECT_MESSAGE = "directmessage"
+    GROUP = "group"
+    TASK = "task"
+    SUBAGENT = "subagent"
+    EPHEMERAL = "ephemeral"
+
+
+FORMS: Mapping[Kind, str] = {
+    Kind.MAIN: "agent:{agent}:main",
+    Kind.DIRECT_MESSAGE: "agent:{agent}:{channel}:dm:{name}",
+    Kind.GROUP: "agent:{agent}:{channel}:group:{name}",
+    Kind.TASK: "agent:{agent}:cron:{name}",
+    Kind.SUBAGENT: "subagent:agent:{agent}:{name}",
+    Kind.EPHEMERAL: "agent:{agent}:ephemeral:{name}",
+}
+_PATTERNS = {
+    kind: re.compile(re.sub(r"\{(\w+)\}", rf"(?P<\1>{_NAME})", form)) for kind, form in FORMS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """A well-formed key; `name` is the user, group, job, subagent or UUID, as it is known outside. Raises `InvalidKey`."""
+
+    kind: Kind
+    agent: str
+    channel: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        form = FORMS[self.kind]
+        for what, text in (("channel", self.channel), ("name", self.name)):
+            if (text is not None) != (f"{{{what}}}" in form):
+                raise InvalidKey(f"a {self.kind} key {'needs a' if text is None else 'has no'} {what}")
+        if self.channel in _RESERVED:
+            raise InvalidKey(f"{self.channel!r} cannot be the name of a channel")
+        if self.kind is Kind.EPHEMERAL and not _UUID.fullmatch(self.name or ""):
+            raise InvalidKey("an ephemeral key ends with a UUID")
+        if len(str(self)) > KEY_CHARS:
+            raise InvalidKey(f"a session key may have at most {KEY_CHARS} characters")
+
+    def __str__(self) -> str:
+        names = {"agent": self.agent, "channel": self.channel, "name": self.name}
+        encoded = {what: _encoded(what, name) for what, name in names.items() if name is not None}
+        return FORMS[self.kind].format_map(encoded)
+
+
+def parse_key(text: str) -> SessionKey:
+    """The key that is spelled `text`; `str` of it is `text` again. Raises `InvalidKey`."""
+    if len(text) > KEY_CHARS:
+        raise InvalidKey(f"a session key may have at most {KEY_CHARS} characters, this one has {len(text)}")
+    for kind, pattern in _PATTERNS.items():
+        if found := pattern.fullmatch(text):
+            names = {what: _decoded(name) for what, name in found.groupdict().items()}
+            return SessionKey(kind, **names)
+    raise InvalidKey(
+        f"{text!a:.120} is not a session key: it is one of {', '.join(FORMS.values())}, with everything but ASCII "
+        "letters, digits and -._~ in a name percent-encoded"
+    )
+
+
+def spelled(name: str) -> str:
+    """A name as it stands in keys."""
+    return _encoded("name", name)
+
+
+def _encoded(what: str, name: str) -> str:
+    try:
+        encoded = quote(name, safe="")
+    except UnicodeEncodeError:
+        raise InvalidKey(f"the {what} of a session key cannot have lone surrogates") from None
+    if not encoded or "\0" in name:
+        raise InvalidKey(f"the {what} of a session key cannot be empty or contain NUL")
+    return encoded
+
+
+def _decoded(text: str) -> str:
+    """The name that is spelled so, if it is the one way to spell it."""
+    try:
+        name = unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise InvalidKey(
+            f"{text!r:.120} in a session key is not the percent-encoded UTF-8 of a text"
+        ) from None
+    if _encoded("name", name) != text:
+        raise InvalidKey(f"{text!r:.120} in a session key is spelled {spelled(name)!r:.120}")
+    return name
+
+
+# Which session a message goes to
+
+
+class DmScope(StrEnum):
+    """Which direct messages share a session: all, those of one person, those of one account on one channel."""
+
+    MAIN = "main"
+    PER_PEER = "per_peer"
+    PER_CHANNEL_PEER = "per_channel_peer"
+
+
+def dm_scope(text: str) -> DmScope:
+    """The scope of this name; `per-peer` is `per_peer`. Raises `InvalidInput`."""
+    try:
+        return DmScope(text.replace("-", "_"))
+    except ValueError:
+        raise InvalidInput(f"a dm scope is one of {', '.join(DmScope)}, not {text!a:.60}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class DmScopes:
+    """Which scope holds where: a channel's own before an agent's own, and that before the one for all."""
+
+    default: DmScope = DmScope.PER_PEER
+    agents: Mapping[str, DmScope] = field(default_factory=dict)
+    channels: Mapping[str, DmScope] = field(default_factory=dict)
+
+    def holding(self, agent: str, channel: str) -> tuple[DmScope, str]:
+        """The scope for an agent's messages on a channel, and where it was set."""
+        if channel in self.channels:
+            return self.channels[channel], f"set for the channel {channel}"
+        if agent in self.agents:
+            return self.agents[agent], f"set for the agent {agent}"
+        return self.default, "the default"
+
+
+def parse_scopes(text: str) -> DmScopes:
+    """Scopes as a setting writes them: `per_peer, agent:ops=main, channel:irc=per_channel_peer`, each part optional.
+
+    Raises `InvalidInput`.
+    """
+    default = DmScope.PER_PEER
+    found: dict[str, dict[str, DmScope]] = {"agent": {}, "channel": {}}
+    for part in filter(None, map(str.strip, text.split(","))):
+        place, assigned, scope = part.rpartition("=")
+        what, _, name = place.partition(":")
+        if not assigned:
+            default = dm_scope(part)
+        elif what in found and name:
+            found[what][name] = dm_scope(scope)
+        else:
+            raise InvalidInput(f"a dm scope is set for agent:NAME or channel:NAME, not {place!a:.60}")
+    return DmScopes(default, found["agent"], found["channel"])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which session a message goes to, and why."""
+
+    key: SessionKey
+    scope: DmScope
+    reason: str
+
+
+def route(
+    agent: str,
+    peer: Account,
+    *,
+    group: str | None = None,
+    scope: DmScope | None = None,
+    scopes: DmScopes = DmScopes(),  # noqa: B008 - a frozen value
+    canonical: Account | None = None,
+) -> Route:
+    """The session of a message from `peer` to `agent`; `scope` is the caller's own wish.
+
+    `canonical` is the account that the peer's is linked to, by a link that was verified: under `per_peer` the person has
+    one session, whichever account they write from. An account without a link is a person of its own, because the same
+    id on two channels may be two people. Raises `InvalidKey`.
+    """
+    holds, where = (scope, "asked for") if scope is not None else scopes.holding(agent, peer.channel)
+    own = SessionKey(Kind.DIRECT_MESSAGE, agent, *peer)
+    if group is not None:
+        shared = SessionKey(Kind.GROUP, agent, peer.channel, group)
+        return Route(shared, holds, "a message in a group belongs to the group's session, whoever wrote it")
+    why = f"dm_scope is {holds} ({where})"
+    if holds is DmScope.MAIN:
+        return Route(
+            SessionKey(Kind.MAIN, agent), holds, f"{why}: all direct messages share the main session"
+        )
+    if holds is DmScope.PER_PEER and canonical is not None:
+        linked = SessionKey(Kind.DIRECT_MESSAGE, agent, *canonical)
+        return Route(linked, holds, f"{why}, and this account is linked to that of {canonical.channel}")
+    told = "an account without a link is a person of its own"
+    if holds is DmScope.PER_CHANNEL_PEER:
+        told = "each account on each channel has a session of its own"
+    return Route(own, holds, f"{why}: {told}")

@@ -1,0 +1,561 @@
+"""The values that everything speaks in: frozen, without I/O and without a clock.
+
+A *session* is metadata and a list of spans over append-only logs; an *entry* is one complete message in such a
+log. Times are milliseconds since the epoch. What is not known is None, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+Role = Literal["user", "assistant", "system", "tool"]
+ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
+Status = Literal["idle", "running", "waiting", "failed"]
+STATUSES: tuple[Status, ...] = ("idle", "running", "waiting", "failed")
+TitleBy = Literal["user", "auto", "source"]
+Archived = Literal["exclude", "include", "only"]
+View = Literal["context", "conversation"]
+Json = dict[str, Any]
+OWN = "hitherto/"
+"""Keys of a session's meta that begin so are the program's own: no caller sets them."""
+CONTINUED_IN = f"{OWN}continued_in"
+"""In a session's meta: the sessions of other agents in which it goes on, the newest last."""
+CONTINUES = f"{OWN}continues"
+"""In the meta of such a one: the session that it goes on with."""
+RECORDS = f"{OWN}records"
+"""In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
+RECORDED_IN = f"{OWN}recorded_in"
+"""In the meta of what sync reads of such a one: the recording. While it tells nothing else, it is archived."""
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A frozen value; fields that have their default are left out of its JSON."""
+
+
+class Principal(Value, frozen=True):
+    """Who is calling. Every call of the service takes one; nothing of another owner is ever seen.
+
+    `local`: whoever calls has rights on this machine, so that folders that they name may be opened here.
+    """
+
+    owner: str
+    local: bool = True
+
+
+LOCAL = Principal(owner="local")
+"""The owner of everything on one person's machine; all doors there share it."""
+
+
+class Token(Value, frozen=True):
+    """A right to call on behalf of an owner, for whoever holds its secret, which only the holder knows."""
+
+    id: str
+    owner: str
+    scopes: tuple[str, ...]
+    created_at: int
+    role: str = "owner"
+    label: str = ""
+    revoked_at: int | None = None
+
+
+class Account(NamedTuple):
+    """A person as one channel knows them. The same id on two channels may be two people."""
+
+    channel: str
+    id: str
+
+
+# Parts of an entry
+
+
+class Text(Value, frozen=True, tag="text"):
+    text: str
+
+
+class Thought(Value, frozen=True, tag="thought"):
+    text: str
+    signature: str | None = None
+    provider: str | None = None
+
+
+class Image(Value, frozen=True, tag="image"):
+    mime_type: str
+    data: str | None = None
+    uri: str | None = None
+
+
+class Audio(Value, frozen=True, tag="audio"):
+    mime_type: str
+    data: str
+
+
+class Resource(Value, frozen=True, tag="resource"):
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: str | None = None
+
+
+class ResourceLink(Value, frozen=True, tag="resource_link"):
+    uri: str
+    name: str | None = None
+    mime_type: str | None = None
+    title: str | None = None
+    description: str | None = None
+    size: int | None = None
+
+
+class ToolCall(Value, frozen=True, tag="tool_call"):
+    id: str
+    name: str
+    input: Any = None
+    kind: str | None = None
+    title: str | None = None
+    locations: tuple[Json, ...] = ()
+
+
+class ToolResult(Value, frozen=True, tag="tool_result"):
+    id: str
+    content: tuple[Part, ...] = ()
+    is_error: bool = False
+    output: Any = None
+
+
+class Plan(Value, frozen=True, tag="plan"):
+    steps: tuple[Json, ...] = ()
+
+
+class Unknown(Value, frozen=True, tag="unknown"):
+    """A part of a kind this program does not know, kept as it came."""
+
+    raw: Any
+
+
+Part = Text | Thought | Image | Audio | Resource | ResourceLink | ToolCall | ToolResult | Plan | Unknown
+
+
+class Usage(Value, frozen=True):
+    """What one message cost, as far as it is known; `input` includes cached tokens."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cost: float | None = None
+
+
+class Entry(Value, frozen=True):
+    """One complete message. Its id is unique within its log."""
+
+    id: str
+    at: int
+    role: Role
+    parts: tuple[Part, ...] = ()
+    model: str | None = None
+    usage: Usage | None = None
+    tokens: int | None = None
+    meta: Json = {}
+
+
+class Draft(Value, frozen=True):
+    """A message to be appended; the service fills in what is left out."""
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    id: str | None = None
+    at: int | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    tokens: int | None = None
+    meta: Json = {}
+
+
+class Identity(Value, frozen=True):
+    """Who speaks in a session of a chat gateway."""
+
+    role: str | None = None
+    identity_id: str | None = None
+    source_channel: str | None = None
+
+
+class Session(Value, frozen=True):
+    """A session's metadata: all that a list shows, without reading one entry.
+
+    `project` is the repository (or folder) that it belongs to, by a short name: `github.com/ada/engine`. `earlier_cwds`
+    are folders that it has been in beside the present one.
+    """
+
+    id: str
+    revision: int
+    created_at: int
+    updated_at: int
+    cwd: str | None = None
+    earlier_cwds: tuple[str, ...] = ()
+    additional_directories: tuple[str, ...] = ()
+    project: str | None = None
+    branch: str | None = None
+    title: str | None = None
+    title_by: TitleBy | None = None
+    earlier_titles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    status: Status = "idle"
+    archived: bool = False
+    pinned: bool = False
+    key: str | None = None
+    agent_id: str | None = None
+    channel: str | None = None
+    identity: Identity | None = None
+    message_count: int = 0
+    token_count: int | None = None
+    error_count: int = 0
+    cost: float | None = None
+    bytes: int = 0
+    last_compaction: int | None = None
+    parent: str | None = None
+    parent_entry: str | None = None
+    source: str | None = None
+    read_at: int | None = None
+    meta: Json = {}
+
+
+class Filter(Value, frozen=True):
+    """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`.
+    The status `running` also finds those whose turn waits for an answer (`waiting`). `day` (`2026-11-15`, in UTC) finds
+    those in which something was said on that day.
+
+    `native` sessions were not read from another agent: they have no `source`.
+    """
+
+    cwd: str | None = None
+    project: str | None = None
+    agent_id: str | None = None
+    channel: str | None = None
+    source: str | None = None
+    native: bool | None = None
+    status: Status | None = None
+    tags: tuple[str, ...] = ()
+    text: str | None = None
+    archived: Archived = "exclude"
+    pinned: bool | None = None
+    created_after: int | None = None
+    created_before: int | None = None
+    updated_after: int | None = None
+    updated_before: int | None = None
+    day: str | None = None
+
+
+class Page(Value, frozen=True):
+    """Sessions, newest activity first, and the cursor that goes on (None: the end)."""
+
+    sessions: tuple[Session, ...]
+    cursor: str | None = None
+
+
+class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A stretch of one view of a session, as stored; `entries` decodes it.
+
+    `marks` are the positions in `raw` of compaction summaries standing in the conversation view. `previous` and
+    `next` are entry ids to pass as `before` and `after`; None means that the view ends there. `start` is the position
+    in the view of the first of them; those before the position `past` have left the context.
+    """
+
+    raw: tuple[bytes, ...]
+    total: int
+    token_count: int | None
+    marks: tuple[int, ...] = ()
+    previous: str | None = None
+    next: str | None = None
+    start: int = 0
+    past: int = 0
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, decoded at the first use."""
+        known: tuple[Entry, ...] | None = self.__dict__.get("_entries")
+        if known is None:
+            known = self.__dict__["_entries"] = tuple(map(decode_entry, self.raw))
+        return known
+
+
+class Appended(Value, frozen=True):
+    """The ids of the entries that were appended, and the session's revision and number of messages after that."""
+
+    entries: tuple[str, ...]
+    revision: int
+    message_count: int
+
+
+class Compaction(Value, frozen=True):
+    """What a compaction did; `checkpoint` holds what the context was before."""
+
+    checkpoint: str
+    summary: str
+    messages_before: int
+    messages_after: int
+    tokens_before: int | None
+    tokens_after: int | None
+
+
+class Shrunk(Value, frozen=True):
+    """What came of making a session smaller; if nothing was changed, `reason` says why.
+
+    `estimated` says that not all tokens were counted by a provider. `facts_extracted` counts what was added to the
+    memory, `checkpoint` holds what the context was before, `summary` is the entry that stands for it. `fallback` says
+    why the built-in summariser did it in place of the one that was asked.
+    """
+
+    compacted: bool
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    estimated: bool
+    reason: str | None = None
+    facts_extracted: int = 0
+    checkpoint: str | None = None
+    summary: str | None = None
+    fallback: str | None = None
+
+
+class Checkpoint(Value, frozen=True):
+    """A span list that the session had once; it can be restored or branched from."""
+
+    id: str
+    at: int
+    reason: str
+    message_count: int = 0
+    token_count: int | None = None
+
+
+class Hit(Value, frozen=True):
+    """The best hit in one session. `more` counts further hits seen, at most 99: at least so many there are."""
+
+    session: Session
+    entry: str | None = None
+    role: Role | None = None
+    at: int | None = None
+    snippet: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+    more: int = 0
+
+
+class SearchPage(Value, frozen=True):
+    """Hits, newest first, and the cursor that goes on (None: the end)."""
+
+    hits: tuple[Hit, ...]
+    cursor: str | None = None
+
+
+Counts = tuple[tuple[str, int], ...]
+"""Names and how many sessions have each."""
+
+
+class Facets(Value, frozen=True):
+    """How many sessions there are: in all (`total`), put away, pinned, and of each agent, project, tag and source, the
+    most frequent first, at most 50 of each. All but `archived` leave out those that were put away.
+
+    An agent is what `agent_of` says.
+    """
+
+    total: int = 0
+    archived: int = 0
+    pinned: int = 0
+    agents: Counts = ()
+    projects: Counts = ()
+    tags: Counts = ()
+    sources: Counts = ()
+
+
+class DayCount(Value, frozen=True):
+    """What was said on a day, and in how many sessions. What it cost is None where no message tells."""
+
+    day: str
+    sessions: int
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class Share(Value, frozen=True):
+    """What one agent, or one model, has of a day; `name` is None for what is of none that is known."""
+
+    day: str
+    name: str | None
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class ProjectCount(Value, frozen=True):
+    """What was said in the sessions of a project, and how many of them there were."""
+
+    project: str
+    sessions: int
+    messages: int
+    tokens: int
+    cost: float | None = None
+
+
+class Overview(Value, frozen=True):
+    """What was going on between two days, both included.
+
+    `days` and the shares come in order of the day, and days without a message are left out. `projects` come busiest
+    first, `longest` are the sessions with the most messages in that time; of both at most ten. A message counts in the
+    session in which it was said, not in its forks. `store` says what kind of store it is, in which version, and how large.
+    """
+
+    days: tuple[DayCount, ...] = ()
+    by_agent: tuple[Share, ...] = ()
+    by_model: tuple[Share, ...] = ()
+    projects: tuple[ProjectCount, ...] = ()
+    longest: tuple[Session, ...] = ()
+    store: Json = {}
+
+
+class Change(Value, frozen=True):
+    """The newest change of one session. `revision` is None for a session that was deleted, of which `key` is told."""
+
+    number: int
+    session: str
+    kind: str
+    revision: int | None = None
+    key: str | None = None
+
+
+class Lease(Value, frozen=True):
+    """The right to write to a session until `expires_at`; `fence` rises with each new lease."""
+
+    holder: str
+    fence: int
+    acquired_at: int
+    expires_at: int
+
+
+class Live(Value, frozen=True):
+    """What a running turn has said so far of the message that will be stored as `entry`."""
+
+    entry: str
+    parts: tuple[Part, ...] = ()
+
+
+class Fact(Value, frozen=True):
+    """Something worth remembering, drawn from entries of a session.
+
+    It is known to the agent, about the person (`identity_id`) and the folder of that session. `subject` names what it
+    is about, if only one thing can be true of that; `invalidated_by` is the newer fact that took its place.
+    """
+
+    id: str
+    at: int
+    text: str
+    kind: str = "fact"
+    session: str | None = None
+    entries: tuple[str, ...] = ()
+    agent_id: str | None = None
+    identity_id: str | None = None
+    cwd: str | None = None
+    confidence: float | None = None
+    subject: str | None = None
+    invalidated_by: str | None = None
+
+
+def agent_of(session: Session) -> str | None:
+    """The agent that a session is shown under: the one whose files it was read from, or the one it is with."""
+    return session.source or session.agent_id
+
+
+# Bytes
+
+
+_encode = msgspec.json.Encoder().encode
+_entry_decoder = msgspec.json.Decoder(Entry)
+
+
+def encode(value: Any) -> bytes:
+    """JSON of any value of this module.
+
+    Real transcripts hold lone surrogates and integers beyond 64 bits, which msgspec refuses: such a value takes the
+    standard library's way and comes back the same.
+    """
+    try:
+        return _encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def decode_json(data: bytes) -> Any:
+    """The plain value of some JSON, lone surrogates and all."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data)
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The entry that `encode` made these bytes from."""
+    try:
+        return _entry_decoder.decode(data)
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(data), Entry)
+
+
+# What an entry says
+
+
+TOOL_INPUT_CHARS = 2_000
+TOOL_OUTPUT_CHARS = 4_000
+
+
+def search_text(entry: Entry) -> str:
+    """The text by which the entry is found: what was said and thought, tools' names, the beginning of their data."""
+    return "\n".join(piece for part in entry.parts for piece in _part_text(part) if piece)
+
+
+def plain_text(entry: Entry | Draft) -> str:
+    """Only what was said, without thoughts and tools."""
+    return "\n".join(part.text for part in entry.parts if isinstance(part, Text))
+
+
+def is_error(entry: Entry) -> bool:
+    """Whether the entry reports a failure: a failed tool, or an error noted by whoever wrote it."""
+    failed = any(isinstance(part, ToolResult) and part.is_error for part in entry.parts)
+    return failed or bool(entry.meta.get("error"))
+
+
+def _part_text(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text) | Thought(text=text):
+            yield text
+        case ToolCall(name=name, title=title, input=given):
+            yield name
+            yield title or ""
+            yield from _strings(given, TOOL_INPUT_CHARS)
+        case ToolResult(content=content):
+            for inner in content:
+                yield from (piece[:TOOL_OUTPUT_CHARS] for piece in _part_text(inner))
+        case Resource(uri=uri, text=text):
+            yield uri
+            yield text or ""
+        case ResourceLink(uri=uri, name=name):
+            yield uri
+            yield name or ""
+        case Plan(steps=steps):
+            yield from (str(step.get("content", "")) for step in steps)
+
+
+def _strings(value: Any, budget: int) -> Iterator[str]:
+    """The strings inside a JSON value, depth first, until the budget of characters is spent."""
+    stack = [value]
+    while stack and budget > 0:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item[:budget]
+            budget -= len(item)
+        elif isinstance(item, dict):
+            stack.extend(reversed(list(item.values())))
+        elif isinstance(item, list | tuple):
+            stack.extend(reversed(item))

@@ -1,0 +1,481 @@
+"""The storage port: what a store must be able to do. The docstrings are the contract.
+
+The rules of the product live in the service; a store keeps tables. All work happens inside `Store.read` and
+`Store.write`, which take a coroutine function and run it in one transaction. Such a function awaits nothing but the
+transaction it is given, may be run more than once (after a conflict), and so has no other effect.
+
+Everything a transaction returns belongs to the owner it was asked for. Numbers (`num`, `log`, `seq`, document
+numbers) are the store's own and never leave the program; a session's `num` is also the number of its own log and is
+never used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from hitherto.days import Tally
+from hitherto.facts import Rivals, Wanted
+from hitherto.model import (
+    Account,
+    Change,
+    Checkpoint,
+    Entry,
+    Facets,
+    Fact,
+    Filter,
+    Json,
+    Lease,
+    Session,
+    Token,
+)
+from hitherto.spans import Place, Span, Spans, Stretch
+from hitherto.words import Term
+
+T = TypeVar("T")
+Now = Callable[[], int]
+
+CURRENT = ""
+"""The name under which a session's present spans are kept; checkpoints have theirs under their id."""
+
+
+class Totals(NamedTuple):
+    """Running sums within a log, up to and including an entry. Cost is in millionths of a dollar."""
+
+    tokens: int = 0
+    errors: int = 0
+    cost: int = 0
+    bytes: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Their sum."""
+        return Totals(
+            self.tokens + other.tokens,
+            self.errors + other.errors,
+            self.cost + other.cost,
+            self.bytes + other.bytes,
+        )
+
+    def minus(self, other: Totals) -> Totals:
+        """Their difference."""
+        return Totals(
+            self.tokens - other.tokens,
+            self.errors - other.errors,
+            self.cost - other.cost,
+            self.bytes - other.bytes,
+        )
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A session with what only the program sees.
+
+    `order_at` is `updated_at`, not later than the moment it was written: lists are ordered by `(order_at, id)`.
+    `head` and `totals` are those of the session's own log. `change` is the number of its newest change.
+    """
+
+    num: int
+    owner: str
+    session: Session
+    order_at: int
+    head: int = 0
+    totals: Totals = Totals()
+    lease: Lease | None = None
+    change: int = 0
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry ready to be stored: `payload` is its exact bytes, `totals` the running sums including it."""
+
+    entry: Entry
+    payload: bytes
+    seq: int
+    totals: Totals
+
+
+class ListKey(NamedTuple):
+    """A position in the order of lists (both falling)."""
+
+    order_at: int
+    id: str
+
+
+class Scan(NamedTuple):
+    """Part of a list: the records that pass, the last key that was looked at, and whether the list ends there."""
+
+    records: list[Record]
+    last: ListKey | None
+    ended: bool
+
+
+class Match(NamedTuple):
+    """A document that matches: an entry (`place`) or a session's titles (`place` is None, `num` the session)."""
+
+    number: int
+    num: int
+    place: Place | None
+
+
+class Spot(NamedTuple):
+    """An entry of a stretch: its place in the log, and its id."""
+
+    seq: int
+    id: str
+
+
+class Memo(NamedTuple):
+    """What an idempotency key was used for."""
+
+    digest: bytes
+    answer: bytes
+    at: int
+
+
+class RawCopy(NamedTuple):
+    """The exact bytes of a source file, kept beside the session read from it."""
+
+    name: str
+    data: bytes
+
+
+class PackedCopy(NamedTuple):
+    """The same as zstd packs it, which is done apart from the store's own work; `size` is how many bytes are in it."""
+
+    name: str
+    packed: bytes
+    size: int
+
+    @property
+    def data(self) -> bytes:
+        """The bytes themselves."""
+        import zstandard  # here: most of what uses the ports unpacks nothing
+
+        return zstandard.ZstdDecompressor().decompress(self.packed)
+
+
+def packed(copy: RawCopy) -> PackedCopy:
+    """The copy, packed."""
+    import zstandard
+
+    return PackedCopy(copy.name, zstandard.ZstdCompressor(level=3).compress(copy.data), len(copy.data))
+
+
+class Activity(NamedTuple):
+    """What was said in some days. An agent or model that is not known is the empty text.
+
+    `days`: day, sessions; `shares`: day, agent, model; both by rising day, agent and model. `projects`: project,
+    sessions; the one with the most messages first, then by name. `longest`: the sessions with the most messages, of
+    equal ones the older first.
+    """
+
+    days: list[tuple[int, int, Tally]]
+    shares: list[tuple[int, str, str, Tally]]
+    projects: list[tuple[str, int, Tally]]
+    longest: list[Record]
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What `doctor` found: `problems` need a person, `repaired` was derived data and is whole again."""
+
+    checked: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """A consistent view of the store."""
+
+    async def now(self) -> int:
+        """The store's clock in ms: the one that decides about leases."""
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        """The owner's session of this id. In a write transaction nobody else changes it until the end."""
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        """The owner's session of this number, not locked."""
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        """The owner's session with this session key."""
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        """Ids of the owner's sessions that start with `prefix`, in order of id."""
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        """Whether the owner has deleted a session of this id (and not made it again)."""
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
+
+        Of a day pass those that `spoken` would tell. Stops after `limit` records, or having examined about `examine` rows, or at the end.
+        """
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        """The owner's sessions whose titles have all terms, in any order; None if there are more than `limit`."""
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        """Sessions that pass the filter and changed after that number, by rising number of their newest change.
+
+        `last` is `ListKey(change number, id)` of the last one looked at.
+        """
+
+    async def count(self, owner: str, given: Filter) -> int:
+        """How many sessions pass the filter."""
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        """A span list of the session, in order; empty if there is none."""
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        """The session's checkpoints in the order in which they were made."""
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        """The entries of these stretches, in order, as their exact bytes. `StoreDamaged` if one is missing."""
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        """Running sums at an entry; zero for `seq` 0."""
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        """Where an entry of this id stands in these logs."""
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        """Numbers of the owner's sessions that have any span, present or checkpoint's, over this log."""
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        """The owner's documents with all terms, newest document first, from strictly below number `before`.
+
+        `kind` is a role, `title`, or None for all. No terms: all documents of that kind. All that was committed
+        before the transaction began is found; what was deleted or erased is not.
+        """
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        """The entries of a stretch that have all terms and, if one is given, this role: its first, or its last if `backwards`.
+
+        In that order. As with `matches`, all that was committed is found, and nothing that was erased. What it costs
+        follows from the stretch and its log, not from what else there is.
+        """
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        """The newest change of each session of the owner, deleted ones included, by rising number."""
+
+    async def newest(self, owner: str) -> int:
+        """The number of the owner's newest change; 0 if there is none."""
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        """What this idempotency key was used for."""
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        """The partial text of the session's running turn."""
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
+
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        """The owner's facts that still hold and are wanted: no fact that is there has taken their place.
+
+        If a mark is wanted, facts that were kept before there were marks come too, behind the others.
+        """
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        """The owner's facts beside which others cannot hold, in any order; also some that were kept before there was a
+        way to tell. `invalidated_by` is None if the fact that took its place is gone."""
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        """A fact of the owner's, and all that it has taken the place of, one after the other; in any order."""
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        """The raw copies kept beside a session, by name."""
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        """The owner's sessions that have raw copies, newest first (by `updated_at`, then `id`, falling), and about how
+        many bytes these take in the store; of what two of them share, each has all."""
+
+    async def stats(self, owner: str) -> Json:
+        """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
+
+    async def facets(self, owner: str) -> Facets:
+        """How many sessions the owner has of each kind, as `facets` adds them up; of equal numbers by name."""
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        """Those of the owner's sessions in whose own log something was said on that day."""
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        """What was said from one day to another, both included, in the owner's sessions, each by its own log.
+
+        As `days.tallies` adds it up. `most` is how many projects and sessions to tell.
+        """
+
+    async def projects(self, owner: str) -> list[str]:
+        """The projects of the owner's sessions, by name."""
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        """Folders of the owner's sessions that have one but no project, each once, by name."""
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        """The name of the owner's repository that is known by this: its root commit, or a folder."""
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        """By what the owner's repositories of this name are known, in order."""
+
+    async def token(self, digest: bytes) -> Token | None:
+        """The token whose secret has this digest, be it revoked or not."""
+
+    async def tokens(self, owner: str | None) -> list[Token]:
+        """The tokens of an owner or of all, revoked ones too, in the order of `created_at`, then `id`."""
+
+    async def access(self) -> int:
+        """How many tokens of the store have been revoked: while it stays the same, none was."""
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        """The account that this one of the owner's peers is linked to.
+
+        In a write transaction nobody else changes the owner's links until the end.
+        """
+
+    async def linked_to(self, owner: str, account: Account) -> list[Account]:
+        """The accounts that are linked to this one, in order."""
+
+
+class Writer(Reader, Protocol):
+    """A write transaction: all of it, or nothing, is there after `Store.write` returns."""
+
+    async def insert(self, record: Record) -> Record:
+        """Add a session (with its tags); its `num` and `change` are given by the store and returned in the record.
+
+        The id and the key must be free within the owner; the service has looked. A tombstone of this id goes.
+        """
+
+    async def rewrite(self, record: Record, kind: str) -> Record:
+        """Store every field of a session that `session` returned, as a change of this kind."""
+
+    async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
+        """Append entries to the session's own log; `record` has the new head, totals, counts, times, revision.
+
+        An entry id that the log already has is an `AlreadyExists`.
+        """
+
+    async def put_lease(self, record: Record, lease: Lease) -> None:
+        """Keep the lease; this is no change of the session."""
+
+    async def put_read_at(self, record: Record, at: int) -> None:
+        """Note when the session was last read; this is no change of the session."""
+
+    async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
+        """Replace a span list of the session."""
+
+    async def put_checkpoint(
+        self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
+    ) -> None:
+        """Add a checkpoint with its spans, after the others."""
+
+    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+        """Replace an entry's bytes for good; its document is gone from the search."""
+
+    async def bury(self, record: Record, at: int) -> None:
+        """Remove a session with its spans, checkpoints, tags, lease, live text, raw copies and its own facts.
+
+        Leaves a tombstone in the change feed. Its entries stay until `collect` finds that nothing reaches them.
+        """
+
+    async def collect(self, batch: int) -> int:
+        """Remove at most `batch` entries, of any owner, that no session and no checkpoint reaches any more.
+
+        Their documents go with them. Returns how many; 0 when there is nothing left to remove.
+        """
+
+    async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
+        """Keep what an idempotency key was used for."""
+
+    async def forget_memos(self, before: int) -> int:
+        """Drop what was kept before that time; returns how many."""
+
+    async def put_live(self, record: Record, data: bytes | None) -> None:
+        """Replace or drop the partial text of the running turn, as a change of kind `live`, same revision."""
+
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        """Add facts; one whose id is there already replaces it."""
+
+    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
+        """Drop the session's facts that were drawn from this entry alone."""
+
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        """Drop the owner's facts of these ids."""
+
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
+        """Keep or replace a raw copy beside a session."""
+
+    async def drop_raw_copies(self, owner: str, num: int) -> None:
+        """Drop the raw copies kept beside a session."""
+
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        """Remember under which name the repository goes that is known by this."""
+
+    async def put_token(self, token: Token, digest: bytes) -> None:
+        """Add a token. Of its secret only the digest is ever kept."""
+
+    async def revoke_token(self, token_id: str, at: int) -> bool:
+        """Note when a token was revoked, and raise `access`; False if there is none that was not revoked yet."""
+
+    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
+        """Link an account of the owner's peers to another, in place of the one it was linked to."""
+
+    async def drop_link(self, owner: str, account: Account) -> bool:
+        """Take a link away; False if there is none."""
+
+
+class Store(Protocol):
+    """A place where sessions are kept, shared by any number of processes."""
+
+    secret: bytes
+    """The key that signs cursors: the same for every connection to this store, for ever."""
+
+    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        """Run `work` on a consistent view."""
+        ...
+
+    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+        """Run `work` in a transaction and return its result when it is durable; on any error nothing was written."""
+        ...
+
+    async def wait(self, owner: str, after: int, seconds: float) -> int:
+        """Return the owner's newest change number once it is above `after`; at once if it already is.
+
+        Changes of other processes count. When so many `seconds` have passed, returns what there is.
+        """
+        ...
+
+    async def owners(self) -> list[str]:
+        """Everyone who has sessions here."""
+        ...
+
+    async def backup(self, target: str) -> None:
+        """Write a consistent copy of the whole store while it is in use. Raises `StoreError` if it has no such form."""
+        ...
+
+    async def check(self, *, repair: bool) -> Health:
+        """Look for damage; with `repair`, mend what is derived from the rest."""
+        ...
+
+    async def about(self) -> Json:
+        """The kind of store, versions and size."""
+        ...
+
+
+Connect = Callable[[str, Now | None], AbstractAsyncContextManager[Store]]
+"""Open the store at a URL; a given clock replaces the store's own (which tests need)."""
+
+__all__ = [
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "PackedCopy", "RawCopy", "Reader",
+    "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
+]  # fmt: skip

@@ -1,0 +1,29 @@
+"""What a token may be good for. Each scope stands for itself: none of them includes another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hitherto.errors import InvalidInput
+
+MEANINGS: Mapping[str, str] = {
+    "read": "look at sessions and at what is remembered",
+    "write": "change, make and delete sessions",
+    "run": "have prompts answered",
+    "raw": "export with secrets left as they are",
+    "commands": "have programs started on the server",
+    "admin": "tokens, who is who, and the store as a whole",
+}
+SCOPES = tuple(MEANINGS)
+USUAL = ("read", "write", "run")
+"""What a token is good for unless told: an owner's own sessions, and nothing of the machine."""
+
+
+def checked_scopes(given: Sequence[str]) -> tuple[str, ...]:
+    """The scopes in the order of the table, each once. Raises `InvalidInput` for none, and for an unknown one."""
+    if isinstance(given, str) or not given:
+        raise InvalidInput(f"a token needs a list of scopes, some of {', '.join(SCOPES)}")
+    unknown = [scope for scope in given if scope not in SCOPES]
+    if unknown:
+        raise InvalidInput(f"a scope is one of {', '.join(SCOPES)}, not {unknown[0]!r:.40}")
+    return tuple(scope for scope in SCOPES if scope in given)

@@ -1,0 +1,254 @@
+"""What every family of use cases stands on: the store, a clock, a maker of ids, and the checks they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitherto import spans as algebra
+from hitherto.errors import (
+    Busy,
+    CheckpointNotFound,
+    InvalidInput,
+    InvalidKey,
+    LeaseLost,
+    ReadOnly,
+    SessionNotFound,
+    StoreDamaged,
+)
+from hitherto.holders import is_gone
+from hitherto.ids import now_ms, uuid7
+from hitherto.keys import Kind, parse_key
+from hitherto.limits import ENTRY_BYTES, NAME_CHARS, checked_length, is_storable
+from hitherto.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
+from hitherto.ports import Reader, Record, Store, Totals, Writer
+from hitherto.spans import Expand, Spans, Stretch
+
+MICROS = 1_000_000
+
+
+class Core:
+    """Shared by all families; `Sessions` joins them."""
+
+    def __init__(
+        self, store: Store, *, now: Callable[[], int] = now_ms, new_id: Callable[[], str] = uuid7
+    ) -> None:
+        self._store = store
+        self._aside = store
+        """The store itself: for what is noted apart from what a call writes, of which there may be only one."""
+        self._now = now
+        self._new_id = new_id
+
+    def _check_home(self, session: Session) -> None:
+        """Raise unless a session of this id and key may be kept here: an ephemeral one is never stored."""
+        if is_ephemeral(session.id) or is_ephemeral(session.key):
+            raise InvalidInput(f"{session.key or session.id!r} is ephemeral and is never stored")
+
+    def _check_room(self, record: Record) -> None:
+        """Raise `StoreFull` if no more may be said in the session."""
+
+    async def _change(self, tx: Writer, record: Record, kind: str, **fields: Any) -> Record:
+        """Store changed fields of a session; every change raises its revision."""
+        session = replace(record.session, revision=record.session.revision + 1, **fields)
+        if "key" in fields:
+            self._check_home(session)
+        return await tx.rewrite(replace(record, session=session), kind)
+
+
+async def required(tx: Reader, who: Principal, session_id: str) -> Record:
+    """The caller's session; foreign, malformed and missing ids are the same `SessionNotFound`."""
+    record = await tx.session(checked_owner(who), session_id) if is_clean(session_id) else None
+    if record is None:
+        raise SessionNotFound(session_id)
+    return record
+
+
+def checked_owner(who: Principal) -> str:
+    """The owner, if it is a name that stores can keep."""
+    if not is_clean(who.owner) or not who.owner:
+        raise InvalidInput("an owner must be a non-empty text")
+    return who.owner
+
+
+def is_clean(text: object) -> bool:
+    """Whether this is a text that every store can compare: no NUL, no lone surrogates, not too long."""
+    return isinstance(text, str) and len(text) <= NAME_CHARS and is_storable(text)
+
+
+def is_ephemeral(name: str | None) -> bool:
+    """Whether this is the key, and so the id, of a session that is never stored."""
+    if name is None or f":{Kind.EPHEMERAL}:" not in name:
+        return False
+    try:
+        return parse_key(name).kind is Kind.EPHEMERAL
+    except InvalidKey:
+        return False
+
+
+def checked_name(text: str | None, what: str) -> str | None:
+    """A short text such as an id, a tag or a channel, or None."""
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text:
+        raise InvalidInput(f"{what} must be a non-empty text")
+    checked_length(text, NAME_CHARS, what)
+    if not is_clean(text):
+        raise InvalidInput(f"{what} cannot contain NUL or lone surrogates")
+    return text
+
+
+def checked_required(text: str, what: str) -> str:
+    """A short text that must be there."""
+    return checked_name(text or "", what) or ""
+
+
+async def writable(tx: Reader, record: Record, fence: int | None) -> None:
+    """Raise unless the caller, with its fencing number or without one, may write to the session now."""
+    if record.session.source is not None:
+        raise ReadOnly(record.session.id)
+    if record.lease is None and fence is None:
+        return
+    now = await tx.now()
+    held = in_force(record.lease, now)
+    if fence is not None and (held is None or held.fence != fence):
+        raise LeaseLost
+    if fence is None and held is not None:
+        raise Busy(held.holder, now - held.acquired_at)
+
+
+def in_force(lease: Lease | None, now: int) -> Lease | None:
+    """The lease, unless its time is over or its holder has died."""
+    if lease is None or lease.expires_at <= now or is_gone(lease.holder):
+        return None
+    return lease
+
+
+class Lists:
+    """The span lists of one session that its conversation is made of."""
+
+    def __init__(self, record: Record, present: Spans, expansions: dict[str, Spans]) -> None:
+        self.record = record
+        self.present = present
+        self.expansions = expansions
+
+    @property
+    def expand(self) -> Expand:
+        """The spans a checkpoint holds."""
+        return lambda checkpoint: self.expansions.get(checkpoint, ())
+
+    def context(self) -> list[Stretch]:
+        """What the model sees."""
+        return algebra.context(self.present, self.record.num, self.record.head)
+
+    def conversation(self) -> list[Stretch]:
+        """All that was said."""
+        return algebra.conversation(self.present, self.record.num, self.record.head, self.expand)
+
+    def closed(self) -> Spans:
+        """The present spans, ended at the head."""
+        return algebra.closed(self.present, self.record.num, self.record.head)
+
+
+async def load_lists(tx: Reader, record: Record) -> Lists:
+    """The present spans and, transitively, those of the checkpoints that summaries among them stand for.
+
+    `StoreDamaged` if they hold less than the session is known to.
+    """
+    present = await tx.spans(record.owner, record.num)
+    expansions = await load_expansions(tx, record, present)
+    lists = Lists(record, present, expansions)
+    missing = record.session.message_count - sum(stretch.size for stretch in lists.context())
+    if missing > 0:
+        raise StoreDamaged(f"{missing} messages of the session cannot be reached; try `hitherto doctor`")
+    return lists
+
+
+async def load_checkpoint(tx: Reader, record: Record, checkpoint: str) -> Lists:
+    """The spans that a checkpoint holds, as if they were the present ones. Raises `CheckpointNotFound`."""
+    if checkpoint not in {known.id for known in await tx.checkpoints(record.owner, record.num)}:
+        raise CheckpointNotFound(checkpoint)
+    spans = await tx.spans(record.owner, record.num, checkpoint)
+    return Lists(record, spans, await load_expansions(tx, record, spans))
+
+
+async def load_expansions(tx: Reader, record: Record, spans: Sequence[algebra.Span]) -> dict[str, Spans]:
+    """The checkpoints that these spans stand for, transitively."""
+    found: dict[str, Spans] = {}
+    waiting = algebra.summaries(spans)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = await tx.spans(record.owner, record.num, name)
+            waiting.extend(algebra.summaries(found[name]))
+    return found
+
+
+async def count_said(tx: Reader, record: Record) -> int:
+    """How many messages the session has: in its context and in its checkpoints, each once, without summaries."""
+    names = [known.id for known in await tx.checkpoints(record.owner, record.num)]
+    lists = [(await load_lists(tx, record)).closed()]
+    lists += [await tx.spans(record.owner, record.num, name) for name in names]
+    reached: list[Stretch] = []
+    for span in (span for spans in lists for span in spans):
+        reached.extend(algebra.without(Stretch(span.log, span.first, span.last or 0), reached))
+    return algebra.size(reached) - len({name for spans in lists for name in algebra.summaries(spans)})
+
+
+async def measure(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> Totals:
+    """The sums over a view: a few reads for each stretch, however long.
+
+    What the first entry adds is taken from the entry itself: the one before it may have been collected.
+    """
+    sums = Totals()
+    for stretch in stretches:
+        upto = await tx.totals(owner, stretch.log, stretch.last)
+        first = await tx.totals(owner, stretch.log, stretch.first)
+        (payload,) = await tx.payloads(owner, [stretch._replace(last=stretch.first)])
+        sums = sums.plus(upto.minus(first)).plus(totals_of(decode_entry(payload), payload))
+    return sums
+
+
+def totals_of(entry: Entry, payload: bytes) -> Totals:
+    """What one entry adds to the sums; an erased one what it added before."""
+    cost = entry.usage.cost if entry.usage and entry.usage.cost else 0.0
+    size = entry.meta.get("bytes", len(payload)) if is_erased(entry) else len(payload)
+    return Totals(
+        tokens=entry.tokens or 0, errors=int(is_error(entry)), cost=round(cost * MICROS), bytes=size
+    )
+
+
+def is_erased(entry: Entry) -> bool:
+    """Whether the entry's content was erased: what `erased` has made."""
+    size = entry.meta.get("bytes")
+    told = entry.meta.get("erased") is True and not entry.parts
+    return told and isinstance(size, int) and 0 <= size <= ENTRY_BYTES
+
+
+def erased(entry: Entry, size: int) -> Entry:
+    """What stays of an entry: its place in the history, and what it adds to the sums."""
+    meta: Json = {"erased": True, "bytes": size}
+    if is_error(entry):
+        meta["error"] = True
+    return Entry(
+        id=entry.id,
+        at=entry.at,
+        role=entry.role,
+        model=entry.model,
+        usage=entry.usage,
+        tokens=entry.tokens,
+        meta=meta,
+    )
+
+
+def counted(session: Session, messages: int, sums: Totals) -> Session:
+    """The session with the counts of its context; what is not known stays None."""
+    return replace(
+        session,
+        message_count=messages,
+        token_count=sums.tokens or None,
+        error_count=sums.errors,
+        cost=sums.cost / MICROS if sums.cost else None,
+        bytes=sums.bytes,
+    )

@@ -1,0 +1,222 @@
+"""What was said on which day, and what sessions have in common: counters that are kept, and how they are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+from hitherto.days import Said, Tally, day_number, tallies, unmet
+from hitherto.facets import COUNT, LISTED, MOST, Traits, facets, moved
+from hitherto.model import Entry, Facets, decode_entry
+from hitherto.ports import Activity
+from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
+
+COUNT_FACET = """
+INSERT INTO facet AS f (owner, kind, value, sessions) VALUES (%s, %s, %s, %s)
+ON CONFLICT (owner, kind, value) DO UPDATE SET sessions = f.sessions + excluded.sessions
+"""
+DROP_FACET = "DELETE FROM facet WHERE owner = %s AND kind = %s AND value = %s AND sessions <= 0"
+FACETS = """
+SELECT kind, value, sessions FROM facet
+WHERE owner = %s AND kind = %s ORDER BY sessions DESC, value LIMIT %s
+"""
+
+ADD_DAY = """
+INSERT INTO day AS d (owner, num, day, model, messages, tokens, cost) VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (owner, num, day, model) DO UPDATE SET
+    messages = d.messages + excluded.messages, tokens = d.tokens + excluded.tokens, cost = d.cost + excluded.cost
+"""
+DROP_EMPTY_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s AND messages <= 0"
+DROP_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s"
+DAYS = """
+SELECT d.owner, d.num, d.day, d.model, d.messages, d.tokens, d.cost
+FROM unnest(%s::text[], %s::bigint[]) s (owner, num) JOIN day d ON d.owner = s.owner AND d.num = s.num
+"""
+FORMS = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND id = ANY(%s)"
+LOG = """
+SELECT seq, payload FROM entry WHERE owner = %s AND log = %s AND seq > %s ORDER BY seq LIMIT %s
+"""
+BATCH = 1_000
+SESSIONS = "SELECT owner, num FROM session ORDER BY owner, num"
+IS_THERE = "SELECT 1 FROM session WHERE owner = %s AND num = %s"
+
+SPOKEN = "SELECT DISTINCT num FROM day WHERE owner = %s AND day = %s AND num = ANY(%s::bigint[])"
+SOME_SPOKEN = "SELECT count(*) FROM (SELECT 1 FROM day WHERE owner = %s AND day = %s LIMIT %s) found"
+
+_WITHIN = "d.owner = %(owner)s AND d.day BETWEEN %(first)s AND %(last)s"
+_SUMS = "sum(d.messages)::bigint, sum(d.tokens)::bigint, sum(d.cost)::bigint"
+_JOINED = "day d JOIN session s ON s.owner = d.owner AND s.num = d.num"
+PER_DAY = f"""
+SELECT d.day, count(DISTINCT d.num), {_SUMS} FROM day d WHERE {_WITHIN} GROUP BY d.day ORDER BY d.day
+"""
+SHARES = f"""
+SELECT d.day, coalesce(s.source, s.agent_id, '') AS agent, d.model, {_SUMS} FROM {_JOINED} WHERE {_WITHIN}
+GROUP BY d.day, agent, d.model ORDER BY d.day, agent, d.model
+"""
+BUSIEST = f"""
+SELECT s.project, count(DISTINCT d.num), {_SUMS} FROM {_JOINED} WHERE {_WITHIN} AND s.project IS NOT NULL
+GROUP BY s.project ORDER BY sum(d.messages) DESC, s.project LIMIT %(most)s
+"""
+LONGEST = f"""
+SELECT {COLUMNS} FROM session JOIN (
+    SELECT d.num AS long, sum(d.messages) AS said FROM day d WHERE {_WITHIN}
+    GROUP BY d.num ORDER BY said DESC, d.num LIMIT %(most)s
+) longest ON owner = %(owner)s AND num = long ORDER BY said DESC, num
+"""
+# From one name to the next: as many steps as there are projects, however many sessions.
+PROJECTS = """
+WITH RECURSIVE known AS (
+    SELECT (SELECT min(project) FROM session WHERE owner = %(owner)s AND project IS NOT NULL) AS name
+    UNION ALL
+    SELECT (SELECT min(project) FROM session WHERE owner = %(owner)s AND project IS NOT NULL AND project > known.name)
+    FROM known WHERE known.name IS NOT NULL
+)
+SELECT name FROM known WHERE name IS NOT NULL ORDER BY name
+"""
+PLACELESS = """
+SELECT DISTINCT cwd FROM session WHERE owner = %s AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT %s
+"""
+ROOTED = "SELECT project FROM root WHERE owner = %s AND root = %s"
+ROOTS = "SELECT root FROM root WHERE owner = %s AND project = %s ORDER BY root"
+PUT_ROOT = """
+INSERT INTO root (owner, root, project) VALUES (%s, %s, %s)
+ON CONFLICT (owner, root) DO UPDATE SET project = excluded.project
+"""
+
+
+class CountingReader:
+    """See `ports.Reader`."""
+
+    _statements: Statements
+
+    async def _settle(self) -> None:
+        """See `PostgresReader`."""
+
+    async def facets(self, owner: str) -> Facets:
+        await self._settle()
+        found = [
+            row
+            for kind in (COUNT, *LISTED)
+            for row in await self._statements.rows(FACETS, (owner, kind, MOST))
+        ]
+        return facets((kind, value, number) for kind, value, number in found)
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        found = await self._statements.rows(SPOKEN, (owner, day_number(day), list(nums)))
+        return {row[0] for row in found}
+
+    async def is_crowded(self, owner: str, day: str, few: int) -> bool:
+        """Whether the day has more than a few."""
+        return int((await self._statements.rows(SOME_SPOKEN, (owner, day_number(day), few + 1)))[0][0]) > few
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        await self._settle()
+        await self._statements.queue(ANY_PLAN)
+        bound = {"owner": owner, "first": first, "last": last, "most": most}
+        days, shares, projects, longest = [
+            await self._statements.rows(statement, bound, plan_anew=True)
+            for statement in (PER_DAY, SHARES, BUSIEST, LONGEST)
+        ]
+        return Activity(
+            days=[(day, sessions, Tally(*sums)) for day, sessions, *sums in days],
+            shares=[(day, agent, model, Tally(*sums)) for day, agent, model, *sums in shares],
+            projects=[(name, sessions, Tally(*sums)) for name, sessions, *sums in projects],
+            longest=[record_of(row) for row in longest],
+        )
+
+    async def projects(self, owner: str) -> list[str]:
+        await self._settle()
+        return [row[0] for row in await self._statements.rows(PROJECTS, {"owner": owner})]
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        await self._settle()
+        return [row[0] for row in await self._statements.rows(PLACELESS, (owner, limit))]
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        row = await self._statements.row(ROOTED, (owner, root))
+        return None if row is None else str(row[0])
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return [row[0] for row in await self._statements.rows(ROOTS, (owner, project))]
+
+
+async def count(statements: Statements, owner: str, old: Traits | None, new: Traits | None) -> None:
+    """Follow a session that was `old` and is `new`. Behind the owner's lock: two who count wait for each other there."""
+    change = moved(old, new)
+    marked = [(owner, *mark, number) for mark, number in change.items()]
+    await statements.queue_many(COUNT_FACET, marked)
+    await statements.queue_many(DROP_FACET, [(owner, *mark) for mark, number in change.items() if number < 0])
+
+
+async def add_days(statements: Statements, owner: str, num: int, entries: Sequence[Entry]) -> None:
+    """Count entries that were appended to a session's log."""
+    said = tallies(entries, await _forms(statements, owner, num, entries))
+    await statements.queue_many(ADD_DAY, list(_rows(owner, num, said)))
+    if any(tally.messages <= 0 for tally in said.values()):
+        await statements.queue(DROP_EMPTY_DAYS, (owner, num))
+
+
+async def recount(statements: Statements, owner: str, num: int) -> None:
+    """Count a session's log anew, entries of which are gone; a session that is gone has no days."""
+    await statements.queue(DROP_DAYS, (owner, num))
+    if await statements.row(IS_THERE, (owner, num)) is not None:
+        said = await days_of(statements, owner, num)
+        await statements.queue_many(ADD_DAY, list(_rows(owner, num, said)))
+
+
+async def count_all_days(statements: Statements) -> None:
+    """Count the log of every session; for a store in which none was counted yet."""
+    for owner, num in await statements.rows(SESSIONS):
+        said = await days_of(statements, owner, num)
+        await statements.queue_many(ADD_DAY, list(_rows(owner, num, said)))
+
+
+async def days_of(statements: Statements, owner: str, num: int) -> dict[Said, Tally]:
+    """What a session's log says."""
+    entries = [entry async for entry in _log(statements, owner, num)]
+    return {said: tally for said, tally in tallies(entries, {}).items() if tally.messages > 0}
+
+
+async def kept_days(
+    statements: Statements, sessions: Sequence[tuple[str, int]]
+) -> defaultdict[tuple[str, int], dict[Said, Tally]]:
+    """What the counters of these sessions say."""
+    owners, nums = [owner for owner, _ in sessions], [num for _, num in sessions]
+    found: defaultdict[tuple[str, int], dict[Said, Tally]] = defaultdict(dict)
+    for owner, num, day, model, *sums in await statements.rows(DAYS, (owners, nums)):
+        found[owner, num][Said(day, model)] = Tally(*sums)
+    return found
+
+
+def _rows(owner: str, num: int, said: dict[Said, Tally]) -> Iterable[tuple[Any, ...]]:
+    return ((owner, num, day, model, *tally) for (day, model), tally in said.items())
+
+
+async def _log(statements: Statements, owner: str, num: int) -> AsyncIterator[Entry]:
+    """The entries of a log, without what makes them large: only what is counted is kept of each."""
+    last = 0
+    while True:
+        rows = await statements.rows(LOG, (owner, num, last, BATCH))
+        for seq, payload in rows:
+            last, entry = seq, decode_entry(payload)
+            yield Entry(
+                id=entry.id,
+                at=entry.at,
+                role=entry.role,
+                model=entry.model,
+                usage=entry.usage,
+                tokens=entry.tokens,
+            )
+        if len(rows) < BATCH:
+            return
+
+
+async def _forms(statements: Statements, owner: str, num: int, entries: Sequence[Entry]) -> dict[str, Entry]:
+    """The forms that amended entries had before, as far as they are not among them."""
+    names = unmet(entries)
+    if not names:
+        return {}
+    found: list[Row] = await statements.rows(FORMS, (owner, num, names))
+    return {entry.id: entry for entry in (decode_entry(payload) for (payload,) in found)}

@@ -1,0 +1,242 @@
+"""Connections and transactions: pooled, pipelined, tried again after a conflict.
+
+Statements are queued and only a read waits for its answer. So a transaction costs one round trip for each read and
+one for its end, however many rows it writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.abc import Params
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool
+
+from hitherto.errors import StoreUnavailable
+from hitherto.stores.postgres import texts
+from hitherto.stores.postgres.eager import EagerConnection
+from hitherto.stores.postgres.failures import is_conflict, is_lost, translated, unknown_outcome
+from hitherto.stores.postgres.rows import Row
+
+T = TypeVar("T")
+Connection = EagerConnection
+Pool = AsyncConnectionPool[Connection]
+
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
+
+ATTEMPTS = 5
+CONNECTIONS = 10
+SECONDS_TO_OPEN = 20.0
+SECONDS_FOR_A_CONNECTION = 20.0
+SECONDS_TO_CLEAN_UP = 5.0
+# After that the pool begins anew with its attempts, which come less and less often.
+SECONDS_OF_ATTEMPTS = 3.0
+STATEMENT_SECONDS = 60.0
+
+# A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever: nor one
+# that was cut off, of which PostgreSQL hears nothing, not even that it is gone, unless it asks. Every statement here
+# has an index that leads it: PostgreSQL must not think otherwise of tables that it has not analysed yet. Compiling a
+# plan is never worth it for statements so short.
+CONFIGURE = f"""
+SELECT set_config(name, value, false)
+FROM (VALUES ('statement_timeout', '{STATEMENT_SECONDS:g}s'), ('idle_in_transaction_session_timeout', '60s'),
+             ('transaction_timeout', '120s'), ('tcp_user_timeout', '8s'), ('tcp_keepalives_idle', '4s'),
+             ('tcp_keepalives_interval', '2s'), ('tcp_keepalives_count', '2'),
+             ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('jit', 'off')
+     ) wanted (name, value) JOIN pg_settings USING (name)
+"""
+# For statements that may take their time, and for those that look at all there is.
+UNHURRIED = """
+SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')
+"""
+ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
+
+
+class Statements:
+    """A connection inside a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: str, params: Params = (), *, plan_anew: bool = False) -> list[Row]:
+        """What a statement answers. `plan_anew`: its best plan depends on the values."""
+        prepare = False if plan_anew else None
+        cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
+        return await cursor.fetchall()
+
+    async def row(self, statement: str, params: Params = ()) -> Row | None:
+        """The first row that a statement answers."""
+        found = await self.rows(statement, params)
+        return found[0] if found else None
+
+    async def queue(self, statement: str, params: Params = ()) -> None:
+        """Have a statement run some time before the transaction ends."""
+        await self._connection.execute(statement, params)
+
+    async def queue_many(self, statement: str, params: list[Any]) -> None:
+        """Have a statement run for each of these."""
+        if params:
+            await self._connection.cursor().executemany(statement, params)
+
+
+async def opened(url: str) -> Connection:
+    """A connection of its own, not from the pool. Raises `StoreUnavailable`, also if nobody answers for a while."""
+    try:
+        async with asyncio.timeout(SECONDS_TO_OPEN):
+            connection: Connection = await EagerConnection.connect(url, **SETTINGS)
+            try:
+                await configured(connection)
+            except BaseException:  # cancelled, for one: then nobody would close it
+                await connection.close()
+                raise
+    except TimeoutError as error:
+        told = f"no answer within {SECONDS_TO_OPEN:g} seconds; is the address right?"
+        raise StoreUnavailable(f"cannot open PostgreSQL: {told}") from error
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
+    return connection
+
+
+SETTINGS: dict[str, Any] = {
+    "autocommit": True,  # transactions are begun in words, so that BEGIN can be queued too
+    "fallback_application_name": "hitherto",
+    "client_encoding": "UTF8",
+}
+
+
+async def configured(connection: Connection) -> None:
+    """Make a new connection one of this store's."""
+    texts.adapt(connection)
+    await connection.execute(CONFIGURE)
+
+
+def pool(url: str) -> Pool:
+    """The connections that transactions share, not open yet."""
+    logging.getLogger("psycopg.pool").addFilter(_is_news)
+    return AsyncConnectionPool(
+        url,
+        connection_class=EagerConnection,
+        kwargs=SETTINGS,
+        configure=configured,
+        min_size=1,
+        max_size=CONNECTIONS,
+        timeout=SECONDS_FOR_A_CONNECTION,
+        reconnect_timeout=SECONDS_OF_ATTEMPTS,
+        reconnect_failed=AsyncConnectionPool.check,
+        open=False,
+        name="hitherto",
+    )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """The pool warns of every connection that comes back closed; those that we have closed ourselves are no news."""
+    told = record.args if isinstance(record.args, tuple) else ()
+    return not any(isinstance(each, EagerConnection) and each.given_up for each in told)
+
+
+class Transactions:
+    """Runs work in transactions, on connections of a pool."""
+
+    def __init__(self, connections: Pool) -> None:
+        self._pool = connections
+
+    async def run(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+        """The result of `work` in a transaction of its own, tried again while others are faster."""
+        lost_before = False
+        for attempt in range(1, ATTEMPTS + 1):
+            began = time.monotonic()
+            try:
+                return await self._once(begin, work)
+            except psycopg.Error as error:
+                lost = is_lost(error)
+                again = lost or is_conflict(error) or _struck(error, time.monotonic() - began)
+                if attempt == ATTEMPTS or (lost and lost_before) or not again:
+                    raise translated(error) from error
+                lost_before = lost
+            if lost_before:
+                # The server may have been restarted, and then no connection of the pool is any good.
+                await self._pool.check()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+        async with self._borrowed() as connection:
+            return await _transaction(connection, begin, work)
+
+    @contextlib.asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[Connection]:
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        connection = await self._pool.getconn()
+        try:
+            # Before Python 3.12 the pool does not tell whoever is cancelled at the very moment when a connection comes.
+            if task and task.cancelling() > before:
+                raise asyncio.CancelledError
+            yield connection
+        except asyncio.CancelledError:
+            # Cleaning up was cut short, or is not worth trusting: the pool opens another.
+            if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
+            raise
+        finally:
+            await self._pool.putconn(connection)
+
+
+def _struck(error: psycopg.Error, seconds: float) -> bool:
+    """Whether a statement was cancelled by somebody who is not here: it had not reached its own limit of time."""
+    return isinstance(error, errors.QueryCanceled) and seconds < STATEMENT_SECONDS
+
+
+async def _transaction(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+    try:
+        return await _piped(connection, begin, work)
+    except BaseException:
+        await _clean_up(connection)
+        raise
+
+
+async def _piped(connection: Connection, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
+    """Leaving the pipeline sends what is queued, and waits for all answers: for that of COMMIT, if it came so far."""
+    failure: BaseException | None = None
+    committing = False
+    try:
+        async with connection.pipeline() as pipeline:
+            try:
+                await connection.execute(begin)
+                result = await work(Statements(connection))
+                committing = True
+                await connection.execute("COMMIT")
+            except BaseException as error:  # noqa: BLE001 - raised again below, out of the pipeline
+                failure = error
+                # After an error the server skips what follows; psycopg would warn of each such statement.
+                with contextlib.suppress(psycopg.Error):
+                    await pipeline.sync()
+    except psycopg.Error as error:
+        failure = failure or error
+    if failure is None:
+        return result
+    if committing and begin != READ and isinstance(failure, psycopg.Error) and is_lost(failure):
+        raise unknown_outcome(failure) from failure
+    raise failure
+
+
+async def _clean_up(connection: Connection) -> None:
+    """Leave nothing of a failed transaction behind; a connection in doubt is closed, and the pool opens another."""
+    try:
+        async with asyncio.timeout(SECONDS_TO_CLEAN_UP):
+            if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                # Statements behind the error were skipped: psycopg forgets what it believes to be prepared.
+                await connection.rollback()
+            elif connection.pgconn.transaction_status == TransactionStatus.INTRANS:
+                await connection.execute("ROLLBACK")
+            elif connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
+    except (psycopg.Error, TimeoutError):
+        await connection.close()

@@ -1,0 +1,149 @@
+"""Opening SQLite files: modes, pragmas, patience with other processes, and errors in our own words.
+
+Only SQLite may open these files: closing any other descriptor of one would drop this process's locks on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hitherto.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+
+OLDEST_SAFE = (3, 51, 3)
+"""Older versions can damage a WAL when two connections write and checkpoint at the same instant."""
+
+PATIENCE_SECONDS = 60.0
+PRAGMAS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA temp_store = MEMORY;
+PRAGMA secure_delete = ON;
+PRAGMA trusted_schema = OFF;
+"""
+
+NO_SPACE = frozenset({apsw.SQLITE_IOERR_SHMSIZE})
+"""What SQLite calls a failure of the disk and is a full one: no room for what connections share, at the first of them."""
+
+READING_KIB = 2_048
+WRITING_KIB = 65_536
+"""What a connection remembers of the file. Readers leave it to the system: many processes read, few write much."""
+
+
+def open_file(
+    path: Path, may_wait: Callable[[], bool] = lambda: True, *, cache_kib: int = READING_KIB
+) -> apsw.Connection:
+    """A connection to the file, which is made (for its owner alone) if it is not there.
+
+    While another process writes, it waits for its turn, unless `may_wait` says no.
+    """
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
+        raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
+    with in_our_words(path):
+        make_private(path)
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        db.set_busy_handler(_patience(may_wait))
+        _set_up(db, path)
+        db.execute(f"PRAGMA cache_size = -{cache_kib}")
+    return db
+
+
+def fetch(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
+    """All rows of a query."""
+    return db.execute(sql, bound).fetchall()
+
+
+@contextlib.contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """All of it or nothing; the lock for writing is taken at once."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def snapshot(db: apsw.Connection) -> Iterator[None]:
+    """All reads see the store as it was at the first of them."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+            db.execute("COMMIT")
+
+
+def make_private(path: Path) -> None:
+    """Make the file and the folders above it, closed to others whatever the umask; leave what exists alone."""
+    # Not for folders that are there: to make "/" is not everywhere answered with "it exists".
+    missing = list(itertools.takewhile(lambda folder: not folder.exists(), path.parents))
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.fchmod(descriptor, 0o600)
+    os.close(descriptor)
+
+
+def _set_up(db: apsw.Connection, path: Path) -> None:
+    fetch(db, PRAGMAS)  # to the end: a statement that answers would stop before the next
+    mode = fetch(db, "PRAGMA journal_mode")[0][0]
+    sync = fetch(db, "PRAGMA synchronous")[0][0]
+    if mode != "wal" or sync != 2:
+        raise StoreUnavailable(
+            f"{path.name}: this file system does not allow SQLite's write-ahead log (got {mode})"
+        )
+
+
+def _patience(may_wait: Callable[[], bool]) -> Callable[[int], bool]:
+    """A busy handler that tries often and gives up late: SQLite's own is unfair among many writers."""
+    began = 0.0
+
+    def wait(attempts: int) -> bool:
+        nonlocal began
+        if not may_wait():
+            return False
+        if attempts == 0:
+            began = time.monotonic()
+        time.sleep(random.uniform(0.0002, 0.002))  # noqa: S311 - spreads writers, guards nothing
+        return time.monotonic() - began < PATIENCE_SECONDS
+
+    return wait
+
+
+@contextlib.contextmanager
+def in_our_words(path: Path) -> Iterator[None]:
+    """SQLite's errors and the system's as errors of the store."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
+        raise StoreDamaged(f"{path.name} is not a healthy store: {error}; try `hitherto doctor`") from error
+    except apsw.FullError as error:
+        raise StoreFull(f"{path.name}: no space left on the disk") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError, OSError) as error:
+        raise StoreUnavailable(f"{path.name} cannot be opened or written: {error}") from error
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", None) in NO_SPACE:
+            raise StoreFull(f"{path.name}: no space left on the disk") from error
+        raise StoreUnavailable(f"{path.name}: the disk failed: {error}") from error
+    except (MemoryError, apsw.NoMemError) as error:
+        raise StoreError(f"{path.name}: there is not enough memory") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path.name}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,223 @@
+"""One SQLite file as a store: a thread that writes, connections that read where they are called, a bell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from hitherto.errors import AlreadyExists, InvalidInput
+from hitherto.ids import now_ms
+from hitherto.model import Json
+from hitherto.ports import Health, Now, Reader, Writer
+from hitherto.stores.sqlite import checking
+from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, in_our_words, make_private, open_file
+from hitherto.stores.sqlite.index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
+from hitherto.stores.sqlite.migrate import migrate, shipped
+from hitherto.stores.sqlite.reading import Reading
+from hitherto.stores.sqlite.writer import Numbers, WriterThread, drive
+from hitherto.stores.sqlite.writing import Writing
+
+T = TypeVar("T")
+POLL_SECONDS = 0.1
+
+SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
+HAS_META = "SELECT count(*) = 2 FROM store_meta WHERE name IN ('secret', 'generation')"
+NEW_META = "INSERT OR IGNORE INTO store_meta (name, value) VALUES ('secret', ?), ('generation', ?)"
+"""The generation names this file's history. A backup has none until it is opened: from there on it goes its own way."""
+FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
+
+
+@asynccontextmanager
+async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore]:
+    """The store in the file of `sqlite:///path`, which is made if it is not there."""
+    store = SqliteStore(file_of(url), now or now_ms)
+    try:
+        yield store
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+def file_of(url: str) -> Path:
+    """The file that a URL names: `sqlite:////absolute`, or `sqlite:///relative` to the current folder."""
+    if url.startswith("sqlite://") and not url.startswith("sqlite:///"):
+        raise InvalidInput(f"{url!r} has two slashes: use sqlite:///file.db or sqlite:////path/to/file.db")
+    path = url.removeprefix("sqlite:").removeprefix("///")
+    path = "/" + path.lstrip("/") if path.startswith("/") else path
+    if not path or path.endswith("/"):
+        raise InvalidInput(f"{url!r} names no file: use sqlite:///file.db or sqlite:////path/to/file.db")
+    return Path(path).expanduser().absolute()
+
+
+class SqliteStore:
+    """See `ports.Store`."""
+
+    def __init__(self, path: Path, now: Now) -> None:
+        self._path = path
+        self._now = now
+        self._local = threading.local()
+        self._readers: list[apsw.Connection] = []
+        self._owners: dict[str, int] = {}
+        self._bells: set[asyncio.Event] = set()
+        with in_our_words(path):
+            self._writer = WriterThread(self._open_migrated)
+            self.secret: bytes = fetch(self._writer.connection, SECRET)[0][0]
+        self._index = SearchIndex(self._index_path, self._open, self._fed)
+
+    @property
+    def _index_path(self) -> Path:
+        return self._path.with_name(self._path.name + "-search")
+
+    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        with in_our_words(self._path):
+            db = self._reader()
+            db.execute("BEGIN")
+            try:
+                return drive(work(Reading(db, self._index, self._now, self._owners)))
+            finally:
+                if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+                    db.execute("COMMIT")
+
+    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+        def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
+            return work(Writing(db, self._index, self._now, self._owners, numbers))
+
+        with in_our_words(self._path):
+            result: T = await self._writer.submit(job)
+        self._ring()
+        self._index.changed()
+        return result
+
+    async def wait(self, owner: str, after: int, seconds: float) -> int:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        try:
+            while (newest := await self.read(lambda tx: tx.newest(owner))) <= after:
+                left = deadline - loop.time()
+                if left <= 0:
+                    break
+                # The bell is of this process; other processes are seen by looking again.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, POLL_SECONDS)):
+                        await bell.wait()
+                bell.clear()
+        finally:
+            self._bells.discard(bell)
+        return newest
+
+    async def owners(self) -> list[str]:
+        with in_our_words(self._path):
+            return [
+                row[0]
+                for row in fetch(
+                    self._reader(),
+                    "SELECT name FROM owner WHERE num IN (SELECT owner FROM session) ORDER BY name",
+                )
+            ]
+
+    async def backup(self, target: str) -> None:
+        await asyncio.to_thread(self._backup, target)
+
+    async def check(self, *, repair: bool) -> Health:
+        return await asyncio.to_thread(self._check, repair)
+
+    async def about(self) -> Json:
+        with in_our_words(self._path):
+            db = self._reader()
+            size = fetch(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return {
+            "kind": "sqlite",
+            "path": str(self._path),
+            "sqlite": apsw.sqlite_lib_version(),
+            "schema": shipped()[-1].version,
+            "bytes": size[0][0],
+        }
+
+    def close(self) -> None:
+        """Finish what was submitted, then let go of the files."""
+        self._writer.close()
+        self._index.close()
+        for db in self._readers:
+            db.close()
+
+    def _open(self) -> apsw.Connection:
+        return open_file(self._path)
+
+    def _open_migrated(self, may_wait: Callable[[], bool]) -> apsw.Connection:
+        db = open_file(self._path, may_wait, cache_kib=WRITING_KIB)
+        try:
+            migrate(db, shipped())
+            # Opening takes the lock for writing only if there is something to write.
+            if not fetch(db, HAS_META)[0][0]:
+                db.execute(NEW_META, (secrets.token_bytes(32), secrets.token_bytes(16)))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _reader(self) -> apsw.Connection:
+        """This thread's connection for reading."""
+        db: apsw.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = self._local.db = self._open()
+            self._readers.append(db)
+        return db
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.set()
+
+    def _fed(self, done: Done) -> None:
+        """The index has followed: what it has done need not wait any longer."""
+
+        async def forget(db: apsw.Connection) -> None:
+            db.executemany(DONE_UNINDEXING, [(number,) for number in done.removed])
+            db.executemany(DONE_RESTATING, [(number,) for number in done.restated])
+
+        self._writer.submit_quietly(lambda db, _: forget(db))
+
+    def _backup(self, name: str) -> None:
+        """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
+        target = Path(name).expanduser().absolute()
+        if target.exists():
+            raise AlreadyExists(f"{target.name} is there already: name a new file")
+        part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+        with in_our_words(target):
+            make_private(part)
+            try:
+                db = self._open()
+                try:
+                    db.execute("VACUUM INTO ?", (str(part),))
+                finally:
+                    db.close()
+                _forget_generation(part)
+                with part.open("rb") as copy:
+                    os.fsync(copy.fileno())
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+
+    def _check(self, repair: bool) -> Health:
+        with in_our_words(self._path):
+            db = self._open()
+            try:
+                return checking.check(db, self._index, repair=repair)
+            finally:
+                db.close()
+
+
+def _forget_generation(part: Path) -> None:
+    db = apsw.Connection(str(part))
+    try:
+        fetch(db, FORGET_GENERATION)
+    finally:
+        db.close()

@@ -1,0 +1,329 @@
+"""Writing: one connection, whose transactions take in whatever is waiting, and answer when it is durable.
+
+Jobs that come in the same round of the event loop share one transaction. On a quick disk, and while nothing else is
+being written, it is done at once where they were called: waking a thread and being woken by it would cost as much as the
+work itself. Otherwise the jobs go to a thread of their own, so that nobody waits for the disk but those who write, and
+whatever has come while the last COMMIT was syncing shares the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, NamedTuple, TypeVar, cast
+
+import apsw
+
+from hitherto.errors import StoreUnavailable
+from hitherto.stores.sqlite.connection import fetch
+
+T = TypeVar("T")
+BATCH = 256
+QUICK_SECONDS = 0.001
+"""A COMMIT that takes longer, on average, is never waited for on the caller's loop."""
+FEW = 64
+"""More jobs than this are too much work for the caller's loop."""
+WAL_PAGES = 4_000
+OF_THE_FILE = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
+"""Errors that are not of one job: no other job of the transaction can be trusted either."""
+
+
+NEWEST_DOCUMENT = """
+SELECT max(
+    (SELECT number FROM newest_gone),
+    coalesce((SELECT max(number) FROM entry WHERE number IS NOT NULL), 0),
+    coalesce((SELECT max(title_number) FROM session WHERE title_number IS NOT NULL), 0))
+"""
+
+
+NEWEST_CHANGE = """
+SELECT max(
+    coalesce((SELECT max(change) FROM session WHERE owner = :owner), 0),
+    coalesce((SELECT max(change) FROM tombstone WHERE owner = :owner), 0))
+"""
+
+
+class Numbers:
+    """The numbers given to changes and to documents, looked up once for as long as nobody else writes.
+
+    What a failed job took is not given back: numbers may have gaps, but never come twice.
+    """
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._documents: int | None = None
+        self._changes: dict[int, int] = {}
+
+    def next_document(self) -> int:
+        """A number that no document of the search index ever had, above all others."""
+        if self._documents is None:
+            self._documents = int(fetch(self._db, NEWEST_DOCUMENT)[0][0])
+        self._documents += 1
+        return self._documents
+
+    def next_change(self, owner: int) -> int:
+        """Above all of the owner's: sessions keep their newest change, and deleted ones leave theirs behind."""
+        newest = self._changes.get(owner)
+        if newest is None:
+            newest = int(fetch(self._db, NEWEST_CHANGE, {"owner": owner})[0][0])
+        self._changes[owner] = newest + 1
+        return newest + 1
+
+
+Work = Callable[[apsw.Connection, Numbers], Awaitable[Any]]
+
+
+class _Job:
+    """Work to do. It ends in `done` if it was done where it was called, else in `future`."""
+
+    __slots__ = ("done", "future", "loop", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.done: _Done | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.future: asyncio.Future[Any] | None = None
+
+
+class _Done(NamedTuple):
+    job: _Job
+    result: Any = None
+    error: BaseException | None = None
+
+
+def drive(waiting: Awaitable[T]) -> T:
+    """Run a transaction's coroutine to its end; it awaits nothing but the transaction, which never suspends."""
+    coroutine = cast("Coroutine[Any, Any, T]", waiting)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    coroutine.close()
+    raise RuntimeError("a transaction may only await itself")
+
+
+class WriterThread:
+    """Runs jobs in transactions, in the order in which they came, and answers each when it is durable."""
+
+    def __init__(self, open_connection: Callable[[Callable[[], bool]], apsw.Connection]) -> None:
+        self._open = open_connection
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._local = threading.local()
+        self._turn = threading.Lock()
+        self._gate = threading.Lock()
+        self._closed = False
+        self._inline = False
+        self._seconds = 0.0
+        self._wal_pages = 0
+        self._numbers: Numbers | None = None
+        self._data_version = 0
+        self._db = self._opened()
+        self._thread = threading.Thread(target=self._run, name="hitherto-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The connection that writes; for whoever examines it while nothing is written."""
+        return self._db
+
+    async def submit(self, work: Work) -> Any:
+        """Do the work and return its result when it is durable; `StoreUnavailable` once it is closing."""
+        job, fresh = _Job(work), self._fresh()
+        fresh.append(job)
+        try:
+            # Not before everyone who is ready to write has come.
+            await _one_round()
+        except BaseException:
+            if job in fresh:
+                fresh.remove(job)
+            raise
+        if job in fresh:
+            jobs = fresh[:]
+            fresh.clear()
+            if not self._done_here(jobs):
+                self._hand_over(jobs)
+        if job.future is not None:
+            return await job.future
+        return _outcome(cast("_Done", job.done))
+
+    def submit_quietly(self, work: Work) -> None:
+        """Do it some time, if nothing fails and it is not closing; from any thread."""
+        self._enqueue([_Job(work)])
+
+    def close(self) -> None:
+        """Finish what was submitted, refuse what comes later, and stop."""
+        with self._gate:
+            self._closed = True
+            self._jobs.put(None)
+        self._thread.join()
+        with self._turn:
+            self._db.close()
+
+    def _hand_over(self, jobs: list[_Job]) -> None:
+        loop = asyncio.get_running_loop()
+        for job in jobs:
+            job.loop, job.future = loop, loop.create_future()
+        if not self._enqueue(jobs):
+            _settle([_Done(job, error=StoreUnavailable("the store is closed")) for job in jobs])
+
+    def _enqueue(self, jobs: list[_Job]) -> bool:
+        """Give jobs to the thread; False when it takes no more, so that none ever waits behind its end."""
+        with self._gate:
+            if not self._closed:
+                for job in jobs:
+                    self._jobs.put(job)
+            return not self._closed
+
+    def _fresh(self) -> list[_Job]:
+        """The jobs that came in this round of the running loop."""
+        fresh: list[_Job] | None = getattr(self._local, "fresh", None)
+        if fresh is None:
+            fresh = self._local.fresh = []
+        return fresh
+
+    def _done_here(self, jobs: list[_Job]) -> bool:
+        """Do the jobs on the caller's thread; False if that would keep its loop waiting."""
+        busy = self._seconds > QUICK_SECONDS or len(jobs) > FEW or not self._jobs.empty()
+        if busy or not self._turn.acquire(blocking=False):
+            return False
+        self._inline = True
+        try:
+            if self._closed:
+                return False
+            done = self._commit(jobs)
+        finally:
+            self._inline = False
+            self._turn.release()
+        if all(isinstance(one.error, apsw.BusyError) for one in done):
+            return False
+        for one in done:
+            one.job.done = one
+        return True
+
+    def _opened(self) -> apsw.Connection:
+        db = self._open(lambda: not self._inline)
+        db.wal_autocheckpoint(0)
+        db.set_wal_hook(self._grown)
+        return db
+
+    def _grown(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            batch, ending = [job], False
+            while len(batch) < BATCH and not ending:
+                try:
+                    following = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    ending = True
+                else:
+                    batch.append(following)
+            with self._turn:
+                done = self._commit(batch)
+                self._checkpoint()
+            self._answer(done)
+            if ending:
+                return
+
+    def _checkpoint(self) -> None:
+        """Fold the log into the file when it has grown; on this thread, because it takes a while."""
+        if self._wal_pages >= WAL_PAGES:
+            self._wal_pages = 0
+            # What fails here is tried again when the log has grown further; nobody's work is lost.
+            with contextlib.suppress(apsw.Error):
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _commit(self, batch: list[_Job]) -> list[_Done]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            numbers = self._numbers_now()
+            done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]
+            began = time.perf_counter()
+            self._db.execute("COMMIT")
+            self._seconds += (time.perf_counter() - began - self._seconds) / 8
+        except BaseException as error:  # noqa: BLE001 - every waiting caller gets it
+            self._recover(error)
+            return [_Done(job, error=error) for job in batch]
+        if self._inline and self._wal_pages >= WAL_PAGES:
+            self.submit_quietly(_nothing)  # wakes the thread, which folds the log
+        return done
+
+    def _do(self, job: _Job, numbers: Numbers, *, alone: bool) -> _Done:
+        """One job; its failure undoes it and nothing else."""
+        if alone:
+            return _Done(job, drive(job.work(self._db, numbers)))
+        self._db.execute("SAVEPOINT job")
+        try:
+            result = drive(job.work(self._db, numbers))
+        except BaseException as error:
+            if isinstance(error, OF_THE_FILE) or not self._db.in_transaction:
+                raise
+            self._db.execute("ROLLBACK TO job")
+            self._db.execute("RELEASE job")
+            return _Done(job, error=error)
+        self._db.execute("RELEASE job")
+        return _Done(job, result)
+
+    def _numbers_now(self) -> Numbers:
+        """The numbers as this connection left them, unless another one has written meanwhile."""
+        version = fetch(self._db, "PRAGMA data_version")[0][0]
+        if self._numbers is None or version != self._data_version:
+            self._numbers, self._data_version = Numbers(self._db), version
+        return self._numbers
+
+    def _recover(self, error: BaseException) -> None:
+        """Leave no transaction open; after the disk has failed, begin with a fresh connection."""
+        self._numbers = None
+        with contextlib.suppress(apsw.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        if isinstance(error, apsw.IOError):
+            with contextlib.suppress(Exception):
+                fresh = self._opened()
+                self._db.close()
+                self._db = fresh
+
+    def _answer(self, done: list[_Done]) -> None:
+        """Wake each loop once."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Done]] = {}
+        for one in done:
+            if one.job.loop is not None:
+                by_loop.setdefault(one.job.loop, []).append(one)
+        for loop, its in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                loop.call_soon_threadsafe(_settle, its)
+
+
+async def _nothing(_: apsw.Connection, __: Numbers) -> None:
+    """A job that only makes the thread look."""
+
+
+def _outcome(done: _Done) -> Any:
+    if done.error is not None:
+        raise done.error
+    return done.result
+
+
+def _settle(done: list[_Done]) -> None:
+    for job, result, error in done:
+        if job.future is None or job.future.done():
+            continue
+        if error is None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
+
+
+@types.coroutine
+def _one_round() -> Generator[None, None, None]:
+    """Let everyone else who is ready go on first."""
+    yield

@@ -1,0 +1,72 @@
+"""What whoever prompts a session gets to see while the turn runs, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from hitherto.engine import Context, Notice, StopReason, ToolProgress
+from hitherto.model import Compaction, Entry, ToolCall, Usage, Value
+from hitherto.permissions import Choice, Verdict
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """Some more of a message; `entry` is the id that it will be stored under."""
+
+    entry: str
+    text: str
+    thought: bool = False
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of this turn is stored: the prompt, a message of the assistant, a tool's result."""
+
+    entry: Entry
+
+
+class Titled(msgspec.Struct, frozen=True, kw_only=True):
+    """The session has got a title by itself."""
+
+    title: str
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """The context was made smaller, since it neared the model's window."""
+
+    compaction: Compaction
+
+
+Update = Said | Stored | ToolProgress | Context | Notice | Titled | Compacted
+NAMES: dict[type[Update], str] = {
+    Said: "said",
+    Stored: "stored",
+    ToolProgress: "tool_progress",
+    Context: "context",
+    Notice: "notice",
+    Titled: "titled",
+    Compacted: "compacted",
+}
+"""What each update is called in a stream of JSON."""
+Emit = Callable[[Update], None]
+Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
+"""Asks a person, or whoever speaks for one, whether a tool may run. It is cancelled when the answer comes from
+somewhere else first."""
+
+
+async def elsewhere(call: ToolCall) -> Choice | Verdict:  # noqa: ARG001 - nobody is asked
+    """An `Ask` for turns that nobody attends: the answer comes from another place (`Sessions.answer`), or never."""
+    answer: asyncio.Future[Choice | Verdict] = asyncio.get_running_loop().create_future()
+    return await answer
+
+
+class Outcome(Value, frozen=True):
+    """How a turn ended. `text` is the last message of the assistant; `requests` counts the model's answers."""
+
+    stop_reason: StopReason
+    prompt: str
+    answer: str | None = None
+    text: str = ""
+    usage: Usage | None = None
+    requests: int = 0

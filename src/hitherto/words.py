@@ -1,0 +1,416 @@
+"""The words of a text and the language of queries, the same for every store. Pure.
+
+A text is folded (case, accents, compatibility forms) to tokens: runs of ASCII letters and digits and of characters
+from U+0080 on, which is how SQLite's `ascii` tokenizer sees them. Characters of scripts that are written without
+spaces are tokens of their own. The parts of each camelCase word follow behind the whole text, so that `file` finds
+`parseFile` while a phrase finds its words in any case: `"the github page"` finds "the GitHub page".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from hitherto.model import ROLES
+from hitherto.titles import clean_title
+
+MAX_CHARS = 64_000
+TOKEN_CHARS = 64
+QUERY_CHARS = 1_000
+QUERY_TERMS = 32
+SNIPPET_WIDTH = 160
+
+# PostgreSQL keeps no position behind this one, and no more than so many of one word.
+LAST_POSITION = 16_383
+POSITIONS = 255
+
+# A snippet's place is looked for in stretches of so many characters. They overlap by more than a word: one that lies
+# across their border was seen in the stretch before.
+_STRETCH = 1_024
+_OVERLAP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Tokens that stand side by side, at least one; with `prefix` the last is only the beginning of a token."""
+
+    tokens: tuple[str, ...]
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for: all of it must hold. `before` (not included) and `after` (included) are ms since 1970."""
+
+    terms: tuple[Term, ...] = ()
+    title: tuple[Term, ...] = ()
+    tag: tuple[str, ...] = ()
+    cwd: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    role: str | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+def searchable(text: str) -> str:
+    """The tokens of the first `MAX_CHARS` characters, separated by spaces: what a store indexes."""
+    plain = _folded(text[:MAX_CHARS])
+    shape = plain.encode().translate(_SHAPES)
+    if b"aA" in shape or b"AAa" in shape or b"0Aa" in shape:
+        return f"{_lowered(plain)} {_lowered(' '.join(_camel_parts(plain)))}"
+    return _lowered(plain)
+
+
+def tokens(normalised: str) -> list[str]:
+    """The tokens, in order, of a text that `searchable` has made."""
+    return normalised.split()
+
+
+_WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
+# Bounded, because putting the marks of one endless cluster in order takes quadratic time.
+_NOT_ASCII = re.compile("[\x80-\U0010ffff]{1,256}")
+_SHORT_RUN = re.compile("[0-9A-Za-z\x80-\U0010ffff]{1,256}")
+_OVERLONG = re.compile(rf"(?<!\S)(\S{{{TOKEN_CHARS}}})\S+")
+_OVERLONG_SHAPE = b"w" * (TOKEN_CHARS + 1)
+_CASE_BOUNDARY = re.compile(
+    "(?<=[a-z])(?=[A-Z])"
+    "|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![0-9A-Za-z]))"  # HTTP|Server, but not UR|Ls
+    "|(?<=[0-9])(?=[A-Z][a-z])"
+)
+
+
+def _byte_table(meaning: Callable[[str], str]) -> bytes:
+    """Bytes from 0x80 on, which UTF-8 uses for all else, stay as they are."""
+    return bytes(ord(meaning(chr(byte))) if byte < 0x80 else byte for byte in range(256))
+
+
+def _shape(character: str) -> str:
+    if not character.isalnum():
+        return " "
+    return "0" if character.isdigit() else "a" if character.islower() else "A"
+
+
+# Over UTF-8, bytes.translate does in one pass what takes a regular expression many times as long.
+_LOWER = _byte_table(lambda character: character.lower() if character.isalnum() else " ")
+_SHAPES = _byte_table(_shape)
+_RUNS = bytes(ord("w" if byte >= 0x80 or chr(byte).isalnum() else " ") for byte in range(256))
+
+# Han, Kana, Bopomofo, Hangul; Thai, Lao, Myanmar, Khmer.
+_ALONE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b"
+    "\u3041-\u30ff\u3105-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
+)
+# Marks of the class 0 are vowels and stay, but these only choose a glyph.
+_GLYPH_CHOICE = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+
+class _Folds(dict[int, str]):
+    """What each character that is not ASCII becomes; filled as they are met, up to a bound."""
+
+    def __missing__(self, point: int) -> str:
+        folded = "".join(map(_fold, unicodedata.normalize("NFKC", chr(point))))
+        if len(self) < 20_000:
+            self[point] = folded
+        return folded
+
+
+_FOLDS = _Folds()
+
+
+def _folded(text: str) -> str:
+    """ASCII with its case, everything else folded; separators are still there."""
+    if text.isascii():
+        return text
+    # A character of its own takes three with its spaces; some ligatures become whole sentences.
+    return _NOT_ASCII.sub(_folded_run, text)[: 3 * MAX_CHARS]
+
+
+def _folded_run(run: re.Match[str]) -> str:
+    # Composed first, so that Hangul and Kana which came in pieces become whole characters.
+    return unicodedata.normalize("NFKC", run[0]).translate(_FOLDS)
+
+
+def _fold(character: str) -> str:
+    kept = _letters(character)
+    if kept == character and _ALONE.match(character):
+        return f" {character} "
+    base = _letters(unicodedata.normalize("NFKD", character))
+    return base if base.isascii() else _letters(unicodedata.normalize("NFKD", base.casefold()))
+
+
+def _letters(text: str) -> str:
+    """Letters, digits and vowel signs stay, accents and format characters vanish, all else is a space."""
+    return "".join(map(_letter, text))
+
+
+def _letter(character: str) -> str:
+    kind = unicodedata.category(character)
+    if character == "\u200b":
+        return " "
+    if unicodedata.combining(character) or kind in ("Cf", "Me") or _GLYPH_CHOICE.match(character):
+        return ""
+    return character if kind[0] in "LNM" else " "
+
+
+def _lowered(plain: str) -> str:
+    raw = plain.encode()
+    lowered = raw.translate(_LOWER).decode()
+    return _OVERLONG.sub(r"\1", lowered) if _OVERLONG_SHAPE in raw.translate(_RUNS) else lowered
+
+
+def _camel_parts(plain: str) -> Iterable[str]:
+    """The parts of each different camelCase word, as many words in one string."""
+    words = dict.fromkeys(_WORD.findall(plain))
+    return dict.fromkeys(" ".join(parts) for word in words if (parts := _parts(word)))
+
+
+def _parts(word: str) -> list[str]:
+    """The parts of a camelCase word; none if it is not one, or too long to be an identifier."""
+    if word[1:].islower() or len(word) > TOKEN_CHARS:
+        return []
+    parts = _CASE_BOUNDARY.split(word)
+    return parts if len(parts) > 1 else []
+
+
+_ITEM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?(\*?)|([^\s"]+))')
+_TYPOGRAPHIC_QUOTES = str.maketrans("“”„‟«»", '""""""')
+_YEAR_OR_MONTH = re.compile(r"[0-9]{4}(-[0-9]{2})?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_query(text: str) -> Query:
+    """The query that a text means; every text means one. Beyond `QUERY_CHARS` and `QUERY_TERMS` it is ignored.
+
+    `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `project:…`, `agent:…`, `role:…`, `before:…`,
+    `after:…` with a date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
+    understood is a word like any other.
+    """
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for item in _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES)):
+        name, quoted, star, bare = item.groups()
+        operator = (name or "").lower()
+        value = quoted + star if bare is None else bare
+        meaning = _OPERATORS[operator](value) if operator in _OPERATORS else None
+        if meaning is None:
+            operator, meaning = "", _term(item[0])
+        if meaning is not None:
+            found[operator].append(meaning)
+    once = {
+        name: found[name][-1]
+        for name in ("cwd", "project", "agent", "role", "before", "after")
+        if found[name]
+    }
+    terms, title, tag = (tuple(found[name][:QUERY_TERMS]) for name in ("", "title", "tag"))
+    return Query(terms, title, tag, **once)
+
+
+def parse_words(text: str) -> tuple[Term, ...]:
+    """The words and phrases of a text in which nothing is an operator."""
+    items = _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES))
+    return tuple(term for item in items if (term := _term(item[0])) is not None)[:QUERY_TERMS]
+
+
+def _term(text: str) -> Term | None:
+    body = text.rstrip('*"')
+    lowered = _lowered(_folded(body))
+    found = tuple(lowered.split())
+    # `foo.*` asks for the word foo: it has ended before the star.
+    return Term(found, "*" in text[len(body) :] and not lowered.endswith(" ")) if found else None
+
+
+def _value(text: str) -> str | None:
+    """A value as it stands; NUL and lone surrogates occur in no store's column."""
+    return text if text.isprintable() and text else None
+
+
+def _path(text: str) -> str | None:
+    return _value(text) if text.startswith("/") else None
+
+
+def _role(text: str) -> str | None:
+    return text.lower() if text.lower() in ROLES else None
+
+
+def _moment(text: str) -> int | None:
+    """The start of a year, month or day, or a moment, in ms since 1970."""
+    if short := _YEAR_OR_MONTH.fullmatch(text):
+        text += "-01" if short[1] else "-01-01"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+_OPERATORS: dict[str, Callable[[str], Term | str | int | None]] = {
+    "title": _term,
+    "tag": _value,
+    "cwd": _path,
+    "project": _value,
+    "agent": _value,
+    "role": _role,
+    "before": _moment,
+    "after": _moment,
+}
+
+
+def matches(terms: Iterable[Term], doc_tokens: Sequence[str]) -> bool:
+    """Whether each term occurs in the document: what every store's search must equal."""
+    return all(_occurs(term, doc_tokens) for term in terms)
+
+
+def _occurs(term: Term, doc_tokens: Sequence[str]) -> bool:
+    last = len(term.tokens) - 1
+    if not last and not term.prefix:
+        return term.tokens[0] in doc_tokens
+    return any(
+        _fits(term, doc_tokens[at]) and tuple(doc_tokens[at - last : at]) == term.tokens[:-1]
+        for at in range(last, len(doc_tokens))
+    )
+
+
+def _fits(term: Term, token: str) -> bool:
+    """Whether the token can be the term's last."""
+    return token.startswith(term.tokens[-1]) if term.prefix else token == term.tokens[-1]
+
+
+def fts_match(terms: Iterable[Term]) -> str:
+    """The terms as an FTS5 query over the column `text`; '' if there are none."""
+    phrases = [f'"{" ".join(term.tokens)}"{"*" if term.prefix else ""}' for term in terms]
+    return f"text:({' AND '.join(phrases)})" if phrases else ""
+
+
+def ts_query(terms: Iterable[Term]) -> str:
+    """The terms as the text of a PostgreSQL `tsquery`; '' if there are none."""
+    return " & ".join(
+        "(" + " <-> ".join(map(_lexeme, term.tokens)) + (":*)" if term.prefix else ")") for term in terms
+    )
+
+
+def ts_vector(doc_tokens: Iterable[str]) -> str:
+    """The tokens as the text of a PostgreSQL `tsvector`.
+
+    Positions that PostgreSQL cannot hold are left out (it would move them all to the last one): there every word is
+    still found, but a phrase is not.
+    """
+    positions: defaultdict[str, list[str]] = defaultdict(list)
+    for position, token in enumerate(doc_tokens, 1):
+        of_token = positions[token]
+        if position <= LAST_POSITION and len(of_token) < POSITIONS:
+            of_token.append(str(position))
+    return " ".join(
+        f"{_lexeme(token)}:{','.join(at)}" if at else _lexeme(token) for token, at in positions.items()
+    )
+
+
+def _lexeme(token: str) -> str:
+    return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+class _Place(NamedTuple):
+    """A token and the characters of the original text that it came from."""
+
+    token: str
+    start: int
+    end: int
+
+
+def snippet(text: str, terms: Sequence[Term], width: int = SNIPPET_WIDTH) -> str:
+    """At most `width` characters of the text around the first place where a term occurs, on one line.
+
+    Without such a place it is the beginning. An ellipsis shows where it was cut.
+    """
+    start, _ = next(_hits(text[:MAX_CHARS], terms), (0, 0))
+    reach = 4 * width
+    # The mark keeps a space before the hit from being stripped.
+    left = clean_title(text[max(0, start - reach) : start] + "|")[:-1]
+    line = left + clean_title(text[start : start + reach])
+    room = max(1, width - 2)
+    begin = max(0, min(len(left) - width // 3, len(line) - room))
+    end = begin + room
+    if begin:
+        begin = line.find(" ", begin, len(left)) + 1 or begin
+    if end < len(line):
+        gap = line.rfind(" ", max(end - 20, len(left) + 1), end + 1)
+        end = gap if gap > 0 else end
+    before = "…" if begin > 0 or start > reach else ""
+    behind = "…" if end < len(line) or start + reach < len(text) else ""
+    return (before + line[begin:end].strip() + behind)[:width]
+
+
+def marks(excerpt: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
+    """The ranges of characters of a snippet that match a term, in order and without overlaps."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(_hits(excerpt, terms)):
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return merged
+
+
+def _hits(text: str, terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
+    """Where terms occur, by the end of the place."""
+    seen: list[_Place] = []
+    for place in _places(text, _first_chance(text, terms)):
+        seen.append(place)
+        yield from _ending(seen, terms)
+        parts = _part_places(text[place.start : place.end], place.start)
+        for count in range(1, len(parts) + 1):
+            yield from _ending(parts[:count], terms)
+
+
+def _first_chance(text: str, terms: Sequence[Term]) -> int:
+    """A place before which no term occurs, found by looking at whole stretches: much faster than at each word."""
+    for start in range(0, len(text) if terms else 0, _STRETCH):
+        stretch = _lowered(_folded(text[start : start + _STRETCH + _OVERLAP]))
+        if any(term.tokens[0] in stretch for term in terms):
+            return start
+    return len(text)
+
+
+def _ending(seen: Sequence[_Place], terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
+    for term in terms:
+        if not _fits(term, seen[-1].token):
+            continue
+        run = seen[-len(term.tokens) :]
+        if tuple(place.token for place in run[:-1]) == term.tokens[:-1]:
+            yield run[0].start, run[-1].end
+
+
+def _places(text: str, start: int) -> Iterator[_Place]:
+    for run in _SHORT_RUN.finditer(text, start):
+        if run[0].isascii():
+            yield _Place(run[0].lower()[:TOKEN_CHARS], run.start(), run.end())
+        else:
+            yield from _places_in_run(run[0], run.start())
+
+
+def _places_in_run(run: str, start: int) -> Iterator[_Place]:
+    pieces = [_FOLDS[ord(character)] if not character.isascii() else character for character in run]
+    folded = "".join(pieces)
+    if folded != _folded(run):
+        # Characters came in pieces, so that there is no place for each.
+        yield from (_Place(token, start, start + len(run)) for token in _lowered(_folded(run)).split())
+        return
+    origin = [index for index, piece in enumerate(pieces) for _ in piece]
+    for word in _WORD.finditer(folded):
+        end = origin[word.end() - 1] + 1
+        while end < len(run) and not pieces[end]:
+            end += 1
+        yield _Place(_lowered(word[0]), start + origin[word.start()], start + end)
+
+
+def _part_places(word: str, start: int) -> list[_Place]:
+    places: list[_Place] = []
+    for part in _parts(word) if word.isascii() else ():
+        places.append(_Place(part.lower(), start, start + len(part)))
+        start += len(part)
+    return places

@@ -1,5 +1,0 @@
-"""MCP servers and the tools they offer. The MCP SDK is imported when the first server starts, in a thread."""
-
-from recollect.engines.mcp.servers import McpServers
-
-__all__ = ["McpServers"]

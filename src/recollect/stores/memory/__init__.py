@@ -1,5 +1,0 @@
-"""The store in plain dicts and lists: the reference for the others, simple and obviously right before fast."""
-
-from recollect.stores.memory.store import connect
-
-__all__ = ["connect"]

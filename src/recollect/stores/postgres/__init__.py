@@ -1,5 +1,0 @@
-"""The store in a PostgreSQL database: for many machines, or many people. Needs PostgreSQL 14 or newer."""
-
-from recollect.stores.postgres.store import connect
-
-__all__ = ["connect"]

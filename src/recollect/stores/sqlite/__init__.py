@@ -1,7 +1,0 @@
-"""The store in one SQLite file: WAL, `synchronous=FULL`, one writer thread with group commit, search beside it."""
-
-from __future__ import annotations
-
-from recollect.stores.sqlite.store import connect
-
-__all__ = ["connect"]
