@@ -20,8 +20,9 @@ TitleBy = Literal["user", "auto", "source"]
 Archived = Literal["exclude", "include", "only"]
 View = Literal["context", "conversation"]
 Json = dict[str, Any]
-OWN = "hitherto/"
-"""Keys of a session's meta that begin so are the program's own: no caller sets them."""
+OWN = "recollect/"
+"""Keys of a session's meta that begin so are the program's own: no caller sets them. They are stored, under the first
+name: stores of that time open unchanged."""
 CONTINUED_IN = f"{OWN}continued_in"
 """In a session's meta: the sessions of other agents in which it goes on, the newest last."""
 CONTINUES = f"{OWN}continues"

@@ -134,6 +134,14 @@ def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str
     return named if _SCHEME.match(named) else f"sqlite:///{os.path.abspath(named)}"
 
 
+def earlier_store(given: str | None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The default store of the program's first name, if the default one is meant and this is its first start."""
+    if given or environ.get(STORE) or environ.get(DATA_DIR) or _user_data_dir().exists():
+        return None
+    left = _user_data_dir("recollect") / "recollect.db"
+    return left if left.exists() else None
+
+
 def is_server(url: str) -> bool:
     """Whether this is the address of a server, not of a store."""
     return url.startswith(("http://", "https://"))
@@ -157,7 +165,7 @@ def own_folder(folder: Path, user: int) -> Path:
     return folder
 
 
-def _user_data_dir() -> Path:
+def _user_data_dir(name: str = "hitherto") -> Path:
     import platformdirs  # here: nobody who names a store has to wait for it
 
-    return Path(platformdirs.user_data_dir("hitherto", appauthor=False))
+    return Path(platformdirs.user_data_dir(name, appauthor=False))

@@ -227,9 +227,9 @@ async def test_a_client_that_does_not_read_costs_nothing(tmp_path: Path) -> None
 
 
 async def row(agent: Talk, session_id: str) -> Json:
-    found: Json = (await agent.call("_hitherto/session/batch_get", {"sessionIds": [session_id]}))[
-        "sessions"
-    ][0]
+    found: Json = (await agent.call("_hitherto/session/batch_get", {"sessionIds": [session_id]}))["sessions"][
+        0
+    ]
     return found
 
 

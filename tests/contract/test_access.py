@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
 from hitherto.limits import NAME_CHARS
-from hitherto.model import Account, Principal
+from hitherto.model import Account, Principal, Token
+from hitherto.ports import Store
 from hitherto.scopes import SCOPES, checked_scopes
 from hitherto.service import Sessions
 from tests.contract.outcomes import outcome
@@ -70,6 +71,13 @@ async def test_no_other_text_is_a_secret(sessions: Sessions, reader: Sessions) -
     for text in unknown:
         assert await reader.token_of(text) is None
     assert await reader.token_of(secret) == token
+
+
+async def test_a_token_of_the_first_name_is_good_in_its_store(sessions: Sessions, store: Store) -> None:
+    secret = "rcl_" + "Ab-_" * 10 + "xyz"
+    token = Token(id="t", owner="ann", scopes=SCOPES, role="owner", label="", created_at=1)
+    await store.write(lambda tx: tx.put_token(token, hashlib.sha256(secret.encode()).digest()))
+    assert await sessions.token_of(secret) == token
 
 
 async def test_a_revoked_token_is_good_for_nothing_in_any_process_at_once(

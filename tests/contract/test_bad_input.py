@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from hitherto.errors import (
     AlreadyExists,
+    HithertoError,
     InvalidCursor,
     InvalidInput,
     InvalidLimit,
-    HithertoError,
     TooLarge,
 )
 from hitherto.limits import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto.errors import AlreadyExists, InvalidInput, HithertoError, TooLarge
+from hitherto.errors import AlreadyExists, HithertoError, InvalidInput, TooLarge
 from hitherto.limits import IMPORT_BYTES
 from hitherto.model import (
     Draft,

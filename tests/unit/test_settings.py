@@ -41,10 +41,7 @@ def test_a_size_is_a_number_with_or_without_a_unit(text: str, size: int) -> None
     [
         *(("HITHERTO_COMPACT_AT", text) for text in ("0", "1.1", "-1", "80", "nan", "inf", "x", "%")),
         *(("HITHERTO_COMPACT_KEEP_TOKENS", text) for text in ("0", "-5", "1.5", "many", "٣", "9" * 30)),
-        *(
-            ("HITHERTO_RAW_BUDGET", text)
-            for text in ("-1", "2 XB", "GB", "1e9", "٣", "9" * 20, "9999999 TB")
-        ),
+        *(("HITHERTO_RAW_BUDGET", text) for text in ("-1", "2 XB", "GB", "1e9", "٣", "9" * 20, "9999999 TB")),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name: str, text: str) -> None:

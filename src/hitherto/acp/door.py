@@ -19,7 +19,7 @@ from hitherto.acp.rows import NOWHERE
 from hitherto.acp.showing import Showing
 from hitherto.engine import Engine, McpServer, Notice
 from hitherto.engines.readable import Reads, reads_of
-from hitherto.errors import InvalidCwd, InvalidInput, HithertoError
+from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.filters import normal_cwd
 from hitherto.holders import new_holder
 from hitherto.model import Change, Principal, Session

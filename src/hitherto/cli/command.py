@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import shlex
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from hitherto.errors import HithertoError
 from hitherto.limits import LIST_PAGE
 from hitherto.model import LOCAL, Filter
 from hitherto.service import Sessions
-from hitherto.settings import STORE, is_server, store_url
+from hitherto.settings import STORE, earlier_store, is_server, store_url
 
 T = TypeVar("T")
 Work = Callable[..., Coroutine[Any, Any, int | None]]
@@ -46,6 +47,8 @@ def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Call
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
             out = Output(as_json=as_json)
 
+            mention_earlier_store(store, out)
+
             async def whole(*more: Any) -> int | None:
                 return await _with_sessions(store, lambda sessions: work(sessions, out, *more, **given))
 
@@ -62,6 +65,14 @@ def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Call
 def shown_examples(examples: tuple[str, ...]) -> str:
     """Examples as they stand at the end of a command's help."""
     return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in examples)))
+
+
+def mention_earlier_store(store: str | None, out: Output) -> None:
+    """Say once, at the first start, that there is a store under the program's first name, and how to use it."""
+    if (left := earlier_store(store)) is not None:
+        out.note(
+            f"A store of an earlier version is at {left}. To use it: export {STORE}={shlex.quote(f'sqlite:///{left}')}"
+        )
 
 
 async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:

@@ -15,12 +15,12 @@ from hitherto.errors import (
     Busy,
     Conflict,
     EngineError,
+    HithertoError,
     Interrupted,
     InvalidInput,
     LeaseLost,
     NotFound,
     ReadOnly,
-    HithertoError,
     StoreError,
 )
 

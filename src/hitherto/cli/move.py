@@ -13,9 +13,7 @@ from hitherto.model import LOCAL
 from hitherto.service import Sessions
 
 
-@command(
-    "hitherto move 019a8c0e ~/projects/parser", "hitherto move --folder ~/old/parser ~/projects/parser"
-)
+@command("hitherto move 019a8c0e ~/projects/parser", "hitherto move --folder ~/old/parser ~/projects/parser")
 @session_argument
 @click.argument("target", metavar="FOLDER")
 @click.option("--folder", "whole", is_flag=True, help="SESSION is a folder: all its sessions move along.")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hitherto import wiring
 from hitherto.acp.agent import serve as serve_agent
 from hitherto.acp.door import Offer
-from hitherto.cli.command import JSON_OPTION, STORE_OPTION, shown_examples
+from hitherto.cli.command import JSON_OPTION, STORE_OPTION, mention_earlier_store, shown_examples
 from hitherto.cli.output import Output
 from hitherto.cli.values import duration
 from hitherto.engine import Engine
@@ -78,7 +78,9 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
     """
     from hitherto.gateway.loops import run_quickly
 
-    run_quickly(_serve(store_url(store), Output(as_json=as_json), **given))
+    out = Output(as_json=as_json)
+    mention_earlier_store(store, out)
+    run_quickly(_serve(store_url(store), out, **given))
 
 
 run.params += [JSON_OPTION, STORE_OPTION]

@@ -17,9 +17,7 @@ from hitherto.service import Sessions
 AN_ID = "019a8c0e-5b7a-7c1d-9a36-0d1f6a1f5c3e"
 
 
-@command(
-    "hitherto token create --owner alice", "hitherto token create --owner bot --scope read --label wiki"
-)
+@command("hitherto token create --owner alice", "hitherto token create --owner bot --scope read --label wiki")
 @click.option("--owner", metavar="NAME", required=True, help="Whose sessions it is good for.")
 @click.option(
     "--scope",

@@ -40,6 +40,12 @@ class _Document(msgspec.Struct, frozen=True):
     messages: tuple[msgspec.Raw, ...]
     metadata: _Metadata | None = None
     hitherto: _Lossless | None = None
+    recollect: _Lossless | None = None
+
+    @property
+    def lossless(self) -> _Lossless | None:
+        """The lines, under this name or under the first one."""
+        return self.hitherto or self.recollect
 
 
 class _Peek(msgspec.Struct, frozen=True):
@@ -68,10 +74,10 @@ def unfolded(lines: Sequence[bytes], first: int = 1) -> Sequence[bytes] | Foreig
         ) from None
     except _UNREADABLE as error:
         raise InvalidInput(f"line {first}: this is not an export of a session: {error}") from None
-    if found.hitherto is None:
+    if found.lossless is None:
         return _foreign(found, first)
     try:
-        return [encode(decode_json(bytes(line))) for line in found.hitherto.lines]
+        return [encode(decode_json(bytes(line))) for line in found.lossless.lines]
     except _UNREADABLE as error:  # they were taken as they stand until now
         raise InvalidInput(f"line {first}: this is not an export of a session: {error}") from None
 
@@ -104,11 +110,11 @@ def _document(text: bytes) -> _Document:
     if _STAND_IN in text:
         text = json.dumps(value, separators=(",", ":")).encode("ascii")
     found = msgspec.json.decode(text.replace(_SURROGATE, _STAND_IN), type=_Document)
-    lines = tuple(map(_restored, found.hitherto.lines)) if found.hitherto else ()
+    lines = tuple(map(_restored, found.lossless.lines)) if found.lossless else ()
     return replace(
         found,
         messages=tuple(map(_restored, found.messages)),
-        hitherto=_Lossless(lines) if found.hitherto else None,
+        hitherto=_Lossless(lines) if found.lossless else None,
     )
 
 

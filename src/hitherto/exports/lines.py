@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 
 from hitherto import spans as algebra
-from hitherto.errors import InvalidInput, HithertoError
+from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Checkpoint, Fact, Session, Value, decode_json
 from hitherto.spans import Kind, Span, Spans, Stretch
 
 FORMAT = "hitherto-session"
+FORMATS = (FORMAT, "recollect-session")
+"""What exports say they are, under this name and under the first one."""
 VERSION = 1
 # Entries stand in their own bytes: they are cut out of the line, never decoded and encoded again.
 ENTRY_OPEN = b'{"entry":'
@@ -89,7 +91,7 @@ def parsed(lines: Sequence[bytes], first: int = 1) -> tuple[Head, list[Numbered]
 def head_of(line: bytes) -> Head:
     """The first line, if this program knows the form of those that follow."""
     head: Head = _shaped(line, Head)
-    if head.format != FORMAT or head.version > VERSION:
+    if head.format not in FORMATS or head.version > VERSION:
         raise InvalidInput(
             f"this program reads {FORMAT} up to version {VERSION}, not {head.format} {head.version}"
         )

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from hitherto.errors import InvalidInput, HithertoError, SessionNotFound
+from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.gateway.context import Context
 from hitherto.gateway.errors import failure, failure_of, internal, invalid
 from hitherto.limits import KEY_CHARS

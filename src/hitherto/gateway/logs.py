@@ -6,7 +6,7 @@ import logging
 import re
 import sys
 
-_SECRET = re.compile(r"hth_[A-Za-z0-9_-]{8,}|(?i:bearer\s+)\S+")
+_SECRET = re.compile(r"(?:hth|rcl)_[A-Za-z0-9_-]{8,}|(?i:bearer\s+)\S+")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hitherto.errors import InvalidInput, HithertoError, StoreUnavailable
+from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable
 from hitherto.model import Json
 from hitherto.remote.addresses import Address
 from hitherto.remote.calls import PREFIX

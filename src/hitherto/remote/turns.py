@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
-from hitherto.errors import InvalidInput, HithertoError
+from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Entry, Json, Part, Principal, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
 from hitherto.remote.happening import heard

@@ -34,7 +34,7 @@ def _marked(name: str, hints: str, pattern: str) -> Kind:
 
 
 KINDS = (
-    _marked("hitherto token", "hth_", r"hth_[A-Za-z0-9_-]{16,200}"),
+    _marked("hitherto token", "hth_ rcl_", r"(?:hth|rcl)_[A-Za-z0-9_-]{16,200}"),
     _marked(
         "private key",
         "-----BEGIN",

@@ -14,7 +14,8 @@ from hitherto.scopes import SCOPES, checked_scopes
 from hitherto.service.core import Core, checked_name, checked_owner, checked_required, is_clean
 
 SECRET_BYTES = 32
-_SECRET = re.compile(r"hth_[A-Za-z0-9_-]{43}", re.ASCII)
+# `rcl_`: tokens that were made under the first name are good in their stores.
+_SECRET = re.compile(r"(?:hth|rcl)_[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 class Access(Core):

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from hitherto.errors import IdempotencyConflict, HithertoError
+from hitherto.errors import HithertoError, IdempotencyConflict
 from hitherto.model import Principal, Value, decode_json, encode
 from hitherto.ports import Memo, Reader, Store, Writer
 from hitherto.service.catalogue import MEMOS_KEPT_MS, expect_revision

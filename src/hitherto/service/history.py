@@ -13,8 +13,8 @@ from hitherto import spans as algebra
 from hitherto.errors import (
     AlreadyExists,
     EntryNotFound,
-    InvalidInput,
     HithertoError,
+    InvalidInput,
     StoreError,
     StoreFull,
     TooLarge,

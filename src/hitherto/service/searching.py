@@ -10,7 +10,7 @@ import msgspec
 from hitherto import spans as algebra
 from hitherto import words
 from hitherto.cursors import sealed, unsealed
-from hitherto.errors import InvalidCwd, HithertoError
+from hitherto.errors import HithertoError, InvalidCwd
 from hitherto.filters import normal_cwd, normal_filter, passes, title_text, title_tokens
 from hitherto.limits import HITS_EXAMINED, MORE_CAP, SEARCH_PAGE, SEARCH_WALK, checked_limit
 from hitherto.model import Entry, Filter, Hit, Principal, SearchPage, Session, decode_entry, search_text

@@ -24,7 +24,7 @@ from hitherto.engine import (
     Turn,
     summariser_of,
 )
-from hitherto.errors import ContextTooLong, EngineError, LeaseLost, HithertoError, SessionNotFound
+from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
 from hitherto.model import Draft, Entry, Json, ToolCall, Usage, plain_text
 from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decided, remembering
 from hitherto.service.call_ids import CallIds

@@ -22,7 +22,7 @@ from hitherto.engine import (
     StdioServer,
     summariser_of,
 )
-from hitherto.errors import AlreadyExists, Busy, InvalidInput, HithertoError, SessionNotFound
+from hitherto.errors import AlreadyExists, Busy, HithertoError, InvalidInput, SessionNotFound
 from hitherto.holders import new_holder
 from hitherto.model import Part, Principal, Session, Shrunk, encode
 from hitherto.permissions import Mode

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hitherto.claude.creating import new_file
 from hitherto.claude.places import TRANSCRIPT, place_for
 from hitherto.claude.writing import encoded
-from hitherto.errors import InvalidCwd, InvalidInput, HithertoError
+from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.ids import now_ms, uuid7
 from hitherto.limits import HISTORY_PAGE
 from hitherto.model import CONTINUED_IN, CONTINUES, Entry, Json, Principal, Session, Value

@@ -33,7 +33,7 @@ from hitherto.acp.shapes import (
     Unsubscribe,
 )
 from hitherto.engines.readable import Reads
-from hitherto.errors import InvalidInput, HithertoError, SessionNotFound
+from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.filters import normal_cwd
 from hitherto.model import Json, Session
 from hitherto.rpc import wire

@@ -17,7 +17,7 @@ from hitherto.acp.proxy.frames import Members, members_of, text_of, value_of, wr
 from hitherto.acp.proxy.proxied import opens
 from hitherto.acp.proxy.replaying import Replayed
 from hitherto.acp.times import milliseconds
-from hitherto.errors import InvalidInput, HithertoError, SessionNotFound
+from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.filters import normal_cwd
 from hitherto.ids import now_ms
 from hitherto.model import Json, Session

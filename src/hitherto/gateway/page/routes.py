@@ -12,7 +12,7 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from hitherto.errors import InvalidInput, NotFound, HithertoError
+from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.gateway.bearer import Caller
 from hitherto.gateway.cookies import is_ours
 from hitherto.gateway.desk import Desk
