@@ -45,7 +45,7 @@ def main(words: list[str]) -> int:
     from rich.console import Console
 
     from bench import machine, report
-    from bench.contenders import PEERS, RAW, HITHERTO
+    from bench.contenders import HITHERTO, PEERS, RAW
     from bench.meter import shown
     from bench.parts import PARTS
     from bench.results import failed

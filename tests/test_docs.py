@@ -12,7 +12,7 @@ import pytest
 
 from hitherto import errors, settings
 from hitherto.cli import COMMANDS, app
-from hitherto.cli.exits import OWN_CODES, exit_code
+from hitherto.cli.terminal.exit_codes import OWN_CODES, exit_code
 from hitherto.scopes import MEANINGS
 
 DOCS = Path(__file__).parent.parent / "docs"

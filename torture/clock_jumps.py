@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hitherto
-from hitherto.gateway import schedule
+from hitherto.gateway.server import schedule
 from hitherto.model import LOCAL, Draft, Text
 from hitherto.service import Policy
 from tests.gateway.servers import Client, Json, Server, go, serving

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from websockets.exceptions import ConnectionClosed
 
-from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
+from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.gateway.methods import METHODS
 from tests.acp.test_hostile import FRAMES, SILENT
 from tests.acp.wire import Agent, running

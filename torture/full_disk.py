@@ -18,7 +18,7 @@ from uuid import UUID
 
 from bench.loads import served
 from bench.messages import prose
-from hitherto.cli.exits import STORE
+from hitherto.cli.terminal.exit_codes import STORE
 from torture import disks
 from torture.ledger import Client, Json, Judged, Pages, Refusal, clients, code_of, judged, mark_for
 from torture.row import Outcome, Setting

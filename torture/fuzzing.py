@@ -18,21 +18,21 @@ from typing import Any, NamedTuple
 import atheris
 
 with atheris.instrument_imports(include=["hitherto"], enable_loader_override=False):
-    from hitherto.acp.methods import REQUESTS
+    from hitherto.acp.agent.methods import REQUESTS
     from hitherto.cursors import sealed, unsealed
-    from hitherto.errors import InvalidCursor, HithertoError
-    from hitherto.exports.documents import unfolded
-    from hitherto.gateway.context import Context
+    from hitherto.errors import HithertoError, InvalidCursor
+    from hitherto.exports.read import unfolded
+    from hitherto.gateway.dispatch.context import Context
     from hitherto.gateway.methods import METHODS, call
     from hitherto.model import LOCAL
-    from hitherto.rpc.failures import Failure
+    from hitherto.rpc.errors import Failure
+    from hitherto.rpc.frames import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
     from hitherto.rpc.transport import FrameTooLong, Lines
-    from hitherto.rpc.wire import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
     from hitherto.secrets import redacted
     from hitherto.service import Sessions
     from hitherto.sources import Source
-    from hitherto.sources.goose_source import GooseSource
-    from hitherto.sources.opencode_source import OpencodeSource
+    from hitherto.sources.goose.source import GooseSource
+    from hitherto.sources.opencode.source import OpencodeSource
     from hitherto.stores import connector
     from hitherto.words import parse_query
 

@@ -23,8 +23,8 @@ from hitherto.days import DAY_MS, day_of, day_text
 from hitherto.model import LOCAL, Draft, Entry, Filter, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions
-from hitherto.service.catalogue import add_session
-from hitherto.service.history import append_entries
+from hitherto.service.catalog.sessions import add_session
+from hitherto.service.history.entries import append_entries
 from hitherto.stores import connector
 
 Json = dict[str, Any]

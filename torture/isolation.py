@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from hitherto.gateway.calling import NAMED
+from hitherto.gateway.dispatch.method import NAMED
 from hitherto.gateway.methods import METHODS
 from hitherto.scopes import SCOPES
 from tests.gateway import test_methods_access as access

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import hitherto
 from hitherto.errors import HithertoError
-from hitherto.gateway.limits import MESSAGE_BYTES, STRANGER_BYTES, Limits
+from hitherto.gateway.transport.limits import MESSAGE_BYTES, STRANGER_BYTES, Limits
 from hitherto.limits import (
     DIRECTORIES,
     ENTRIES_PER_APPEND,
@@ -32,7 +32,7 @@ from hitherto.limits import (
     TITLE_CHARS,
 )
 from hitherto.model import LOCAL, Draft, Fact, Filter, Text
-from hitherto.rpc.failures import OVERLOADED
+from hitherto.rpc.errors import OVERLOADED
 from hitherto.rpc.peer import WAITING_REQUESTS
 from hitherto.service import Sessions
 from tests.gateway.servers import Json, Server, serving

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from hitherto.days import DAY_MS
 from hitherto.model import LOCAL
-from hitherto.stores.postgres.lexemes import BLOCKS, mark
+from hitherto.stores.postgres.search import BLOCKS, mark
 from torture.growing import PER_DAY, RARE
 
 TIMES = 10

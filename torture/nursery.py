@@ -14,11 +14,11 @@ import sys
 
 from hitherto import wiring
 from hitherto.__main__ import main as program
-from hitherto.acp import agent, running
+from hitherto.acp.agent import run, serve
 from hitherto.model import LOCAL, Text
 
 WARM, COLD = "warm", "cold"
-IMPORTED = (agent, running)
+IMPORTED = (serve, run)
 """What an agent imports when it was greeted."""
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 from starlette.routing import Route, Router, WebSocketRoute
 
 from hitherto.gateway.app import application
-from hitherto.gateway.desk import Desk
-from hitherto.gateway.guard import Guard, places
+from hitherto.gateway.server.state import Desk
+from hitherto.gateway.transport.origin import Guard, places
 from tests.gateway.servers import Reply, Server, serving
 from torture.row import Outcome, Setting
 from torture.trying import Environment, store_in

@@ -10,8 +10,8 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 
 import hitherto
-from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
-from hitherto.gateway.calling import NAMED, Owns
+from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
+from hitherto.gateway.dispatch.method import NAMED, Owns
 from hitherto.gateway.methods import METHODS
 from hitherto.scopes import SCOPES
 from tests.gateway.servers import Client, Json, serving

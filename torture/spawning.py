@@ -14,8 +14,8 @@ import httpx2
 
 from hitherto.engine import HttpServer, McpServer, SseServer
 from hitherto.engines.mcp import McpServers
-from hitherto.engines.mcp.addresses import NotPublic, is_public, resolved
-from hitherto.engines.mcp.web import PublicTransport
+from hitherto.engines.mcp.http import PublicTransport
+from hitherto.engines.mcp.public_addresses import NotPublic, is_public, resolved
 from tests.acp.wire import EVERYTHING
 from tests.engines.test_mcp_addresses import answering, fine, only_first_loopback, resolving
 from tests.gateway.servers import Client, Server, Token

@@ -20,7 +20,7 @@ import apsw
 from psycopg import AsyncTransaction
 
 import hitherto
-from hitherto.stores.postgres.eager import EagerConnection
+from hitherto.stores.postgres.connection import EagerConnection
 
 NOTE = "INSERT INTO schema_migration"
 _TOKEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;", re.DOTALL)

@@ -13,8 +13,8 @@ from bench.messages import Message
 from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Role, SearchPage, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions
-from hitherto.service.catalogue import add_session
-from hitherto.service.history import append_entries
+from hitherto.service.catalog.sessions import add_session
+from hitherto.service.history.entries import append_entries
 from hitherto.stores import connector
 
 # What one transaction takes when the store is filled.

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, HITHERTO, Entrant
+from bench.contenders import HITHERTO, PEERS, RAW, Entrant
 from bench.contenders.port import Contender
 from bench.lanes import opened
 from bench.messages import Message, messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, HITHERTO, Entrant
+from bench.contenders import HITHERTO, PEERS, RAW, Entrant
 from bench.contenders.port import Contender, KeepsBytes
 from bench.lanes import Field, opened
 from bench.messages import messages

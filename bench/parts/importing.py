@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.contenders import PEERS, RAW, HITHERTO
+from bench.contenders import HITHERTO, PEERS, RAW
 from bench.meter import Meter
 from bench.results import Bar, Chart, Part, Table, at_most, duration, not_measured, times
 from bench.sizes import Sizes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import catalogue
-from bench.contenders import PEERS, RAW, HITHERTO, Entrant
+from bench.contenders import HITHERTO, PEERS, RAW, Entrant
 from bench.contenders.port import Lists
 from bench.lockstep import ContenderFailed, Job, Lane, interleave
 from bench.meter import Meter

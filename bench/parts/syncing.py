@@ -24,9 +24,8 @@ from bench.sizes import Sizes
 from bench.transcripts import FILES, SMALL, Format
 from hitherto.model import LOCAL, search_text
 from hitherto.sources import Source
-from hitherto.sources.finding import found_in_all
-from hitherto.sources.ledger import Ledger
-from hitherto.sources.syncing import Sync
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Sync, found_in_all
 
 HALF = 0.5
 NEAR = 3

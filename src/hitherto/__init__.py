@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from hitherto.model import ToolCall as ToolCall
     from hitherto.model import ToolResult as ToolResult
     from hitherto.model import Usage as Usage
-    from hitherto.sdk.asking import ToolPermissionContext as ToolPermissionContext
     from hitherto.sdk.functions import create_session as create_session
     from hitherto.sdk.functions import prompt as prompt
     from hitherto.sdk.functions import query as query
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from hitherto.sdk.functions import unstable_v2_create_session as unstable_v2_create_session
     from hitherto.sdk.functions import unstable_v2_prompt as unstable_v2_prompt
     from hitherto.sdk.functions import unstable_v2_resume_session as unstable_v2_resume_session
-    from hitherto.sdk.handle import SDKSession as SDKSession
     from hitherto.sdk.messages import SDKAssistantMessage as SDKAssistantMessage
     from hitherto.sdk.messages import SDKCompactBoundaryMessage as SDKCompactBoundaryMessage
     from hitherto.sdk.messages import SDKMessage as SDKMessage
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
     from hitherto.sdk.messages import SDKSystemMessage as SDKSystemMessage
     from hitherto.sdk.messages import SDKUserMessage as SDKUserMessage
     from hitherto.sdk.options import SDKSessionOptions as SDKSessionOptions
+    from hitherto.sdk.permission import ToolPermissionContext as ToolPermissionContext
+    from hitherto.sdk.session import SDKSession as SDKSession
     from hitherto.service import Policy as Policy
     from hitherto.service import Sessions as Sessions
     from hitherto.wiring import open as open
@@ -67,12 +67,12 @@ _HOMES = {
         "LOCAL", "Change", "Checkpoint", "Draft", "Entry", "Fact", "Filter", "HistoryPage", "Hit", "Identity", "Image",
         "Lease", "Page", "Plan", "Principal", "Session", "Text", "Thought", "ToolCall", "ToolResult", "Usage",
     ),
-    "hitherto.sdk.asking": ("ToolPermissionContext",),
+    "hitherto.sdk.permission": ("ToolPermissionContext",),
     "hitherto.sdk.functions": (
         "create_session", "prompt", "query", "resume_session",
         "unstable_v2_create_session", "unstable_v2_prompt", "unstable_v2_resume_session",
     ),
-    "hitherto.sdk.handle": ("SDKSession",),
+    "hitherto.sdk.session": ("SDKSession",),
     "hitherto.sdk.messages": (
         "SDKAssistantMessage", "SDKCompactBoundaryMessage", "SDKMessage", "SDKNoticeMessage",
         "SDKPartialAssistantMessage", "SDKResultMessage", "SDKSystemMessage", "SDKUserMessage",

@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="replace")  # a terminal may not know every letter
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["acp"]:
-        from hitherto.acp.command import run_plain
+        from hitherto.acp.main import run_plain
 
         if run_plain(given[1:]):
             return

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.acp import client_asking, client_process, host
-from hitherto.acp.proxy import seats, theirs
+from hitherto.acp.agent import editor_host
+from hitherto.acp.client import process, requests
+from hitherto.acp.proxy import agent_listing, agent_session
 from tests.waits import NEVER
 
 PATIENT = (
-    (client_asking, "CANCEL_SECONDS"),
-    (client_process, "LEAVE_SECONDS"),
-    (host, "ENDING_SECONDS"),
-    (host, "SHOW_SECONDS"),
-    (seats, "CALL_SECONDS"),
-    (theirs, "LIST_SECONDS"),
+    (requests, "CANCEL_SECONDS"),
+    (process, "LEAVE_SECONDS"),
+    (editor_host, "ENDING_SECONDS"),
+    (editor_host, "SHOW_SECONDS"),
+    (agent_session, "CALL_SECONDS"),
+    (agent_listing, "LIST_SECONDS"),
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import hitherto
 import hitherto.acp
-from hitherto.acp.door import Offer
+from hitherto.acp.agent.connection import Offer
 from hitherto.engine import Engine
 from hitherto.model import LOCAL
 from hitherto.rpc.transport import FrameTooLong

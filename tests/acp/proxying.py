@@ -12,7 +12,7 @@ from pathlib import Path
 
 import hitherto
 from hitherto.acp import Pipes
-from hitherto.acp.proxy.running import serve
+from hitherto.acp.proxy.start import serve
 from hitherto.model import LOCAL, Entry, Json, encode
 from hitherto.service import Sessions
 from tests.acp.wire import LINE_BYTES, Streams, Talk, environment, url_of

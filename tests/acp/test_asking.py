@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hitherto.engine import Event, Message, Turn
-from hitherto.engines.tools.editing import EditFile, WriteFile
+from hitherto.engines.tools.edit_file import EditFile, WriteFile
 from hitherto.model import ToolCall
 from tests.acp.inside import Json, serving
 from tests.contract.engines import Scripted

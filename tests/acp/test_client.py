@@ -14,17 +14,8 @@ import psutil
 import pytest
 
 import hitherto
-from hitherto.acp import client_process
-from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
-from hitherto.acp.client_abilities import (
-    Abilities,
-    Command,
-    Exit,
-    Output,
-    Question,
-    ReadFile,
-    WriteFile,
-)
+from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update, process
+from hitherto.acp.client.callbacks import Abilities, Command, Exit, Output, Question, ReadFile, WriteFile
 from hitherto.engine import HttpServer, SseServer
 from hitherto.errors import EngineError, InvalidInput, SessionNotFound
 from hitherto.model import LOCAL, Json
@@ -433,7 +424,7 @@ async def test_with_the_block_the_agents_input_ends_and_so_does_the_agent(
     tmp_path: Path, manner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if manner == "stubborn":
-        monkeypatch.setattr(client_process, "LEAVE_SECONDS", 0.2)
+        monkeypatch.setattr(process, "LEAVE_SECONDS", 0.2)
     async with Client.start(
         sys.executable, ["-c", PARTING, manner, str(tmp_path)], env=environment(tmp_path)
     ):

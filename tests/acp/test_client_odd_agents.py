@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
-from hitherto.acp.client_abilities import Abilities, Question
-from hitherto.acp.client_updates import UNHEARD
+from hitherto.acp.client.callbacks import Abilities, Question
+from hitherto.acp.client.updates import UNHEARD
 from hitherto.engine import HttpServer, McpServer, StdioServer
 from hitherto.errors import EngineError, InvalidInput, SessionNotFound
 from tests.waits import arrives, within

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hitherto import errors
-from hitherto.acp.commands import COMMANDS
-from hitherto.acp.methods import NOTIFICATIONS, REQUESTS
-from hitherto.rpc import failures
-from hitherto.rpc.failures import CODES
+from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
+from hitherto.acp.agent.slash_commands import COMMANDS
+from hitherto.rpc import errors as failures
+from hitherto.rpc.errors import CODES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "acp.md").read_text()
 KEYS = re.compile(r'"((?:hitherto)/\w+)"')

@@ -11,7 +11,8 @@ import pytest
 from hitherto.engine import Delta, Event, Turn
 from hitherto.errors import SessionNotFound
 from hitherto.model import LOCAL
-from hitherto.service import Sessions, turning
+from hitherto.service import Sessions
+from hitherto.service.turns import runner
 from hitherto.updates import Outcome, Said
 from tests.acp.inside import Json, opened, serving
 from tests.contract.engines import Scripted, Watcher, in_background
@@ -20,7 +21,7 @@ from tests.waits import arrives
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.01)
 
 
 async def endless(_: Turn) -> AsyncIterator[Event]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.acp.config import Chosen, kept
+from hitherto.acp.protocol.options import Chosen, kept
 from hitherto.engine import Event, Message, ToolEnded, Turn, answering
 from hitherto.model import LOCAL, Text, ToolCall, ToolResult
 from tests.acp.inside import Line, is_told, opened, serving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.acp import door
+from hitherto.acp.agent import connection
 from hitherto.model import LOCAL
 from tests.acp.inside import serving
 from tests.contract.engines import Scripted
@@ -30,7 +30,7 @@ async def test_a_session_without_a_folder_is_given_none_by_the_folder_that_lists
 async def test_what_cannot_be_opened_because_too_many_are_is_not_made_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(door, "OPEN_SESSIONS", 3)
+    monkeypatch.setattr(connection, "OPEN_SESSIONS", 3)
     async with serving(Scripted()) as (line, sessions):
         asked = {"cwd": "/p", "mcpServers": []}
         numbers = [line.begin("session/new", **asked) for _ in range(6)]  # all at once

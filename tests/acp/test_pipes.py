@@ -11,7 +11,7 @@ import pytest
 
 from hitherto.acp import pipes
 from hitherto.acp.pipes import Pipes
-from hitherto.rpc.failures import Gone
+from hitherto.rpc.errors import Gone
 from hitherto.rpc.transport import FrameTooLong, Lines
 from tests.waits import arrives
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import hitherto
 from hitherto.acp.client import Client
-from hitherto.acp.client_abilities import Abilities, Question, ReadFile, WriteFile
+from hitherto.acp.client.callbacks import Abilities, Question, ReadFile, WriteFile
 from hitherto.model import LOCAL, Json
 from tests.acp.proxying import ROOT, entries_of, kept, line_agent, streams
 from tests.acp.test_client import replayed, turn

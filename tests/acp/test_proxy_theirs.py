@@ -9,8 +9,8 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, RECORDED_IN, RECORDS, Entry, Filter, Json, Role, Text
 from hitherto.service import Sessions
-from hitherto.sources.opencode_source import OpencodeSource
-from hitherto.sources.recorded import part, source_called, tells_more
+from hitherto.sources.opencode.source import OpencodeSource
+from hitherto.sources.sync.recordings import part, source_called, tells_more
 from tests.acp.proxying import editor, heard, line_agent
 from tests.acp.wire import Refusal, Talk, texts, url_of
 from tests.sources.house import House

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.acp.rendering import CHUNKS, INTERRUPTED, Renderer
-from hitherto.acp.stored import read_page, read_stored
+from hitherto.acp.protocol.entry_bytes import read_page, read_stored
+from hitherto.acp.protocol.updates import CHUNKS, INTERRUPTED, Renderer
 from hitherto.model import ROLES, Entry, Json, Part, Text, Thought, ToolCall, ToolResult, encode
 
 SESSION = 'a "session"'

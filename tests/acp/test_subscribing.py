@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hitherto.acp import extensions
+from hitherto.acp.agent import extensions
 from hitherto.model import LOCAL
 from tests.acp.inside import Json, Line, quiet, serving
 from tests.contract.engines import Scripted

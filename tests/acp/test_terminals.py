@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.acp import host
+from hitherto.acp.agent import editor_host
 from hitherto.engine import Event, Finished, Message, Turn
 from hitherto.model import Text
 from tests.acp.inside import Json, Line, opened, serving
@@ -56,7 +56,7 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_given
     made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not made:
-        monkeypatch.setattr(host, "ENDING_SECONDS", 0.01)  # the editor never answers
+        monkeypatch.setattr(editor_host, "ENDING_SECONDS", 0.01)  # the editor never answers
     async with serving(Runner(), capabilities=CAPABILITIES) as (line, _):
         session_id = await opened(line)
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)

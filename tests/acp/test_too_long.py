@@ -8,7 +8,7 @@ import pytest
 
 from hitherto.engine import Event, Message, Turn
 from hitherto.model import Text
-from hitherto.rpc import wire
+from hitherto.rpc import frames
 from tests.acp.inside import opened, serving
 from tests.contract.engines import Scripted
 
@@ -30,7 +30,7 @@ PROMPT = [{"type": "text", "text": "Go"}]
     ],
 )
 def test_the_beginning_of_a_message_tells_what_it_is(head: str, number: bytes, asks: bool) -> None:
-    frame = wire.read_head(head.encode())
+    frame = frames.read_head(head.encode())
     assert (bytes(frame.id), frame.method is not None) == (number, asks)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from itertools import count
 
-from hitherto.claude.writing import rename_session
+from hitherto.claude.edit import rename_session
 
 
 def main(session_id: str, name: str) -> None:

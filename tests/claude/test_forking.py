@@ -15,8 +15,8 @@ from typing import Any
 import claude_agent_sdk as sdk
 import pytest
 
-from hitherto.claude.forking import fork_session
-from hitherto.claude.listing import get_session_info
+from hitherto.claude.fork import fork_session
+from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import check_session, get_session_messages
 from tests.claude.trees import Record, Writer, compact, large, save, session_id
 from tests.waits import LIMIT
@@ -463,7 +463,7 @@ def test_a_fork_that_does_not_fit_on_the_disk_leaves_nothing(projects: Path) -> 
     code = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        f"from hitherto.claude.forking import fork_session; fork_session({name!r})"
+        f"from hitherto.claude.fork import fork_session; fork_session({name!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.claude import (
-    SDKSessionInfo,
-    get_session_info,
-    list_sessions,
-    places,
-    project_key_for_directory,
-)
+from hitherto.claude import SDKSessionInfo, get_session_info, list_sessions, paths, project_key_for_directory
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
 from tests.waits import LIMIT, NEVER
@@ -50,7 +44,7 @@ def tree(projects: Path) -> list[str]:
 
 @pytest.mark.usefixtures("projects")
 def test_no_projects_folder_is_an_empty_list() -> None:
-    places.projects_folder().rmdir()
+    paths.projects_folder().rmdir()
 
     assert assert_as_sdk() == assert_as_sdk(directory=CWD) == []
     assert get_session_info(session_id(1)) is None
@@ -250,7 +244,7 @@ def test_what_may_not_be_read_is_left_out(projects: Path) -> None:
 def test_the_sessions_of_all_worktrees_are_listed(
     projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WORKTREE_SECONDS", NEVER)
+    monkeypatch.setattr(paths, "WORKTREE_SECONDS", NEVER)
     main, other, apart = (tmp_path / name for name in ("main", "other", "main-apart"))
     for folder in (main, apart):
         folder.mkdir()

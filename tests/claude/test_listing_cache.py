@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.claude import SDKSessionInfo, cache, list_sessions, listing, metadata
-from hitherto.claude.writing import delete_session, rename_session, tag_session
+from hitherto.claude import SDKSessionInfo, cache, list_sessions, metadata
+from hitherto.claude import list as listing
+from hitherto.claude.edit import delete_session, rename_session, tag_session
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import MORNING, Writer, grow, session_id
 from tests.waits import LIMIT

@@ -11,8 +11,8 @@ import claude_agent_sdk as sdk
 import pytest
 
 from hitherto.claude import get_session_info, list_sessions, project_key_for_directory
-from hitherto.claude.places import folder_name
-from hitherto.claude.writing import archive_session, rename_session, unarchive_session
+from hitherto.claude.edit import archive_session, rename_session, unarchive_session
+from hitherto.claude.paths import folder_name
 from tests.claude.trees import MORNING, Writer, compact, iso, save, session_id
 
 CWD = "/home/ann/project"

@@ -16,8 +16,7 @@ from pathlib import Path
 import claude_agent_sdk as sdk
 import pytest
 
-from hitherto.claude.listing import get_session_info
-from hitherto.claude.writing import (
+from hitherto.claude.edit import (
     append_line,
     archive_session,
     delete_session,
@@ -25,6 +24,7 @@ from hitherto.claude.writing import (
     tag_session,
     unarchive_session,
 )
+from hitherto.claude.list import get_session_info
 from tests.claude.privileges import without_privileges
 from tests.claude.trees import Writer, session_id
 from tests.waits import LIMIT

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hitherto.claude.places import folder_name
+from hitherto.claude.paths import folder_name
 
 Record = dict[str, Any]
 

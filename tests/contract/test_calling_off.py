@@ -10,7 +10,8 @@ import pytest
 from hitherto.engine import Delta, Event, Turn
 from hitherto.errors import Busy, SessionNotFound
 from hitherto.model import Principal
-from hitherto.service import Sessions, turning
+from hitherto.service import Sessions
+from hitherto.service.turns import runner
 from hitherto.updates import Said
 from tests.contract.engines import Scripted, Watcher, ask_once, in_background
 from tests.contract.talk import told
@@ -24,7 +25,7 @@ async def endless(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.01)
 
 
 async def test_a_turn_ends_when_another_process_calls_it_off(

@@ -12,8 +12,8 @@ from hitherto.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotF
 from hitherto.model import Fact, Filter, Principal
 from hitherto.service import Address, Sessions
 from hitherto.service import ephemeral as module
-from hitherto.service.core import is_ephemeral
-from hitherto.service.retention import Policy
+from hitherto.service.admin.retention import Policy
+from hitherto.service.records import is_ephemeral
 from hitherto.summariser import CompactionPolicy
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.talk import exported, finds, say, started, told

@@ -17,7 +17,7 @@ from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.exports import FORMATS
 from hitherto.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
 from hitherto.service import Sessions
-from hitherto.service.exporting import PAGE
+from hitherto.service.transfer.export import PAGE
 from tests.contract.talk import everything, exported, filed, said, say, started, talk
 from tests.contract.test_exporting import rich_session
 from tests.contract.test_history import EVERY_PART

@@ -23,7 +23,7 @@ from hitherto.model import (
     ToolResult,
 )
 from hitherto.service import Sessions
-from hitherto.service.humbling import checked_bulk
+from hitherto.service.transfer.untrusted import checked_bulk
 from hitherto.stores import connector
 from tests.contract.talk import everything, exported, filed, said, say, started, talk, told
 from tests.contract.test_exporting import bad_exports, changed_head, rich_session

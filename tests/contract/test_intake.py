@@ -13,7 +13,7 @@ from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Draft, Entry, Filter, Principal, Text, ToolResult, Usage, encode
 from hitherto.ports import RawCopy
 from hitherto.service import Imported, Sessions
-from hitherto.service.boundaries import Summarised
+from hitherto.service.compaction.imported import Summarised
 from tests.homes import Clock
 
 HOUR = 3_600_000

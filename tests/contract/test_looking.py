@@ -9,8 +9,8 @@ from hitherto.errors import InvalidInput
 from hitherto.model import Draft, Entry, Principal, ToolResult
 from hitherto.ports import Store
 from hitherto.service import Imported, Sessions
-from hitherto.service.core import load_lists, required
-from hitherto.service.looking import KINDS, Kind
+from hitherto.service.records import load_lists, required
+from hitherto.service.search.within import KINDS, Kind
 from hitherto.words import parse_query
 from tests.contract.talk import said, say, started, talk
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput, InvalidLimit
 from hitherto.model import Fact, Identity, Principal, Session, plain_text
 from hitherto.service import Sessions
-from hitherto.service.remembering import _name, merged
+from hitherto.service.memory import _name, merged
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy, Finding
 from tests.contract.talk import say
@@ -357,7 +357,7 @@ async def test_the_memory_alone_finds_most_of_it(ann: Principal) -> None:
 async def test_a_query_looks_only_at_facts_that_have_its_words(
     sessions: Sessions, ann: Principal, bob: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hitherto.service.remembering.FACTS_EXAMINED", 6)
+    monkeypatch.setattr("hitherto.service.memory.FACTS_EXAMINED", 6)
     facts = [
         Fact(id=f"n{number}", at=1_000 + number, text=f"Nothing of note {number}") for number in range(50)
     ]

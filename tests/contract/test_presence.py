@@ -12,7 +12,7 @@ from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.holders import new_holder
 from hitherto.model import Principal
 from hitherto.service import Sessions
-from hitherto.service.presence import PRESENT_MS
+from hitherto.service.access.presence import PRESENT_MS
 from tests.homes import Clock
 from tests.waits import arrives
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitherto.model import RECORDED_IN, RECORDS, Draft, Entry, Filter, Principal, Text
 from hitherto.service import Imported, Sessions
-from hitherto.sources.recorded import claim
+from hitherto.sources.sync.recordings import claim
 from tests.homes import Clock
 
 

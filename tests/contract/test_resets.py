@@ -10,7 +10,7 @@ from hitherto.errors import InvalidInput
 from hitherto.keys import parse_key
 from hitherto.model import Draft, Principal, Text, ToolResult
 from hitherto.service import ResetPolicy, Sessions, address_of, parse_resets
-from hitherto.service.resets import ResetRule
+from hitherto.service.channels.resets import ResetRule
 from tests.contract.talk import everything, say, talk, told
 from tests.homes import Clock
 

@@ -16,11 +16,10 @@ from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelUnreachable, Rea
 from hitherto.model import Draft, Entry, Principal, Session, Text, ToolCall, ToolResult, Usage, plain_text
 from hitherto.ports import Store, Writer
 from hitherto.service import Imported, Sessions
-from hitherto.service.compaction import ATTEMPTS
-from hitherto.service.estimating import ESTIMATED
-from hitherto.service.shrinking import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
-from hitherto.service.summarising import LONGEST_MS
+from hitherto.service.compaction.compact import ATTEMPTS, LONGEST_MS
+from hitherto.service.compaction.plan import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
 from hitherto.summariser import CompactionPolicy, Finding, Summary
+from hitherto.token_count import ESTIMATED
 from tests.contract.talk import everything, exported, say, started, told
 from tests.homes import Clock, Home
 from tests.planting import practice

@@ -49,7 +49,7 @@ from hitherto.model import (
 )
 from hitherto.permissions import Choice
 from hitherto.service import Imported, Sessions
-from hitherto.service.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
+from hitherto.service.turns.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
 from hitherto.updates import Compacted, Outcome, Said, Stored, Titled
 from tests.contract.engines import Scripted, Watcher, ask_once, call, in_background, prompt, result, says
 from tests.contract.talk import say, started, told

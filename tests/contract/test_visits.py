@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections import Counter
 
-from hitherto.gateway.logs import Calm
+from hitherto.gateway.serve import Calm
 from hitherto.secrets import redacted
 from hitherto.service import Sessions
-from hitherto.service.visits import CODE_MS, PASS_MS
+from hitherto.service.access.signin import CODE_MS, PASS_MS
 from tests.homes import Clock
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hitherto.model import Principal
 from hitherto.ports import Store, Writer
 from hitherto.service import Sessions
-from hitherto.service.catalogue import COLLECT_BATCH
+from hitherto.service.catalog.sessions import COLLECT_BATCH
 from tests.contract.talk import say, told
 from tests.homes import Clock, Home
 

@@ -9,7 +9,7 @@ import asyncio
 import os
 import sys
 
-from hitherto.engines.local import LocalHost
+from hitherto.engines.tools.local_host import LocalHost
 from hitherto.engines.tools.roots import Roots
 
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import pytest
 
 from hitherto.engine import Choices, Delta, Event, Message, Stopped, ToolEnded, Turn
-from hitherto.engines.choosing import for_turn
-from hitherto.engines.connecting import connect
-from hitherto.engines.loop import answered
-from hitherto.engines.toolbox import Ran, Show, Tool
+from hitherto.engines.model.connect import connect
+from hitherto.engines.model.loop import answered
+from hitherto.engines.model.settings import for_turn
+from hitherto.engines.tool_calls import Ran, Show, Tool
 from hitherto.errors import HithertoError
 from hitherto.model import (
     Entry,

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from hitherto.engine import Finished
-from hitherto.engines.local import LocalHost
-from hitherto.engines.tools import groups, processes
-from hitherto.engines.tools.bounds import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS_MOST
-from hitherto.engines.tools.environment import without_secrets
-from hitherto.engines.tools.groups import is_running
+from hitherto.engines.tools import processes
+from hitherto.engines.tools import processes as groups
+from hitherto.engines.tools.limits import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS_MOST
+from hitherto.engines.tools.local_host import LocalHost
+from hitherto.engines.tools.processes import is_running
 from hitherto.engines.tools.roots import OutsideRoots, Roots
+from hitherto.engines.tools.run_command import without_secrets
 from tests.engines.tooling import Bench, words
 from tests.waits import LIMIT, NEVER, arrives, block_until, line_of, within
 

@@ -19,7 +19,7 @@ from mcp.shared import jsonrpc_dispatcher
 
 from hitherto.engine import HttpServer, McpServer, Notice, SseServer, StdioServer
 from hitherto.engines.mcp import McpServers, stdio
-from hitherto.engines.toolbox import Ran, Tool
+from hitherto.engines.tool_calls import Ran, Tool
 from hitherto.model import Audio, Image, Json, Resource, ResourceLink, Text
 from tests.engines.mcp_server import PIXEL, SOUND
 from tests.waits import LIMIT, NEVER, arrives, end_of, ended, until

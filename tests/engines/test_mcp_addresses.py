@@ -12,8 +12,8 @@ import pytest
 
 from hitherto.engine import HttpServer, Notice
 from hitherto.engines.mcp import McpServers
-from hitherto.engines.mcp.addresses import NotPublic, Resolve, is_public, resolved
-from hitherto.engines.mcp.web import PublicTransport
+from hitherto.engines.mcp.http import PublicTransport
+from hitherto.engines.mcp.public_addresses import NotPublic, Resolve, is_public, resolved
 from tests.waits import LIMIT, NEVER
 
 PUBLIC = ("1.1.1.1", "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450:4001:81b::200e")

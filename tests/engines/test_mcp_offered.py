@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.engines.mcp.offered import DESCRIPTION_CHARS, offered, offered_name
-from hitherto.engines.mcp.results import ran, showing
-from hitherto.engines.toolbox import Ran, Show
-from hitherto.engines.tools.bounds import TITLE_CHARS
+from hitherto.engines.mcp.tools import DESCRIPTION_CHARS, offered, offered_name, ran, showing
+from hitherto.engines.tool_calls import Ran, Show
+from hitherto.engines.tools.limits import TITLE_CHARS
 from hitherto.model import Image, Json, Resource, Text, Unknown
 
 PAIRS = st.lists(st.tuples(st.text(min_size=1, max_size=70), st.text(min_size=1, max_size=70)), unique=True)

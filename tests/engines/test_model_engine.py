@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from hitherto.engine import Choices, Conversation, Engine, Event, Message, Setup, Turn
-from hitherto.engines.instructions import DEFAULT
 from hitherto.engines.model import ModelEngine
-from hitherto.engines.titling import title_in
+from hitherto.engines.model.settings import DEFAULT
+from hitherto.engines.model.summary import title_in
 from hitherto.errors import ModelMissing
 from hitherto.model import Entry, Session, Text, ToolCall
 from hitherto.permissions import Verdict

@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.exceptions import ModelConnectionError
 
 from hitherto.engine import Delta, Message, Notice
-from hitherto.engines.failures import meaning
+from hitherto.engines.model.errors import meaning
 from hitherto.errors import (
     ContextTooLong,
     EngineError,

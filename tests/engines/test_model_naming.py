@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.engines.connecting import connect
-from hitherto.engines.naming import full_name
+from hitherto.engines.model.connect import connect
+from hitherto.engines.model.names import full_name
 from hitherto.errors import ModelMissing
 
 

@@ -28,12 +28,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 
 from hitherto.engine import Choices
-from hitherto.engines.choosing import for_turn
-from hitherto.engines.connecting import connect
-from hitherto.engines.rebuilding import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
-from hitherto.engines.requesting import Asking, asked
-from hitherto.engines.showing import TOO_DEEP
-from hitherto.engines.tools.bounds import IMAGE_BYTES
+from hitherto.engines.model.connect import connect
+from hitherto.engines.model.content import TOO_DEEP
+from hitherto.engines.model.messages import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
+from hitherto.engines.model.request import Asking, asked
+from hitherto.engines.model.settings import for_turn
+from hitherto.engines.tools.limits import IMAGE_BYTES
 from hitherto.model import (
     ROLES,
     Audio,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitherto.engine import Choices, Context, Delta, Message, ToolEnded, ToolProgress
-from hitherto.engines.toolbox import Ran, Show
+from hitherto.engines.tool_calls import Ran, Show
 from hitherto.errors import InvalidInput, LeaseLost
 from hitherto.model import Entry, Image, Json, Plan, Text, Thought, ToolCall
 from hitherto.permissions import Verdict

@@ -11,7 +11,7 @@ import pytest
 from hitherto.engine import Choices, Setup, summariser_of
 from hitherto.engines import model as model_module
 from hitherto.engines.model import ModelEngine
-from hitherto.engines.summarising import summary_in, summary_request
+from hitherto.engines.model.summary import summary_in, summary_request
 from hitherto.errors import EngineError
 from hitherto.model import Draft, Entry, Principal, Role, Text, ToolCall, ToolResult, plain_text
 from hitherto.service import Sessions
@@ -156,7 +156,7 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(
 async def test_what_does_not_fit_the_model_s_window_is_not_sent(
     provider: Provider, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hitherto.engines import pricing
+    from hitherto.engines.model import pricing
 
     monkeypatch.setattr(pricing, "window_of", lambda _: 9_000)
     done = await compacted(sessions, ANTHROPIC, await talked(sessions))

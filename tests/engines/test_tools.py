@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from hitherto import tasks
 from hitherto.engine import Finished
-from hitherto.engines.tools import ending, local_tools
-from hitherto.engines.tools.bounds import PLAN_STEPS, STEP_CHARS, TITLE_CHARS
-from hitherto.engines.tools.ending import in_thread
+from hitherto.engines.tools.limits import PLAN_STEPS, STEP_CHARS, TITLE_CHARS
+from hitherto.engines.tools.toolset import local_tools
 from hitherto.model import Plan
 from hitherto.permissions import KINDS, MODES, Mode, Ruling, ruling
+from hitherto.tasks import in_thread
 from tests.engines.tooling import Bench, words
 from tests.waits import NEVER, arrives, is_set
 
@@ -254,7 +255,7 @@ async def test_the_largest_plan_is_taken(bench: Bench) -> None:
 async def test_what_a_cancelled_call_has_begun_is_over_when_the_call_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ending, "PATIENCE", NEVER)
+    monkeypatch.setattr(tasks, "STOP_SECONDS", NEVER)
     begun, stop, over = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

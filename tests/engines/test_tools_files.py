@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.engines.tools.bounds import (
+from hitherto.engines.tools.limits import (
     DIFF_BYTES,
     IMAGE_BYTES,
     LINE_CHARS,

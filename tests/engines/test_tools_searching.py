@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.engines.tools import ending, listing, matching, searching, walking
-from hitherto.engines.tools.bounds import (
+from hitherto import tasks
+from hitherto.engines.tools import regex_process, search_files, walk
+from hitherto.engines.tools.glob import Glob
+from hitherto.engines.tools.limits import (
     ALTERNATIVES,
     HIT_CHARS,
     HITS,
@@ -21,8 +23,9 @@ from hitherto.engines.tools.bounds import (
     SEARCHED_FILE_BYTES,
     WALK_DEPTH,
 )
-from hitherto.engines.tools.globbing import Glob
-from hitherto.engines.tools.matching import Hit, Matcher, MatcherEnded
+from hitherto.engines.tools.list_files import ListFiles
+from hitherto.engines.tools.regex_process import Hit, Matcher, MatcherEnded
+from hitherto.engines.tools.search_files import BATCH_BYTES, SearchFiles
 from tests.engines.tooling import Bench
 from tests.waits import NEVER, arrives, is_set
 
@@ -34,7 +37,11 @@ LETTERS = "a" * 64 + "!"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search is stopped for being slow, and no end of one is given up, unless a test wants it."""
-    for place, limit in ((ending, "PATIENCE"), (searching, "SEARCH_SECONDS"), (matching, "SEARCH_SECONDS")):
+    for place, limit in (
+        (tasks, "STOP_SECONDS"),
+        (search_files, "SEARCH_SECONDS"),
+        (regex_process, "SEARCH_SECONDS"),
+    ):
         monkeypatch.setattr(place, limit, int(NEVER))
 
 
@@ -147,7 +154,7 @@ async def test_one_more_than_are_listed_is_counted(bench: Bench) -> None:
 
 
 async def test_a_walk_without_end_is_cut_and_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "WALK_ENTRIES", 10)
+    monkeypatch.setattr(walk, "WALK_ENTRIES", 10)
     _fill(bench, *(f"{number}/x" for number in range(5)))
     assert "(not everything" not in await bench.told("list_files", pattern="**")
     _fill(bench, "5")
@@ -286,7 +293,7 @@ async def test_what_is_no_text_or_too_large_is_passed_over(bench: Bench) -> None
 
 async def test_more_than_one_portion_is_searched_in_order(bench: Bench) -> None:
     for number in range(5):
-        _fill(bench, f"{number}", text="y" * searching.BATCH_BYTES + "\nx")
+        _fill(bench, f"{number}", text="y" * BATCH_BYTES + "\nx")
     told = await bench.told("search_files", pattern="^x$")
     assert told == "\n".join(f"{number}:2:x" for number in range(5))
 
@@ -319,7 +326,7 @@ class Recorded(Matcher):
 def pids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     Recorded.pids = []
     Recorded.matching = threading.Event()
-    monkeypatch.setattr(searching, "Matcher", Recorded)
+    monkeypatch.setattr(search_files, "Matcher", Recorded)
     return Recorded.pids
 
 
@@ -334,12 +341,12 @@ def _is_there(pid: int) -> bool:
 async def test_a_pattern_that_takes_for_ever_is_stopped_and_what_was_found_is_told(
     bench: Bench, pids: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "BATCH_BYTES", 1)
+    monkeypatch.setattr(search_files, "BATCH_BYTES", 1)
     _fill(bench, "1", text="aaa")
     _fill(bench, "2", text=LETTERS)
     told = ""
     for seconds in (1, 10, 100):  # a machine that is busy may find nothing so soon
-        monkeypatch.setattr(searching, "SEARCH_SECONDS", seconds)
+        monkeypatch.setattr(search_files, "SEARCH_SECONDS", seconds)
         told = await bench.told("search_files", pattern=FOREVER)
         if "aaa" in told:
             break
@@ -378,7 +385,7 @@ async def test_no_search_leaves_its_process_behind(
 def test_a_search_that_wants_too_much_memory_ends_its_own_process_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(matching, "SEARCH_MEMORY", 1)
+    monkeypatch.setattr(regex_process, "SEARCH_MEMORY", 1)
     with Matcher("x", ignore_case=False) as matcher:
         matcher.begin()
         with pytest.raises(MatcherEnded):
@@ -386,5 +393,5 @@ def test_a_search_that_wants_too_much_memory_ends_its_own_process_only(
 
 
 def test_the_limits_of_a_list_are_what_the_tool_says() -> None:
-    assert str(LISTED) in (listing.ListFiles.__doc__ or "")
-    assert str(HITS) in (searching.SearchFiles.__doc__ or "")
+    assert str(LISTED) in (ListFiles.__doc__ or "")
+    assert str(HITS) in (SearchFiles.__doc__ or "")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hitherto.engine import Host
-from hitherto.engines.toolbox import Ran, Tool
-from hitherto.engines.tools import local_tools
+from hitherto.engines.tool_calls import Ran, Tool
+from hitherto.engines.tools.toolset import local_tools
 from hitherto.model import Text
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hitherto.gateway.context import Context
+from hitherto.gateway.dispatch.context import Context
 from hitherto.gateway.methods import call
 from hitherto.model import Token
-from hitherto.rpc.failures import Failure
+from hitherto.rpc.errors import Failure
 from hitherto.scopes import SCOPES
 from hitherto.service import Sessions
 

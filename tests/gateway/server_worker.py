@@ -17,15 +17,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from hitherto import wiring
-from hitherto.acp.agent import serve as serve_agent
-from hitherto.acp.door import Offer
+from hitherto.acp.agent.connection import Offer
+from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.engine import Delta, Engine, Event, Message, Setup, Turn, answering
-from hitherto.gateway import logs, serving
-from hitherto.gateway.bearer import Caller
-from hitherto.gateway.desk import Agent, Desk
-from hitherto.gateway.limits import Limits
-from hitherto.gateway.loops import run_quickly
-from hitherto.gateway.page import live
+from hitherto.gateway import serve as gateway
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page.views import live
+from hitherto.gateway.serve import run_quickly
+from hitherto.gateway.server.state import Agent, Desk
+from hitherto.gateway.transport.limits import Limits
 from hitherto.model import Text, plain_text
 from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
@@ -83,8 +83,8 @@ async def main(given: Any) -> None:
     live.WAIT_SECONDS = given.get("live", live.WAIT_SECONDS)
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
-    where = serving.Where(port=given.get("port", 0), **given.get("where", {}))
-    with serving.listening(where) as listener:
+    where = gateway.Where(port=given.get("port", 0), **given.get("where", {}))
+    with gateway.listening(where) as listener:
         async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}
             for name, (owner, scopes) in given.get("tokens", {}).items():
@@ -98,9 +98,9 @@ async def main(given: Any) -> None:
                 proxied=bool(where.origins),
             )
             told = {"port": listener.getsockname()[1], "tokens": tokens}
-            await serving.run(desk, where, listener, lambda: print(json.dumps(told), flush=True))  # noqa: T201
+            await gateway.run(desk, where, listener, lambda: print(json.dumps(told), flush=True))  # noqa: T201
 
 
 if __name__ == "__main__":
-    logs.start_logging()
+    gateway.start_logging()
     run_quickly(main(json.loads(sys.argv[1])))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from hitherto.gateway.arguments import Arguments
-from hitherto.gateway.context import Held
+from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.uploads import Arguments
 from hitherto.model import Draft, Json, Text, encode
 from hitherto.service import Imported
 

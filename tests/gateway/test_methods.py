@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hitherto.gateway.context import Subscribed, Wish
-from hitherto.gateway.methods import reading
+from hitherto.gateway.dispatch.context import Subscribed, Wish
+from hitherto.gateway.methods import read
 from hitherto.keys import parse_scopes
 from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from hitherto.service import Sessions
@@ -329,7 +329,7 @@ async def test_an_answer_holds_no_more_than_it_may_and_says_where_it_goes_on(
     ann_asks: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ann_asks.say(*("x" * 1_000 for _ in range(10)))
-    monkeypatch.setattr(reading, "PAGE_BYTES", 3_500)
+    monkeypatch.setattr(read, "PAGE_BYTES", 3_500)
     newest = await ann_asks.ask("session.history", session_key=KEY)
     assert len(newest["messages"]) == 3
     assert newest["previous"] == newest["messages"][0]["message_id"]
@@ -339,7 +339,7 @@ async def test_an_answer_holds_no_more_than_it_may_and_says_where_it_goes_on(
     assert older["next"] == older["messages"][-1]["message_id"]
     after = await ann_asks.ask("session.history", session_key=KEY, after=older["next"])
     assert after["messages"] == newest["messages"]
-    monkeypatch.setattr(reading, "PAGE_BYTES", 1)
+    monkeypatch.setattr(read, "PAGE_BYTES", 1)
     assert len((await ann_asks.ask("sessions.history", session_key=KEY))["messages"]) == 1
 
 

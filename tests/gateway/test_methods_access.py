@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hitherto.gateway.calling import NAMED, Method, Owns
+from hitherto.gateway.dispatch.method import NAMED, Method, Owns
+from hitherto.gateway.dispatch.schema import Named
 from hitherto.gateway.methods import METHODS
-from hitherto.gateway.shapes import Named
 from hitherto.model import Principal
 from hitherto.remote.calls import CALLS
 from hitherto.scopes import SCOPES

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.gateway.errors import MEANINGS, number_of
+from hitherto.gateway.dispatch.errors import MEANINGS, number_of
+from hitherto.gateway.dispatch.openrpc import document
 from hitherto.gateway.methods import METHODS, call
-from hitherto.gateway.openrpc import document
 from hitherto.model import Json, Principal
-from hitherto.rpc.failures import Failure
-from hitherto.rpc.wire import BadFrame, params_of, read_frame
+from hitherto.rpc.errors import Failure
+from hitherto.rpc.frames import BadFrame, params_of, read_frame
 from hitherto.service import Sessions
 from hitherto.stores import connector
 from tests.contract.engines import Scripted

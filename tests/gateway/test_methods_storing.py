@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 import hitherto
 from hitherto.errors import TooLarge
-from hitherto.gateway.arguments import Arguments, Bounds
-from hitherto.gateway.context import Held
-from hitherto.gateway.methods import METHODS, holding
+from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.uploads import Arguments, Bounds
+from hitherto.gateway.methods import METHODS, store_streams
 from hitherto.model import Draft, Entry, Principal, Text, encode
 from hitherto.remote.calls import CALLS
 from hitherto.remote.values import exactly, fields_of, out_of
 from hitherto.service import Sessions
-from hitherto.service.checks import OURS, SOURCES
+from hitherto.service.validation import OURS, SOURCES
 from hitherto.stores import connector
 from hitherto.updates import Said
 from tests.contract.engines import Scripted, says
@@ -204,7 +204,7 @@ async def test_a_slow_listener_is_told_everything_in_order_and_what_goes_on_at_o
         await arrives(reading.wait(), "the listener to read")
         told.append(params["data"])
 
-    async with holding.Telling(Held(tell, Arguments()), "s") as telling:
+    async with store_streams.Telling(Held(tell, Arguments()), "s") as telling:
         for text in "abc":
             telling.emit(Said(entry="e", text=text))
             await asyncio.sleep(0)

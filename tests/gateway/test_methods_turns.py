@@ -9,9 +9,10 @@ import pytest
 
 from hitherto.engine import Delta, Event, Message, Turn
 from hitherto.errors import ModelRefused
-from hitherto.gateway.context import Turns
+from hitherto.gateway.dispatch.context import Turns
 from hitherto.model import Principal, Text, Usage
-from hitherto.service import Sessions, turning
+from hitherto.service import Sessions
+from hitherto.service.turns import runner
 from hitherto.updates import Said, Update
 from tests.contract.engines import Permits, Scripted, call, says
 from tests.gateway.asking import KEY, Asker
@@ -158,7 +159,7 @@ async def test_only_models_that_the_server_offers_can_be_chosen(sessions: Sessio
 async def test_a_turn_is_cancelled_from_another_process(
     sessions: Sessions, other: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turning, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.01)
     script = Endless()
     here, there = Asker(sessions, engine=Scripted(script)), Asker(other, turns=Turns())
     await here.say("one")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hitherto.gateway.calling import Owns
+from hitherto.gateway.dispatch.method import Owns
+from hitherto.gateway.dispatch.schema import Overwriting
 from hitherto.gateway.methods import METHODS
-from hitherto.gateway.shapes import Overwriting
 from hitherto.model import Draft, Principal, Text
 from hitherto.service import Sessions
 from tests.contract.engines import Scripted, says

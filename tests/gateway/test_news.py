@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.gateway.feeds import Feed, Feeds
-from hitherto.gateway.news import OwnersNews, SessionsNews
+from hitherto.gateway.events.cursors import OwnersNews, SessionsNews
+from hitherto.gateway.events.feeds import Feed, Feeds
 from hitherto.model import Change, Json
 from hitherto.service import Sessions
 from hitherto.stores import connector

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from hitherto import errors
-from hitherto.gateway.calling import Owns
-from hitherto.gateway.errors import MEANINGS, OWN, number_of
+from hitherto.gateway.dispatch.errors import MEANINGS, OWN, number_of
+from hitherto.gateway.dispatch.method import Owns
 from hitherto.gateway.methods import METHODS
 from hitherto.gateway.reference import PARTS, renewed
-from hitherto.rpc.failures import CODES
+from hitherto.rpc.errors import CODES
 from hitherto.service import Sessions
 from tests.gateway.asking import Asker
 

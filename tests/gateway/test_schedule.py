@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from hitherto.errors import SessionNotFound, StoreUnavailable
-from hitherto.gateway.schedule import again_and_again, keep_to, reset_chats, steady
+from hitherto.gateway.server.schedule import again_and_again, keep_to, reset_chats, steady
 from hitherto.model import Principal
 from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
 from hitherto.stores import connector

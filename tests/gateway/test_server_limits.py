@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from hitherto.gateway.limits import (
+from hitherto.gateway.transport.limits import (
     KEYS,
     MESSAGE_BYTES,
     STRANGER_BYTES,

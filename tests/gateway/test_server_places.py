@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hitherto.errors import InvalidInput
-from hitherto.gateway.cookies import kept
-from hitherto.gateway.guard import checked_origin, places, verdict
-from hitherto.gateway.serving import Where, address
+from hitherto.gateway.auth.cookies import kept
+from hitherto.gateway.serve import Where, address
+from hitherto.gateway.transport.origin import checked_origin, places, verdict
 from tests.gateway.servers import Reply, Server, serving
 
 PROXY = "https://hitherto.example.org"

@@ -30,9 +30,8 @@ from cryptography.x509.oid import NameOID
 import hitherto
 from hitherto.cli import app
 from hitherto.errors import InvalidInput
-from hitherto.gateway.logs import Calm
-from hitherto.gateway.ownership import token_file
-from hitherto.gateway.serving import Where, checked
+from hitherto.gateway.auth.local_token import token_file
+from hitherto.gateway.serve import Calm, Where, checked
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL
 from tests.gateway.servers import ROOT, Reply, Server, Token

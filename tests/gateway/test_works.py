@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from hitherto.engine import Delta, Event, Message, Turn
-from hitherto.gateway import connection
-from hitherto.gateway.bearer import Caller
-from hitherto.gateway.connection import NOTIFICATIONS, REQUESTS, Connection
-from hitherto.gateway.desk import Desk
-from hitherto.gateway.http import Rpc
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.server import rpc_socket
+from hitherto.gateway.server.http import Rpc
+from hitherto.gateway.server.rpc_socket import NOTIFICATIONS, REQUESTS, Connection
+from hitherto.gateway.server.state import Desk
 from hitherto.model import Principal, Text
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
@@ -152,7 +152,7 @@ async def test_a_request_that_is_called_off_ends_its_turn(place: Place) -> None:
     assert [line.endswith('outcome="cancelled"} 1') for line in counted] == [True], counted
 
 
-@pytest.mark.parametrize("way", ["http", connection.WAY])
+@pytest.mark.parametrize("way", ["http", rpc_socket.WAY])
 async def test_a_revoked_token_ends_the_turns_that_were_asked_for_with_it(place: Place, way: str) -> None:
     wire, serving = place.serving()
     posting = None

@@ -20,7 +20,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, RECORDS
 from hitherto.sources import AGENTS
-from hitherto.sources.recorded import part
+from hitherto.sources.sync.recordings import part
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says

@@ -17,12 +17,12 @@ import claude_agent_sdk as sdk
 import pytest
 
 import hitherto
-from hitherto.claude.forking import fork_session
-from hitherto.claude.listing import get_session_info
+from hitherto.claude.edit import rename_session, tag_session
+from hitherto.claude.fork import fork_session
+from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import get_session_messages
 from hitherto.claude.session_store import SessionStore
-from hitherto.claude.writing import rename_session, tag_session
-from hitherto.sources.retelling import opening
+from hitherto.presentation.plain_conversation import opening
 from tests.claude.trees import Writer, session_id
 from tests.homes import Home
 from tests.interop import continuing

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.sources.retelling import opening
+from hitherto.presentation.plain_conversation import opening
 from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.packages import CODEX, NODE, install

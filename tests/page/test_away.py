@@ -12,7 +12,7 @@ import hitherto
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Principal, Token
 from hitherto.service import Sessions
-from hitherto.service.visits import PASS_MS
+from hitherto.service.access.signin import PASS_MS
 from tests.gateway.servers import serving
 from tests.page.browser import context_of
 from tests.page.conftest import Enter

@@ -6,7 +6,17 @@ from datetime import date
 
 import pytest
 
-from hitherto.gateway.page.charts import AXIS, HIGH, LEFT, PITCH, SERIES, WIDE, Stacks, calendar, stacks
+from hitherto.gateway.page.render.charts import (
+    AXIS,
+    HIGH,
+    LEFT,
+    PITCH,
+    SERIES,
+    WIDE,
+    Stacks,
+    calendar,
+    stacks,
+)
 
 SUNDAY = date(2026, 11, 15)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hitherto.gateway.page.families import families
-from hitherto.gateway.page.rows import row
+from hitherto.gateway.page.render.rows import row
+from hitherto.gateway.page.views.list import families
 from hitherto.model import Session
 
 NOW = 1_700_000_000_000

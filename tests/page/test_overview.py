@@ -10,8 +10,8 @@ from playwright.async_api import expect
 
 import hitherto
 from hitherto.days import DAY_MS, today
-from hitherto.gateway.bearer import Caller
-from hitherto.gateway.page.overview import Looked, looked, overview
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page.views.overview import Looked, looked, overview
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Entry, Principal, Text, Usage
 from hitherto.service import Imported, Sessions

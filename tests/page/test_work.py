@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hitherto.gateway.bearer import Caller
-from hitherto.gateway.page.addresses import asked
-from hitherto.gateway.page.home import home
-from hitherto.gateway.page.reading import session_page
-from hitherto.gateway.page.stretches import Place
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page.list_query import asked
+from hitherto.gateway.page.render.window import Place
+from hitherto.gateway.page.views.list import home
+from hitherto.gateway.page.views.session import session_page
 from hitherto.model import Draft, Principal, Text
 from hitherto.ports import Store
 from hitherto.service import Sessions

@@ -16,8 +16,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 import hitherto
 from hitherto.model import Draft, Principal, Text, ToolCall, ToolResult
-from hitherto.recall.looking import ANSWER_CHARS, MESSAGE_CHARS, Recall
 from hitherto.recall.server import server_for
+from hitherto.recall.tools import ANSWER_CHARS, MESSAGE_CHARS, Recall
 from hitherto.service import Sessions
 from tests.contract.talk import everything, say, started
 

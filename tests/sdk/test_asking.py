@@ -14,7 +14,7 @@ from hitherto.engine import Event, Message, ToolEnded, Turn
 from hitherto.errors import InvalidInput
 from hitherto.model import Text, ToolCall, ToolResult
 from hitherto.permissions import Verdict
-from hitherto.sdk.asking import REFUSED, ToolPermissionContext, understood
+from hitherto.sdk.permission import REFUSED, ToolPermissionContext, understood
 from tests.contract.engines import Scripted
 
 

@@ -19,7 +19,7 @@ from hitherto import (
     unstable_v2_resume_session,
 )
 from hitherto.claude import list_sessions
-from hitherto.claude.places import config_home
+from hitherto.claude.paths import config_home
 from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelMissing, SessionNotFound, StoreError
 from hitherto.permissions import CHOICES, MODES
 from hitherto.sdk import messages

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto.claude.places import config_home
+from hitherto.claude.paths import config_home
 from hitherto.engines.mcp import servers
 from hitherto.errors import ModelMissing
 from tests.claude.trees import Writer, session_id

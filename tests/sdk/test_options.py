@@ -12,8 +12,7 @@ import pytest
 import hitherto
 from hitherto.engine import HttpServer, SseServer, StdioServer
 from hitherto.errors import InvalidInput
-from hitherto.sdk.options import CHECKS, Options, SDKSessionOptions, read_options
-from hitherto.sdk.servers import servers_of
+from hitherto.sdk.options import CHECKS, Options, SDKSessionOptions, read_options, servers_of
 from tests.contract.engines import Scripted
 
 MODEL = "claude-opus-4-5"

@@ -11,13 +11,13 @@ import pytest
 
 import hitherto
 from hitherto import LOCAL, Filter
-from hitherto.claude.places import config_home
+from hitherto.claude.paths import config_home
 from hitherto.errors import Busy, SessionNotFound
 from hitherto.ids import now_ms
 from hitherto.model import Image, Text, ToolCall, ToolResult, plain_text
-from hitherto.sources.claude_source import ClaudeSource
-from hitherto.sources.ledger import Ledger
-from hitherto.sources.syncing import Report, Sync
+from hitherto.sources.claude.source import ClaudeSource
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Report, Sync
 from tests.claude.trees import Writer, session_id
 from tests.contract.engines import Scripted, says
 
@@ -242,7 +242,7 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(transcript())
-    monkeypatch.setattr("hitherto.sources.files.LARGEST", 10)
+    monkeypatch.setattr("hitherto.sources.shared.files.LARGEST", 10)
     with pytest.raises(SessionNotFound) as caught:
         await hitherto.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
     assert caught.value.__notes__ == [f"not read: {UUID}.jsonl: larger than 10 bytes"]

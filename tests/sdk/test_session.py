@@ -565,9 +565,9 @@ async def test_without_anything_that_could_answer_the_prompt_raises(store: str) 
 
 
 async def test_time_is_taken_from_a_clock_that_only_goes_forward(store: str) -> None:
-    from hitherto.sdk.handle import SDKSession
     from hitherto.sdk.options import Options
-    from hitherto.sdk.resuming import Begun, created
+    from hitherto.sdk.resume import Begun, created
+    from hitherto.sdk.session import SDKSession
     from hitherto.service import Sessions
 
     options, ticks = Options(engine=Scripted(), store=store), iter((0.0, 1.0, 1.25))

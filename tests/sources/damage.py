@@ -14,11 +14,11 @@ import zstandard
 
 from hitherto.limits import ENTRY_BYTES
 from hitherto.sources import Source
-from hitherto.sources.claude_source import ClaudeSource
-from hitherto.sources.codex_source import CodexSource
-from hitherto.sources.gemini_source import GeminiSource
-from hitherto.sources.openclaw_source import OpenclawSource
-from hitherto.sources.pi_source import PiSource
+from hitherto.sources.claude.source import ClaudeSource
+from hitherto.sources.codex.source import CodexSource
+from hitherto.sources.gemini.source import GeminiSource
+from hitherto.sources.openclaw.source import OpenclawSource
+from hitherto.sources.pi.source import PiSource
 from tests.claude import trees
 from tests.sources.codex_files import CodexWriter, Mode
 from tests.sources.gemini_files import GeminiWriter

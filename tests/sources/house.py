@@ -8,9 +8,8 @@ from pathlib import Path
 from hitherto.model import LOCAL, Entry, Filter, Session, Text, View
 from hitherto.service import Sessions
 from hitherto.sources import Source
-from hitherto.sources.finding import found_in_all
-from hitherto.sources.ledger import Ledger
-from hitherto.sources.syncing import Report, Sync
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Report, Sync, found_in_all
 
 
 class House:

@@ -4,7 +4,7 @@ from hitherto.model import (
     Entry,
     plain_text,
 )
-from hitherto.sources.claude import Child, child_id, parse, session_id
+from hitherto.sources.claude.parse import Child, child_id, parse, session_id
 from tests.claude.trees import Writer
 from tests.sources.transcripts import SESSION, writer
 

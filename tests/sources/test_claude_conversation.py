@@ -12,7 +12,7 @@ from hitherto.model import (
     ToolResult,
     plain_text,
 )
-from hitherto.sources.claude import Compacted, parse
+from hitherto.sources.claude.parse import Compacted, parse
 from tests.claude.trees import Writer
 from tests.sources.transcripts import random_transcript, writer
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hitherto.claude.lines import Damage
 from hitherto.model import plain_text
-from hitherto.sources.claude import parse
+from hitherto.sources.claude.parse import parse
 from tests.claude.trees import Babble, Writer, compact, fill
 from tests.sources.test_claude_increments import Reader
 from tests.sources.transcripts import SESSION, writer

@@ -23,7 +23,7 @@ from hitherto.model import (
     is_error,
     plain_text,
 )
-from hitherto.sources.claude import parse
+from hitherto.sources.claude.parse import parse
 from tests.claude.trees import Writer
 from tests.sources.transcripts import writer
 

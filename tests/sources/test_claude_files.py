@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.sources.claude import parse
-from hitherto.sources.claude_files import Found, agent_notes, find, notes
-from hitherto.sources.files import read_on, read_whole
+from hitherto.sources.claude.files import Found, agent_notes, find, notes
+from hitherto.sources.claude.parse import parse
+from hitherto.sources.shared.files import read_on, read_whole
 from tests.claude.trees import Writer
 from tests.sources.transcripts import SESSION, writer
 

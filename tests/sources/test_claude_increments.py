@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hitherto.model import Entry, encode, plain_text
-from hitherto.sources.claude import Compacted, Parsed, State, load_state, parse
-from hitherto.sources.claude_linking import SIGHT
+from hitherto.sources.claude.graph import SIGHT
+from hitherto.sources.claude.parse import Compacted, Parsed, State, load_state, parse
 from tests.claude.trees import Babble, Writer, fill
 from tests.sources.transcripts import SESSION, random_transcript, writer
 

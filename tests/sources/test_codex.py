@@ -26,11 +26,12 @@ from hitherto.model import (
     ToolResult,
     Unknown,
 )
-from hitherto.sources import AGENTS, databases
-from hitherto.sources.codex import Parsed, parse
-from hitherto.sources.codex_patches import of_changes, of_patch
-from hitherto.sources.codex_source import CodexSource
-from hitherto.sources.restoring import original
+from hitherto.sources import AGENTS
+from hitherto.sources.codex.parse import Parsed, parse
+from hitherto.sources.codex.source import CodexSource
+from hitherto.sources.codex.tools import of_changes, of_patch
+from hitherto.sources.handoff.restore import original
+from hitherto.sources.shared import database as databases
 from tests.sources.codex_files import CWD, MODES, PARENT, SESSION, CodexWriter, Mode, name_threads
 from tests.sources.house import House
 

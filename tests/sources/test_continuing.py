@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hitherto
-from hitherto.claude.listing import get_session_info
+from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import get_session_messages
 from hitherto.errors import InvalidCwd, InvalidInput
 from hitherto.model import (
@@ -26,9 +26,9 @@ from hitherto.model import (
 )
 from hitherto.service import Sessions
 from hitherto.sources import AGENTS
-from hitherto.sources.continuing import TARGETS, Continued, Continuing
-from hitherto.sources.ledger import Ledger
-from hitherto.sources.syncing import Sync
+from hitherto.sources.handoff.continue_ import TARGETS, Continued, Continuing
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Sync
 from tests.claude import trees
 from tests.sources.house import House
 

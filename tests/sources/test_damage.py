@@ -9,8 +9,8 @@ import pytest
 
 import hitherto
 from hitherto.model import LOCAL, Filter
-from hitherto.sources.finding import found_in_all
-from hitherto.sources.goose_source import GooseSource
+from hitherto.sources.goose.source import GooseSource
+from hitherto.sources.sync.sync import found_in_all
 from tests.sources.damage import HIT, KINDS, TEXTS, WRITTEN, Written, packed
 from tests.sources.house import House
 

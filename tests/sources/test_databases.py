@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hitherto.sources import databases
-from hitherto.sources.databases import read_database
+from hitherto.sources.shared import database as databases
+from hitherto.sources.shared.database import read_database
 
 
 def rows(database: apsw.Connection) -> list[int]:

@@ -13,13 +13,13 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
-from hitherto.sources.claude_source import ClaudeSource
-from hitherto.sources.expiring import DAY, SOON, Expiring, expiring, soon_deleted
-from hitherto.sources.gemini_source import GeminiSource
-from hitherto.sources.ledger import Ledger
-from hitherto.sources.pi_source import PiSource
+from hitherto.sources.claude.source import ClaudeSource
+from hitherto.sources.gemini.source import GeminiSource
+from hitherto.sources.pi.source import PiSource
 from hitherto.sources.port import Source
-from hitherto.sources.syncing import Sync
+from hitherto.sources.sync.expiry import DAY, SOON, Expiring, expiring, soon_deleted
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Sync
 from tests.claude import trees
 from tests.sources.gemini_files import GeminiWriter
 from tests.sources.pi_files import PiWriter

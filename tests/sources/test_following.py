@@ -7,8 +7,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import cast
 
-from hitherto.sources.codex_source import CodexSource
-from hitherto.sources.following import changes_of
+from hitherto.sources.codex.source import CodexSource
+from hitherto.sources.sync.watch import changes_of
 from tests.sources.codex_files import SESSION, CodexWriter, name_threads
 from tests.waits import arrives
 

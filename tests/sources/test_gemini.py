@@ -11,9 +11,9 @@ import pytest
 
 import hitherto
 from hitherto.model import LOCAL, Entry, Image, ResourceLink, Text, Thought, ToolCall, ToolResult, Unknown
-from hitherto.sources.gemini import parse, parse_document
-from hitherto.sources.gemini_source import GeminiSource
-from hitherto.sources.restoring import original
+from hitherto.sources.gemini.parse import parse, parse_document
+from hitherto.sources.gemini.source import GeminiSource
+from hitherto.sources.handoff.restore import original
 from tests.sources.gemini_files import CWD, SESSION, GeminiWriter, call, mark
 from tests.sources.house import House
 

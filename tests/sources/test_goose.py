@@ -13,7 +13,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, Audio, Image, Resource, Text, Thought, ToolCall, ToolResult, Unknown
 from hitherto.sources import AGENTS
-from hitherto.sources.goose_source import GooseSource
+from hitherto.sources.goose.source import GooseSource
 from hitherto.sources.port import Reading
 from tests.sources.goose_files import (
     AGENT_ONLY,

@@ -12,8 +12,8 @@ import zstandard
 
 import hitherto
 from hitherto.model import LOCAL
-from hitherto.sources.openclaw_source import OpenclawSource
-from hitherto.sources.restoring import original
+from hitherto.sources.handoff.restore import original
+from hitherto.sources.openclaw.source import OpenclawSource
 from tests.sources.house import House
 from tests.sources.openclaw_files import KEY, OLDEST, SECRET, OpenclawWriter, save
 from tests.sources.pi_files import CWD, SESSION, PiWriter
@@ -190,7 +190,7 @@ async def test_what_becomes_too_much_when_it_is_unpacked_is_not_read(
         database.node(session, f"agent:main:{session}")
         database.window(session, f"agent:main:{session}")
         database.write(talk(*texts, session_id=session))
-    monkeypatch.setattr("hitherto.sources.openclaw_source.files.LARGEST", 12_000)
+    monkeypatch.setattr("hitherto.sources.openclaw.source.files.LARGEST", 12_000)
     report = await house.sync()
     assert [SESSION in told and "larger than" in told for told in report.failed] == [True]
     assert await house.said(f"openclaw:{OTHER}") == ["short"]
@@ -203,7 +203,7 @@ async def test_a_packed_event_that_is_longer_than_any_is_damaged(
     database.node(SESSION)
     database.window(SESSION)
     database.write(talk("one", "long " * 1_000))
-    monkeypatch.setattr("hitherto.sources.openclaw_source.LONGEST_PACKED", 5_000)
+    monkeypatch.setattr("hitherto.sources.openclaw.source.LONGEST_PACKED", 5_000)
     assert (await house.sync()).damaged_records == 1
     assert await house.said(ID) == ["one"]
 

@@ -25,9 +25,10 @@ from hitherto.model import (
     encode,
 )
 from hitherto.model import Unknown as Strange
-from hitherto.sources import AGENTS, databases
-from hitherto.sources.opencode_source import OpencodeSource
+from hitherto.sources import AGENTS
+from hitherto.sources.opencode.source import OpencodeSource
 from hitherto.sources.port import Reading
+from hitherto.sources.shared import database
 from tests.sources.house import House
 from tests.sources.opencode_files import CWD, OLDEST, SESSION, OpencodeWriter, text, tool
 
@@ -207,7 +208,7 @@ def test_a_message_that_could_not_be_kept_is_cut(made: OpencodeWriter) -> None:
 async def test_a_locked_database_takes_nothing_away(
     made: OpencodeWriter, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "BUSY_MS", 10)
+    monkeypatch.setattr(database, "BUSY_MS", 10)
     made.user("one")
     made.run("PRAGMA journal_mode = DELETE")
     made.close()

@@ -11,8 +11,8 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL
 from hitherto.sources import AGENTS
-from hitherto.sources.paths import EXACT, shown
-from hitherto.sources.restoring import original, write_back
+from hitherto.sources.handoff.restore import original, write_back
+from hitherto.sources.shared.files import EXACT, shown
 from tests.claude import trees
 from tests.sources import gemini_files, openclaw_files
 from tests.sources.codex_files import CodexWriter

@@ -10,9 +10,9 @@ import pytest
 
 import hitherto
 from hitherto.model import LOCAL, Image, Text, Thought, ToolCall, ToolResult, Unknown
-from hitherto.sources.pi import parse
-from hitherto.sources.pi_source import PiSource
-from hitherto.sources.restoring import original
+from hitherto.sources.handoff.restore import original
+from hitherto.sources.pi.parse import parse
+from hitherto.sources.pi.source import PiSource
 from tests.sources.house import House
 from tests.sources.pi_files import CWD, SESSION, PiWriter
 

@@ -17,10 +17,10 @@ import hitherto
 from hitherto.model import LOCAL, Entry, Filter, Session, Text
 from hitherto.service import Imported, Sessions
 from hitherto.sources import AGENTS, Source
-from hitherto.sources.ledger import Ledger
 from hitherto.sources.port import Found, Known, Reading
-from hitherto.sources.readers import WORTH, Wanted, processes_for, read_all
-from hitherto.sources.syncing import Report, Sync
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Report, Sync
+from hitherto.sources.sync.workers import WORTH, Wanted, processes_for, read_all
 from tests.claude import trees
 from tests.sources import gemini_files, openclaw_files
 from tests.sources.codex_files import CodexWriter

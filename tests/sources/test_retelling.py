@@ -19,7 +19,7 @@ from hitherto.model import (
     ToolResult,
     Unknown,
 )
-from hitherto.sources.retelling import RESULT_CHARS, Turn, retold
+from hitherto.presentation.plain_conversation import RESULT_CHARS, Turn, retold
 
 
 def said(role: Role, *parts: Part | str, at: int = 0, model: str | None = None, **meta: Any) -> Entry:

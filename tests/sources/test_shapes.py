@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hitherto.model import Json, encode
-from hitherto.service.checks import checked_entry
+from hitherto.service.validation import checked_entry
 from hitherto.sources import AGENTS
 from hitherto.sources.port import Source
 from tests.sources.codex_files import CodexWriter

@@ -14,11 +14,10 @@ import hitherto
 from hitherto.errors import AlreadyExists
 from hitherto.model import LOCAL, Filter, Text, plain_text
 from hitherto.service import Sessions
-from hitherto.sources.claude_source import ClaudeSource
-from hitherto.sources.finding import found_in_all
-from hitherto.sources.ledger import Ledger, Seen
-from hitherto.sources.restoring import original, write_back
-from hitherto.sources.syncing import Report, Sync
+from hitherto.sources.claude.source import ClaudeSource
+from hitherto.sources.handoff.restore import original, write_back
+from hitherto.sources.sync.ledger import Ledger, Seen
+from hitherto.sources.sync.sync import Report, Sync, found_in_all
 from tests.claude import trees
 
 MANY = 25

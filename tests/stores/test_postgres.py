@@ -29,13 +29,13 @@ from hitherto.errors import (
 from hitherto.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service import Sessions
-from hitherto.stores.postgres import checking, connect, lexemes, listen, listing, searching, transactions
-from hitherto.stores.postgres.failures import translated
+from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
+from hitherto.stores.postgres.connection import escaped, restored
+from hitherto.stores.postgres.errors import translated
 from hitherto.stores.postgres.migrate import Migration, migrate, migrations
-from hitherto.stores.postgres.reading import REACHING
-from hitherto.stores.postgres.removing import gaps
+from hitherto.stores.postgres.read_tx import REACHING
+from hitherto.stores.postgres.removal import gaps
 from hitherto.stores.postgres.store import ABOUT, PostgresStore
-from hitherto.stores.postgres.texts import escaped, restored
 from hitherto.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
 from tests import waits
 from tests.homes import CARELESS, TEMPLATE
@@ -613,7 +613,7 @@ async def test_every_list_is_led_by_an_index_even_before_the_tables_were_analyse
     await database.execute(CONFIGURE)
     every: tuple[Archived, ...] = ("exclude", "include", "only")
     for (index, given), archived in itertools.product(LEADING.items(), every):
-        walk = listing.listed(OWNER, replace(given, archived=archived), None, 50, 5_000)
+        walk = list_query.listed(OWNER, replace(given, archived=archived), None, 50, 5_000)
         rows = await (await database.execute(f"explain {walk.page}", walk.params)).fetchall()
         plan = "\n".join(row[0] for row in rows)
         assert f" {index} " in plan
@@ -624,7 +624,7 @@ async def test_every_list_is_led_by_an_index_even_before_the_tables_were_analyse
 async def test_the_doctor_finds_the_sums_of_each_session_by_an_index(database: Database) -> None:
     """Else each session would be looked for among all entries: twice as many would take four times as long."""
     await database.execute(MANY_SESSIONS)
-    rows = await asked(database, f"explain {checking.COUNTERS}".replace("%(most)s", "100"))
+    rows = await asked(database, f"explain {check.COUNTERS}".replace("%(most)s", "100"))
     plan = "\n".join(row[0] for row in rows)
     assert "(log = span.log)" in plan
     assert "CTE Scan" not in plan
@@ -692,8 +692,8 @@ async def test_a_list_since_a_time_has_what_was_stamped_ahead_of_its_place(store
 async def test_a_search_goes_through_all_blocks_of_documents(
     sessions: Sessions, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "FEWEST_WALKED", 1)
-    monkeypatch.setattr(searching, "MOST_WALKED", 1)
+    monkeypatch.setattr(search, "FEWEST_WALKED", 1)
+    monkeypatch.setattr(search, "MOST_WALKED", 1)
     said: list[str] = []
     for number in (1, 2_000, 2_048, 16_384, 20_000, 140_000, 1_048_576, 9_000_000, 40_000_000, 40_000_001):
         await database.execute("select setval('document_number', %s, false)", (number,))
@@ -711,11 +711,11 @@ async def test_a_search_goes_through_all_blocks_of_documents(
 def test_ranges_below_a_number_follow_each_other_and_leave_nothing_out() -> None:
     for low in (0, 1, 2_047, 2_048, 2_049, 1 << 20, (1 << 30) + 5):
         reached = low
-        for part in lexemes.older(low):
+        for part in search.older(low):
             assert part.high == reached
             assert 0 <= part.low < part.high
             for block in part.blocks:
-                bits = lexemes.BLOCKS[block[0]]
+                bits = search.BLOCKS[block[0]]
                 assert int(block[1:]) in range(part.low >> bits, ((part.high - 1) >> bits) + 1)
             reached = part.low
         assert reached == 0
@@ -762,7 +762,7 @@ async def test_a_notice_wakes_who_waits_in_another_process(
     sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No help from asking now and then.
-    monkeypatch.setattr(listen, "POLL_SECONDS", 3_600.0)
+    monkeypatch.setattr(notify, "POLL_SECONDS", 3_600.0)
     session = await sessions.create(LOCAL)
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
@@ -773,7 +773,7 @@ async def test_a_notice_wakes_who_waits_in_another_process(
 async def test_a_change_without_a_notice_is_found_by_asking(
     sessions: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listen, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(notify, "POLL_SECONDS", 0.01)
     await sessions.create(LOCAL)
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
@@ -784,8 +784,8 @@ async def test_a_change_without_a_notice_is_found_by_asking(
 async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
     sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listen, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(listen, "LISTEN", "LISTEN ! -- unknown to some databases")
+    monkeypatch.setattr(notify, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(notify, "LISTEN", "LISTEN ! -- unknown to some databases")
     session = await sessions.create(LOCAL)
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)
@@ -796,7 +796,7 @@ async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
 async def test_who_waits_hears_of_changes_again_after_the_server_dropped_the_connection(
     sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listen, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(notify, "POLL_SECONDS", 0.01)
     session = await sessions.create(LOCAL)
     waiting = asyncio.create_task(store.wait(OWNER, 1, 3_600.0))
     await until(database, SOMEBODY_LISTENS)

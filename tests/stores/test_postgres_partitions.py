@@ -13,9 +13,9 @@ from hitherto.errors import AlreadyExists, InvalidInput
 from hitherto.model import LOCAL, Draft, Principal, Text
 from hitherto.service import Sessions
 from hitherto.stores.postgres import connect
-from hitherto.stores.postgres.addresses import AGAINST_SILENCE, parsed
 from hitherto.stores.postgres.migrate import migrate, migrations
 from hitherto.stores.postgres.transactions import opened
+from hitherto.stores.postgres.url import AGAINST_SILENCE, parsed
 from tests.homes import CARELESS
 from tests.postgres_server import PostgresServer
 

@@ -34,10 +34,10 @@ from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.stores.sqlite import connection
 from hitherto.stores.sqlite.connection import fetch, open_file
-from hitherto.stores.sqlite.index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
+from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
-from hitherto.stores.sqlite.writing import MANY_HOT
+from hitherto.stores.sqlite.write_tx import MANY_HOT
 from tests.waits import arrives, is_set, until
 
 
@@ -896,7 +896,7 @@ async def test_a_day_with_many_sessions_is_listed_like_any_other(
     (day,) = (await sessions.overview(LOCAL, since_day="2020-01-01", until_day="2030-01-01")).days
     pages: list[list[str]] = []
     for few in (100, 5):
-        monkeypatch.setattr("hitherto.stores.sqlite.reading.FEW_ON_A_DAY", few)
+        monkeypatch.setattr("hitherto.stores.sqlite.read_tx.FEW_ON_A_DAY", few)
         for given in (Filter(day=day.day), Filter(day=day.day, project="p")):
             found, cursor = list[str](), None
             while True:

@@ -19,8 +19,8 @@ import pytest
 
 from hitherto import errors
 from hitherto.cli import COMMANDS
-from hitherto.cli.exits import EXIT_CODES, exit_code
-from hitherto.cli.values import parse_duration, parse_moment, parse_size
+from hitherto.cli.options.values import parse_duration, parse_moment, parse_size
+from hitherto.cli.terminal.exit_codes import EXIT_CODES, exit_code
 from hitherto.ids import now_ms, uuid7
 from hitherto.model import LOCAL, Draft, Session, Text
 from hitherto.service import Sessions
@@ -69,7 +69,7 @@ def test_a_command_imports_no_other_command_and_nothing_for_terminals(shell: She
     )
     done = _python(shell, code)
     loaded = set(done.split())
-    assert {listed.module for listed in COMMANDS.values()} & loaded == {"hitherto.cli.list"}
+    assert {listed.module for listed in COMMANDS.values()} & loaded == {"hitherto.cli.commands.list"}
     assert not {"rich", "psycopg", "readline"} & loaded
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.cli.diffs import LINE_CHARS, LINES, change, request
-from hitherto.cli.typist import Interrupted, Typist
+from hitherto.cli.terminal.diffs import LINE_CHARS, LINES, change, request
+from hitherto.cli.terminal.line_editor import Interrupted, Typist
 from hitherto.model import LOCAL, Text, ToolCall, ToolResult
 from hitherto.service import Sessions
 from tests.engines.provider import PAUSE, Provider, Thinking, ToolUse

@@ -11,7 +11,7 @@ import pytest
 
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
-from hitherto.sources.recorded import claim
+from hitherto.sources.sync.recordings import claim
 from tests.claude import trees
 from tests.sources.codex_files import SESSION as THREAD
 from tests.sources.codex_files import CodexWriter

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.cli.output import clean, clean_json, clean_lines, json_text
+from hitherto.cli.terminal.output import clean, clean_json, clean_lines, json_text
 from hitherto.model import LOCAL, Draft
 from hitherto.service import Sessions
 from tests.surfaces.shell import Shell, plain

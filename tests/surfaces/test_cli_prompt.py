@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.cli.asking import cancelling, interrupts
-from hitherto.cli.flowing import MARGIN, Cleaner, Margin
-from hitherto.cli.output import clean_lines
+from hitherto.cli.terminal.input import cancelling, interrupts
+from hitherto.cli.terminal.output import clean_lines
+from hitherto.cli.turns.stream_text import MARGIN, Cleaner, Margin
 from hitherto.engines.mcp import servers
 from hitherto.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
 from hitherto.service import Sessions

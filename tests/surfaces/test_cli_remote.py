@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from hitherto.errors import InvalidInput, StoreUnavailable
-from hitherto.gateway.limits import MESSAGE_BYTES
+from hitherto.gateway.transport.limits import MESSAGE_BYTES
 from hitherto.model import LOCAL, Draft, Image, Json, Principal
-from hitherto.remote.addresses import parse_address
-from hitherto.remote.line import open_socket
-from hitherto.remote.tokens import token_for
+from hitherto.remote.address import parse_address, token_for
+from hitherto.remote.connection import open_socket
 from hitherto.service import Sessions
 from tests.claude import trees
 from tests.gateway.servers import Server, serving

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.cli.asking import bare_interrupts
-from hitherto.cli.sync import in_words
-from hitherto.sources.syncing import Report
+from hitherto.cli.commands.sync import in_words
+from hitherto.cli.terminal.input import bare_interrupts
+from hitherto.sources.sync.sync import Report
 from tests.claude import trees
 from tests.surfaces.shell import Shell
 from tests.waits import line_of, output

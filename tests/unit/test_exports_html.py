@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.exports import rendering
-from hitherto.exports.rendering import rendered
+from hitherto.exports import sanitized_html
+from hitherto.exports.sanitized_html import rendered
 from hitherto.model import Image
 from tests.unit.hostile import HOSTILE, MARKDOWN, MARKUP, PAYLOADS, TERMINAL
 from tests.unit.pages import page
@@ -104,7 +104,7 @@ def test_a_hostile_text_in_other_clothes_does_nothing_either(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_without_the_libraries_the_text_stands_as_it_is(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "_is_able", lambda: False)
+    monkeypatch.setattr(sanitized_html, "_is_able", lambda: False)
     found = checked(page("html", text))
     assert found.links == []
     assert found.tags.count("pre") >= 3

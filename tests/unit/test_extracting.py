@@ -9,17 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.model import Entry, Image, Part, Role, Text, Thought, ToolCall, ToolResult, Usage
-from hitherto.service.digest import digest
-from hitherto.service.essentials import Essentials, completed
-from hitherto.service.estimating import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
-from hitherto.service.extracting import Statement, statements
-from hitherto.service.extractive import extracted
-from hitherto.service.sentences import SENTENCE_CHARS, sentences
-from hitherto.service.specifics import Specific, specifics
-from hitherto.service.subjects import subject_of
-from hitherto.service.tail import is_prompt, kept_from
-from hitherto.service.tool_outcomes import tool_outcomes
+from hitherto.summaries.builtin import digest, extracted, tool_outcomes
+from hitherto.summaries.extraction import Statement, statements
+from hitherto.summaries.identifiers import Specific, specifics
+from hitherto.summaries.kept_tail import is_prompt, kept_from
+from hitherto.summaries.required_content import Essentials, completed
+from hitherto.summaries.sentences import SENTENCE_CHARS, sentences, subject_of
 from hitherto.summariser import CompactionPolicy
+from hitherto.token_count import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
 from tests.planting import practice
 from tests.planting.conversations import conversation
 

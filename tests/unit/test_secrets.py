@@ -82,7 +82,7 @@ BENIGN = {
     "public key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{drawn(43)} user@host",
     "picture": f"data:image/png;base64,iVBORw0KGgo{drawn(60, LETTERS + '+/')}",
     "certificate": "\n".join(("-----BEGIN CERTIFICATE-----", drawn(64), drawn(64), "-----END CERTIFICATE-----")),
-    "path": "/usr/lib/python3.11/site-packages/hitherto/service/exporting.py",
+    "path": "/usr/lib/python3.11/site-packages/hitherto/service/transfer/export.py",
     "document's address": f"https://docs.example.com/document/d/{drawn(44)}/edit",
     "name": "getHTTPResponseCodeForRequestV2FromServer1AndThenSome",
     "count": 'max_tokens: 1024, "token_count": 12840, tokens=15',

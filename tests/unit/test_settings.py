@@ -10,8 +10,7 @@ import pytest
 import hitherto
 from hitherto.errors import InvalidInput
 from hitherto.keys import DmScope
-from hitherto.remote.addresses import parse_address
-from hitherto.remote.tokens import token_for
+from hitherto.remote.address import parse_address, token_for
 from hitherto.settings import ROOT, WRITTEN_BY_OTHERS, own_folder, read_settings
 
 

@@ -13,24 +13,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hitherto.acp.agent import serve as serve
+    from hitherto.acp.agent.connection import Offer as Offer
+    from hitherto.acp.agent.serve import serve as serve
+    from hitherto.acp.agent.stdio import run as run
     from hitherto.acp.client import Client as Client
-    from hitherto.acp.client_abilities import Abilities as Abilities
-    from hitherto.acp.door import Offer as Offer
-    from hitherto.acp.greeting import About as About
+    from hitherto.acp.client.callbacks import Abilities as Abilities
     from hitherto.acp.pipes import Pipes as Pipes
-    from hitherto.acp.stdio import run as run
-    from hitherto.engines.readable import Reads as Reads
+    from hitherto.acp.protocol.initialize import About as About
+    from hitherto.engines.model.capabilities import Reads as Reads
 
 _HOMES = {
-    "About": "hitherto.acp.greeting",
-    "Abilities": "hitherto.acp.client_abilities",
+    "About": "hitherto.acp.protocol.initialize",
+    "Abilities": "hitherto.acp.client.callbacks",
     "Client": "hitherto.acp.client",
-    "Offer": "hitherto.acp.door",
-    "Reads": "hitherto.engines.readable",
+    "Offer": "hitherto.acp.agent.connection",
+    "Reads": "hitherto.engines.model.capabilities",
     "Pipes": "hitherto.acp.pipes",
-    "run": "hitherto.acp.stdio",
-    "serve": "hitherto.acp.agent",
+    "run": "hitherto.acp.agent.stdio",
+    "serve": "hitherto.acp.agent.serve",
 }
 __all__ = sorted(_HOMES)
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from hitherto.rpc.failures import Gone
+from hitherto.rpc.errors import Gone
 from hitherto.rpc.transport import FrameTooLong, Lines
 
 CHUNK = 256 * 1024

@@ -13,24 +13,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hitherto.claude.forking import ForkSessionResult as ForkSessionResult
-    from hitherto.claude.forking import fork_session as fork_session
+    from hitherto.claude.edit import archive_session as archive_session
+    from hitherto.claude.edit import delete_session as delete_session
+    from hitherto.claude.edit import rename_session as rename_session
+    from hitherto.claude.edit import tag_session as tag_session
+    from hitherto.claude.edit import unarchive_session as unarchive_session
+    from hitherto.claude.fork import ForkSessionResult as ForkSessionResult
+    from hitherto.claude.fork import fork_session as fork_session
     from hitherto.claude.lines import Damage as Damage
-    from hitherto.claude.listing import SDKSessionInfo as SDKSessionInfo
-    from hitherto.claude.listing import get_session_info as get_session_info
-    from hitherto.claude.listing import list_sessions as list_sessions
+    from hitherto.claude.list import SDKSessionInfo as SDKSessionInfo
+    from hitherto.claude.list import get_session_info as get_session_info
+    from hitherto.claude.list import list_sessions as list_sessions
     from hitherto.claude.messages import SessionMessage as SessionMessage
     from hitherto.claude.messages import check_session as check_session
     from hitherto.claude.messages import get_session_messages as get_session_messages
     from hitherto.claude.messages import get_subagent_messages as get_subagent_messages
     from hitherto.claude.messages import list_subagents as list_subagents
-    from hitherto.claude.places import project_key_for_directory as project_key_for_directory
+    from hitherto.claude.paths import project_key_for_directory as project_key_for_directory
     from hitherto.claude.session_store import SessionStore as SessionStore
-    from hitherto.claude.writing import archive_session as archive_session
-    from hitherto.claude.writing import delete_session as delete_session
-    from hitherto.claude.writing import rename_session as rename_session
-    from hitherto.claude.writing import tag_session as tag_session
-    from hitherto.claude.writing import unarchive_session as unarchive_session
 
 # Imported at their first use: to read a list needs no store and no service.
 _HOMES = {

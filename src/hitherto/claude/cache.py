@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from hitherto.claude.metadata import Metadata, mark, read_metadata
-from hitherto.claude.places import open_transcript
+from hitherto.claude.paths import open_transcript
 from hitherto.errors import InvalidInput
 from hitherto.settings import read_settings
 

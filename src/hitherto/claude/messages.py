@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from hitherto.claude import lines, places
+from hitherto.claude import lines, paths
 from hitherto.claude.chain import NOTHING, Link, is_aside, is_queued_prompt, is_spoken
 from hitherto.claude.lines import Damage
-from hitherto.claude.sidecars import read_sidecar, session_folder
+from hitherto.claude.paths import read_sidecar, session_folder
 from hitherto.claude.transcript import damage_of, read_transcript
 from hitherto.claude.tree import Branch, conversation, subagent_conversation
 
@@ -69,7 +69,7 @@ def get_session_messages(
     """
     if branch not in ("sdk", "cli"):
         raise ValueError(f"branch must be 'sdk' or 'cli', not {branch!r}")
-    path = places.find_session(session_id, places.one_of(directory, dir))
+    path = paths.find_session(session_id, paths.one_of(directory, dir))
 
     def visible(entry: Link) -> bool:
         if entry.type == "system":
@@ -81,7 +81,7 @@ def get_session_messages(
 
 def list_subagents(session_id: str, directory: Directory = None, *, dir: Directory = None) -> list[str]:
     """The ids of the subagents that a session started, by name; empty if there is no such session."""
-    return [agent for agent, _ in _subagents(session_id, places.one_of(directory, dir))]
+    return [agent for agent, _ in _subagents(session_id, paths.one_of(directory, dir))]
 
 
 def get_subagent_messages(
@@ -94,7 +94,7 @@ def get_subagent_messages(
     dir: Directory = None,
 ) -> list[SessionMessage]:
     """The conversation of a subagent, oldest first; empty if there is no such session or subagent."""
-    found = _subagents(session_id, places.one_of(directory, dir)) if agent_id else iter(())
+    found = _subagents(session_id, paths.one_of(directory, dir)) if agent_id else iter(())
     path = next((path for agent, path in found if agent == agent_id), None)
     if path is None:
         return []
@@ -109,7 +109,7 @@ def get_subagent_messages(
 
 def check_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> Damage | None:
     """What is wrong with the transcript of a session, counted; None if there is no such session."""
-    path = places.find_session(session_id, places.one_of(directory, dir))
+    path = paths.find_session(session_id, paths.one_of(directory, dir))
     return damage_of(path) if path else None
 
 
@@ -169,7 +169,7 @@ def _queued_message(entry: Link) -> dict[str, Any]:
 
 
 def _subagents(session_id: str, directory: str | os.PathLike[str] | None) -> Iterator[tuple[str, Path]]:
-    path = places.find_session(session_id, directory)
+    path = paths.find_session(session_id, directory)
     return _agent_files(session_folder(path) / "subagents") if path else iter(())
 
 
@@ -184,10 +184,10 @@ def _agent_files(folder: Path) -> Iterator[tuple[str, Path]]:
         if entry.is_dir(follow_symlinks=False):
             yield from _agent_files(Path(entry.path))
         elif _is_agent_file(entry):
-            yield entry.name.removeprefix(_AGENT).removesuffix(places.TRANSCRIPT), Path(entry.path)
+            yield entry.name.removeprefix(_AGENT).removesuffix(paths.TRANSCRIPT), Path(entry.path)
 
 
 def _is_agent_file(entry: os.DirEntry[str]) -> bool:
     name = entry.name
-    named = name.startswith(_AGENT) and name.endswith(places.TRANSCRIPT)
+    named = name.startswith(_AGENT) and name.endswith(paths.TRANSCRIPT)
     return named and entry.is_file(follow_symlinks=False)

@@ -37,9 +37,9 @@ from hitherto.model import (
 from hitherto.model import plain_text as said_in
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service import Sessions
-from hitherto.service.catalogue import add_session, titled
-from hitherto.service.core import Core, checked_owner, load_lists
-from hitherto.service.history import append_entries
+from hitherto.service.catalog.sessions import add_session, titled
+from hitherto.service.history.entries import append_entries
+from hitherto.service.records import Core, checked_owner, load_lists
 from hitherto.titles import clean_title, title_from
 
 if TYPE_CHECKING:

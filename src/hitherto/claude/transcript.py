@@ -12,8 +12,8 @@ import msgspec
 from hitherto.claude import lines
 from hitherto.claude.chain import KINDS, NOTHING, SPOKEN, Link, decode_links, is_queued_prompt, link
 from hitherto.claude.lines import UNHARMED, Damage
-from hitherto.claude.parallel import tools_of
-from hitherto.claude.places import open_transcript
+from hitherto.claude.parallel_calls import tools_of
+from hitherto.claude.paths import open_transcript
 
 WHOLE = 64 << 20
 """A larger file is read in blocks, and what its messages say is read again when it is wanted."""

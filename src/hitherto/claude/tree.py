@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from hitherto.claude.chain import KINDS, NOTHING, Link, is_aside, is_spoken
-from hitherto.claude.parallel import with_parallel_calls
+from hitherto.claude.parallel_calls import with_parallel_calls
 
 Branch = Literal["sdk", "cli"]
 """Which leaf: the last one of the file, as the SDKs show it, or the one that `claude --resume` goes on from."""

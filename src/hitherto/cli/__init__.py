@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hitherto import __version__
-from hitherto.cli import exits
+from hitherto.cli.terminal import exit_codes
 
 
 class Listed(NamedTuple):
@@ -22,43 +22,51 @@ class Listed(NamedTuple):
 
 
 COMMANDS: dict[str, Listed] = {
-    "list": Listed("hitherto.cli.list", "Sessions, newest activity first."),
-    "show": Listed("hitherto.cli.show", "One session and what was said in it."),
-    "search": Listed("hitherto.cli.search", "Find sessions by what was said in them."),
-    "sync": Listed("hitherto.cli.sync", "Take in the sessions that other agents keep."),
-    "sources": Listed("hitherto.cli.sources", "The agents whose sessions are taken in, and what they have."),
-    "resume": Listed("hitherto.cli.resume", "The command that goes on with a session in its own agent."),
-    "continue": Listed("hitherto.cli.continue_", "Go on with a session in another agent."),
-    "prompt": Listed("hitherto.cli.prompt", "Have one prompt answered."),
-    "chat": Listed("hitherto.cli.chat", "Talk in a session, new or old."),
-    "new": Listed("hitherto.cli.new", "Make an empty session."),
-    "append": Listed("hitherto.cli.append", "Add a message to a session."),
-    "rename": Listed("hitherto.cli.rename", "Give a session a title."),
-    "tag": Listed("hitherto.cli.tag", "Add and remove tags."),
-    "archive": Listed("hitherto.cli.archive", "Put sessions away, or take them back."),
-    "pin": Listed("hitherto.cli.pin", "Pin sessions, so that pruning never touches them."),
-    "fork": Listed("hitherto.cli.fork", "Start a new session from a point of another."),
-    "rewind": Listed("hitherto.cli.rewind", "Go back to an earlier message."),
-    "checkpoints": Listed("hitherto.cli.checkpoints", "Earlier states that a session can go back to."),
-    "restore": Listed(
-        "hitherto.cli.restore", "Go back to a checkpoint, or bring a vanished transcript back."
+    "list": Listed("hitherto.cli.commands.list", "Sessions, newest activity first."),
+    "show": Listed("hitherto.cli.commands.show", "One session and what was said in it."),
+    "search": Listed("hitherto.cli.commands.search", "Find sessions by what was said in them."),
+    "sync": Listed("hitherto.cli.commands.sync", "Take in the sessions that other agents keep."),
+    "sources": Listed(
+        "hitherto.cli.commands.sources", "The agents whose sessions are taken in, and what they have."
     ),
-    "erase": Listed("hitherto.cli.erase", "Blank one message for good."),
-    "delete": Listed("hitherto.cli.delete", "Delete sessions for good."),
-    "move": Listed("hitherto.cli.move", "Say that a folder is now elsewhere."),
-    "export": Listed("hitherto.cli.export", "Write sessions as JSON lines."),
-    "import": Listed("hitherto.cli.import_", "Read sessions from an export."),
-    "prune": Listed("hitherto.cli.prune", "Put old sessions away, by policy."),
-    "stats": Listed("hitherto.cli.stats", "Numbers about sessions and store."),
-    "backup": Listed("hitherto.cli.backup", "Copy the whole store while it is in use."),
-    "doctor": Listed("hitherto.cli.doctor", "Check the store and mend what is derived."),
-    "watch": Listed("hitherto.cli.watch", "Follow changes as they happen."),
-    "token": Listed("hitherto.cli.token", "Make, list and revoke tokens for the server."),
-    "serve": Listed("hitherto.cli.serve", "Serve sessions over HTTP and WebSocket."),
-    "page": Listed("hitherto.cli.page", "An address that opens the page of a running server."),
-    "acp": Listed("hitherto.cli.acp", "Be an agent for editors (Agent Client Protocol)."),
-    "mcp": Listed("hitherto.cli.mcp", "Let agents look up earlier sessions (Model Context Protocol)."),
-    "completion": Listed("hitherto.cli.completion", "The completion script of a shell."),
+    "resume": Listed(
+        "hitherto.cli.commands.resume", "The command that goes on with a session in its own agent."
+    ),
+    "continue": Listed("hitherto.cli.commands.continue_", "Go on with a session in another agent."),
+    "prompt": Listed("hitherto.cli.commands.prompt", "Have one prompt answered."),
+    "chat": Listed("hitherto.cli.commands.chat", "Talk in a session, new or old."),
+    "new": Listed("hitherto.cli.commands.new", "Make an empty session."),
+    "append": Listed("hitherto.cli.commands.append", "Add a message to a session."),
+    "rename": Listed("hitherto.cli.commands.rename", "Give a session a title."),
+    "tag": Listed("hitherto.cli.commands.tag", "Add and remove tags."),
+    "archive": Listed("hitherto.cli.commands.archive", "Put sessions away, or take them back."),
+    "pin": Listed("hitherto.cli.commands.pin", "Pin sessions, so that pruning never touches them."),
+    "fork": Listed("hitherto.cli.commands.fork", "Start a new session from a point of another."),
+    "rewind": Listed("hitherto.cli.commands.rewind", "Go back to an earlier message."),
+    "checkpoints": Listed(
+        "hitherto.cli.commands.checkpoints", "Earlier states that a session can go back to."
+    ),
+    "restore": Listed(
+        "hitherto.cli.commands.restore", "Go back to a checkpoint, or bring a vanished transcript back."
+    ),
+    "erase": Listed("hitherto.cli.commands.erase", "Blank one message for good."),
+    "delete": Listed("hitherto.cli.commands.delete", "Delete sessions for good."),
+    "move": Listed("hitherto.cli.commands.move", "Say that a folder is now elsewhere."),
+    "export": Listed("hitherto.cli.commands.export", "Write sessions as JSON lines."),
+    "import": Listed("hitherto.cli.commands.import_", "Read sessions from an export."),
+    "prune": Listed("hitherto.cli.commands.prune", "Put old sessions away, by policy."),
+    "stats": Listed("hitherto.cli.commands.stats", "Numbers about sessions and store."),
+    "backup": Listed("hitherto.cli.commands.backup", "Copy the whole store while it is in use."),
+    "doctor": Listed("hitherto.cli.commands.doctor", "Check the store and mend what is derived."),
+    "watch": Listed("hitherto.cli.commands.watch", "Follow changes as they happen."),
+    "token": Listed("hitherto.cli.commands.token", "Make, list and revoke tokens for the server."),
+    "serve": Listed("hitherto.cli.commands.serve", "Serve sessions over HTTP and WebSocket."),
+    "page": Listed("hitherto.cli.commands.page", "An address that opens the page of a running server."),
+    "acp": Listed("hitherto.cli.commands.acp", "Be an agent for editors (Agent Client Protocol)."),
+    "mcp": Listed(
+        "hitherto.cli.commands.mcp", "Let agents look up earlier sessions (Model Context Protocol)."
+    ),
+    "completion": Listed("hitherto.cli.commands.completion", "The completion script of a shell."),
 }
 
 
@@ -87,8 +95,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads has enough, as in `hitherto list | head`
-            exits.silence(sys.stdout)
-            return exits.OK
+            exit_codes.silence(sys.stdout)
+            return exit_codes.OK
 
     def main(  # type: ignore[override]  # never returns, whatever the mode
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -98,8 +106,8 @@ class Commands(click.Group):
         try:
             code = super().main(args, prog_name or "hitherto", **extra)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that words every failure
-            code = exits.report(error)
-        sys.exit(code if isinstance(code, int) else exits.OK)
+            code = exit_codes.report(error)
+        sys.exit(code if isinstance(code, int) else exit_codes.OK)
 
 
 @click.command(

@@ -13,8 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from hitherto import wiring
-from hitherto.cli.asking import bare_interrupts, interrupts
-from hitherto.cli.output import Output, clean
+from hitherto.cli.terminal.input import bare_interrupts, interrupts
+from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import HithertoError
 from hitherto.limits import LIST_PAGE
 from hitherto.model import LOCAL, Filter

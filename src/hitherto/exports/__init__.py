@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hitherto.errors import InvalidInput
-from hitherto.exports.html_page import HtmlPage
-from hitherto.exports.json_document import JsonDocument
-from hitherto.exports.json_lines import JsonLines
+from hitherto.exports.format import About, Writer
+from hitherto.exports.html import HtmlPage
+from hitherto.exports.json import JsonDocument, JsonLines
 from hitherto.exports.markdown import Markdown
-from hitherto.exports.writing import About, Writer
 
 
 class Format(NamedTuple):

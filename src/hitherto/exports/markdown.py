@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from hitherto.cleaning import clean, clean_lines
-from hitherto.exports import wording
+from hitherto.exports import labels
+from hitherto.exports.format import Writer
 from hitherto.exports.lines import Replaced
-from hitherto.exports.writing import Writer
 from hitherto.model import Entry, Part, Plan, Resource, Text, Thought, ToolCall, ToolResult
 
 FOLDED_CHARS = 2_000
@@ -30,13 +30,13 @@ class Markdown(Writer):
 
     def begin(self) -> str:
         """The title and what is known of the session."""
-        told = "\n".join(f"- {name}: {code(value)}" for name, value in wording.facts(self.about))
-        return f"# {escaped(wording.title(self.about))}\n\n{told}\n"
+        told = "\n".join(f"- {name}: {code(value)}" for name, value in labels.facts(self.about))
+        return f"# {escaped(labels.title(self.about))}\n\n{told}\n"
 
     def entry(self, entry: Entry, *, mark: bool) -> str:
         """A heading with a number, and what was said."""
         self._entries += 1
-        heading = f"## {self._entries}. {wording.speaker(entry, mark=mark)}, {wording.when(entry.at)}"
+        heading = f"## {self._entries}. {labels.speaker(entry, mark=mark)}, {labels.when(entry.at)}"
         pieces = ["*erased*"] if entry.meta.get("erased") else []
         pieces += [piece for part in entry.parts for piece in blocks(part)]
         return "\n" + "\n\n".join((heading, *pieces)) + "\n"
@@ -45,7 +45,7 @@ class Markdown(Writer):
         """What was replaced."""
         if not self.about.redacted:
             return ""
-        rows = [f"- {escaped(wording.replacement(each))}" for each in replaced] or ["Nothing was found."]
+        rows = [f"- {escaped(labels.replacement(each))}" for each in replaced] or ["Nothing was found."]
         return "\n## Secrets that were replaced\n\n" + "\n".join(rows) + "\n"
 
 
@@ -59,23 +59,23 @@ def blocks(part: Part) -> Iterator[str]:
             yield fenced(clean_lines(text))
         case ToolCall(name=name, input=given):
             yield f"*Called* {code(clean(name))}"
-            yield from _folded(wording.data(given))
+            yield from _folded(labels.data(given))
         case ToolResult(is_error=failed):
             yield "*Failed*" if failed else "*Came back*"
-            yield from _folded(wording.told_by(part))
+            yield from _folded(labels.told_by(part))
         case Resource(text=str(text)):
-            yield f"*Attached* {code(wording.noted(part))}"
+            yield f"*Attached* {code(labels.noted(part))}"
             yield from _folded(clean_lines(text))
         case Plan(steps=steps):
             yield "*Plan*"
-            yield fenced("\n".join(f"- {step}" for step in wording.steps(steps)))
+            yield fenced("\n".join(f"- {step}" for step in labels.steps(steps)))
         case _:
-            yield f"*Attached* {code(wording.noted(part))}"
+            yield f"*Attached* {code(labels.noted(part))}"
 
 
 def _folded(text: str) -> Iterator[str]:
     if text.strip():
-        yield fenced(wording.shortened(text, FOLDED_CHARS))
+        yield fenced(labels.shortened(text, FOLDED_CHARS))
 
 
 def fenced(text: str) -> str:

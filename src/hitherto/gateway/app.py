@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
@@ -9,15 +10,18 @@ from typing import NamedTuple
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hitherto.gateway import health, metrics
-from hitherto.gateway.connection import serve_methods, unknown
-from hitherto.gateway.desk import Agent, Desk
-from hitherto.gateway.guard import Guard, Places
-from hitherto.gateway.history import History
-from hitherto.gateway.http import Rpc
+from hitherto.errors import HithertoError
+from hitherto.gateway import app
 from hitherto.gateway.page.routes import routes as page_routes
-from hitherto.gateway.replies import JSON, Headers, Refusal, forbidden, refuse, reply
-from hitherto.gateway.sockets import Endpoint, Socket
+from hitherto.gateway.server.http import Rpc
+from hitherto.gateway.server.rpc_socket import serve_methods, unknown
+from hitherto.gateway.server.state import Agent, Desk
+from hitherto.gateway.server.websocket import Endpoint, Socket
+from hitherto.gateway.transport import metrics
+from hitherto.gateway.transport.origin import Guard, Places
+from hitherto.gateway.transport.responses import JSON, Headers, Refusal, forbidden, refuse, reply
+from hitherto.recall.tools import Recall
+from hitherto.service import Sessions
 
 AGENT_NEEDS = ("read", "write", "run")
 """What a token needs for the agent, whose protocol has methods of all these kinds."""
@@ -64,12 +68,12 @@ class Got:
 
 async def _healthy(desk: Desk, scope: Scope) -> Page:
     desk.greet(scope, "health")
-    return Page(health.HEALTHY)
+    return Page(app.HEALTHY)
 
 
 async def _ready(desk: Desk, scope: Scope) -> Page:
     desk.greet(scope, "health")
-    status, body = await health.readiness(desk.sessions, ending=desk.ending)
+    status, body = await app.readiness(desk.sessions, ending=desk.ending)
     return Page(body, status)
 
 
@@ -85,3 +89,49 @@ PAGES = {"/health": _healthy, "/ready": _ready, "/metrics": _counted}
 
 async def _serve_agent(agent: Agent, socket: Socket) -> None:
     await agent(socket, socket.caller)
+
+
+READY_SECONDS = 2.0
+HEALTHY = b'{"status":"ok"}'
+READY = b'{"status":"ready"}'
+ENDING = b'{"status":"ending"}'
+NO_STORE = b'{"status":"the store does not answer"}'
+
+
+async def readiness(sessions: Sessions, *, ending: bool) -> tuple[int, bytes]:
+    """A status and what to say: whether the store answers, and nothing about what is in it."""
+    if ending:
+        return 503, ENDING
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await sessions.access_generation()
+    except (HithertoError, TimeoutError):
+        return 503, NO_STORE
+    return 200, READY
+
+
+class History:
+    """The endpoint. Each request is answered by itself, with the rights that its token has then."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from hitherto.recall.server import (
+            serve_request,  # here: the SDK is heavy, and most servers have no such guest
+        )
+
+        try:
+            caller = await self._desk.admit(scope)
+            if not caller.may("read"):
+                raise forbidden("read")
+        except Refusal as refusal:
+            await refuse(scope, send, refusal)
+        else:
+            await serve_request(Recall(self._desk.sessions, caller.who, _page(scope)), scope, receive, send)
+
+
+def _page(scope: Scope) -> str:
+    """Where the page is, as this caller reaches it; the guard has looked at the name."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    return f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}"

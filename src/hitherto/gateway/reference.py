@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from hitherto.gateway.calling import NAMED, Method, Owns
-from hitherto.gateway.errors import MEANINGS, number_of
+from hitherto.gateway.dispatch.errors import MEANINGS, number_of
+from hitherto.gateway.dispatch.method import NAMED, Method, Owns
+from hitherto.gateway.dispatch.openrpc import document
 from hitherto.gateway.methods import METHODS
-from hitherto.gateway.openrpc import document
 from hitherto.model import Json
 from hitherto.scopes import MEANINGS as SCOPES
 

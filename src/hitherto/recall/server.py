@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 import hitherto
 from hitherto.errors import HithertoError
-from hitherto.recall.looking import Recall
+from hitherto.recall.tools import Recall
 
 P = ParamSpec("P")
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)

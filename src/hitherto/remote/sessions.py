@@ -15,12 +15,12 @@ from hitherto.engine import Engine, McpServer
 from hitherto.errors import InvalidInput
 from hitherto.model import HistoryPage, Json, Principal, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Store
-from hitherto.remote.addresses import Address, parse_address
+from hitherto.remote.address import Address, parse_address
 from hitherto.remote.calls import CALLS
-from hitherto.remote.line import Line, connected
+from hitherto.remote.connection import Line, connected
 from hitherto.remote.turns import RemoteEngine, RemoteTurns
 from hitherto.service import OpenSession, Sessions
-from hitherto.service.intake import Imported, Taken
+from hitherto.service.transfer.synced import Imported, Taken
 
 HERE = "this is done at the store itself: run it on the machine of the server, with the server's own --store"
 

@@ -11,10 +11,10 @@ from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Entry, Json, Part, Principal, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
-from hitherto.remote.happening import heard
-from hitherto.remote.line import Line
+from hitherto.remote.connection import Line
+from hitherto.remote.values import out_of
 from hitherto.service import OpenSession, Sessions
-from hitherto.updates import Ask, Emit, Outcome
+from hitherto.updates import NAMES, Ask, Emit, Outcome, Update
 
 
 class RemoteEngine:
@@ -128,3 +128,25 @@ class RemoteTurns(OpenSession):
         task = asyncio.create_task(done())
         self._beside_us.add(task)
         task.add_done_callback(self._beside_us.discard)
+
+
+QUESTION = "question"
+KINDS: dict[str, type[Update | ToolCall]] = {
+    **{name: kind for kind, name in NAMES.items()},
+    QUESTION: ToolCall,
+}
+"""What may be told, by name: updates, and the call of a tool that is asked about."""
+
+
+def told(happening: Update | ToolCall) -> bytes:
+    """What happens, for the wire: a name, and its exact JSON."""
+    name = QUESTION if isinstance(happening, ToolCall) else NAMES[type(happening)]
+    return b"%b %b" % (name.encode(), encode(happening))
+
+
+def heard(data: bytes) -> Update | ToolCall | None:
+    """What `told` was given; None for what only a newer program knows."""
+    name, _, value = data.partition(b" ")
+    kind = KINDS.get(name.decode("ascii", "replace"))
+    happening: Update | ToolCall | None = None if kind is None else out_of(value, kind)
+    return happening

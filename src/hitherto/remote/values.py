@@ -7,7 +7,7 @@ Most of it is plain JSON. What was said may hold more than JSON's readers take (
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -15,9 +15,18 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import msgspec
 from msgspec import NODEFAULT
 
-from hitherto.errors import InvalidInput
+from hitherto.errors import (
+    AmbiguousId,
+    Busy,
+    HithertoError,
+    InvalidInput,
+    RevisionConflict,
+    StoreError,
+    StoreUnavailable,
+)
 from hitherto.model import Filter, encode
 from hitherto.remote.calls import CALLS, NOWHERE
+from hitherto.rpc.errors import Refused
 from hitherto.service import Sessions
 
 PLAIN = (Filter, str, int, float, bool, type(None))
@@ -90,3 +99,45 @@ def _is_plain(kind: Any) -> bool:
     if parts:
         return all(map(_is_plain, parts)) if not all(isinstance(part, str) for part in parts) else True
     return kind in PLAIN
+
+
+DETAILS = {Busy: ("holder", "age_ms"), RevisionConflict: ("expected", "actual"), AmbiguousId: ("some",)}
+"""What such an error holds besides its message."""
+UNKNOWN = "does not take this token: it is unknown there, or revoked"
+REFUSED: dict[str, tuple[type[HithertoError], str]] = {
+    "unauthenticated": (StoreUnavailable, UNKNOWN),
+    "forbidden": (StoreError, "refuses it"),
+    "rate_limited": (StoreUnavailable, "has had too many requests, try again later"),
+    "method_not_found": (StoreError, "is too old for this"),
+}
+"""What only a server says, as an error of the program and in words."""
+
+
+def error_of(refused: Refused, server: str) -> HithertoError:
+    """The error, in the server's words."""
+    data = refused.data if isinstance(refused.data, dict) else {}
+    code = data.get("code")
+    if code in REFUSED:
+        kind, words = REFUSED[code]
+        return kind(f"{server} {words}{_scope(data)}")
+    known = _CODES.get(code) if isinstance(code, str) else None
+    if known is None:
+        return StoreError(f"{server}: {refused.message}")
+    error = known.__new__(known)
+    HithertoError.__init__(error, refused.message)
+    for name in DETAILS.get(known, ()):
+        setattr(error, name, data.get(name))
+    return error
+
+
+def _scope(data: dict[str, Any]) -> str:
+    return f": this needs a token with the scope {data['scope']}" if "scope" in data else ""
+
+
+def _tree(error: type[HithertoError]) -> Iterator[type[HithertoError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from _tree(child)
+
+
+_CODES = {error.code: error for error in _tree(HithertoError)}

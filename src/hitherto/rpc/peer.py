@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Raw
 
 from hitherto.errors import HithertoError
-from hitherto.rpc import wire
-from hitherto.rpc.failures import (
+from hitherto.rpc import frames
+from hitherto.rpc.errors import (
     CODES,
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -31,8 +31,8 @@ from hitherto.rpc.failures import (
     Refused,
     failure_of,
 )
+from hitherto.rpc.frames import BadFrame, Frame, Key
 from hitherto.rpc.transport import LINE_BYTES, FrameTooLong, Transport
-from hitherto.rpc.wire import BadFrame, Frame, Key
 
 SHORT_REQUESTS = 32
 WAITING_REQUESTS = 256
@@ -152,7 +152,7 @@ class Peer(Generic[C]):
         """Tell the peer something. Raises `Gone` if it has left."""
         if self._left:
             raise Gone
-        await self.send(wire.notification(method, params))
+        await self.send(frames.notification(method, params))
 
     async def ask(self, method: str, params: Any) -> Raw:
         """Make a request and return its result. Raises `Refused` if the peer answers with an error, `Gone` if it has
@@ -163,7 +163,7 @@ class Peer(Generic[C]):
         answered: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._asked[number] = answered
         try:
-            await self.send(wire.request(number, method, params))
+            await self.send(frames.request(number, method, params))
             return await answered
         except asyncio.CancelledError:
             if not self._left:
@@ -179,9 +179,9 @@ class Peer(Generic[C]):
         while True:
             try:
                 line = await self._transport.receive()
-                return None if line is None else wire.read_frame(line)
+                return None if line is None else frames.read_frame(line)
             except FrameTooLong as dropped:
-                await self._miss(wire.read_head(dropped.head))
+                await self._miss(frames.read_head(dropped.head))
             except BadFrame as bad:
                 await self.send(bad.answer)
 
@@ -192,15 +192,15 @@ class Peer(Generic[C]):
         if asked is not None:
             asked.set_exception(Refused(INVALID_REQUEST, told))
         else:
-            number = frame.id if wire.has_id(frame) else wire.NULL
-            await self.send(wire.refusal(number, INVALID_REQUEST, told))
+            number = frame.id if frames.has_id(frame) else frames.NULL
+            await self.send(frames.refusal(number, INVALID_REQUEST, told))
 
     async def _take(self, tasks: asyncio.TaskGroup, frame: Frame) -> None:
         if frame.method is None:
             self._resolve(frame)
-        elif frame.method == CANCEL and not wire.has_id(frame):
+        elif frame.method == CANCEL and not frames.has_id(frame):
             self._call_off(frame)
-        elif wire.has_id(frame):
+        elif frames.has_id(frame):
             await self._start(tasks, frame, frame.method)
         elif (method := self._notifications.get(frame.method)) is not None:
             await self._short.acquire()
@@ -210,7 +210,7 @@ class Peer(Generic[C]):
         method = self._requests.get(name)
         if method is None:
             told = f"Method not found: {name[:100]}"
-            await self.send(wire.refusal(frame.id, METHOD_NOT_FOUND, told, {"method": name[:100]}))
+            await self.send(frames.refusal(frame.id, METHOD_NOT_FOUND, told, {"method": name[:100]}))
         elif not method.waits:
             await self._short.acquire()
             self._begin(tasks, _Request(), method, frame, self._short.release)
@@ -220,7 +220,7 @@ class Peer(Generic[C]):
             self._begin(tasks, request, method, frame, lambda: self._waiting.discard(request))
         else:
             told = f"at most {WAITING_REQUESTS} requests of this kind may run at once"
-            await self.send(wire.refusal(frame.id, OVERLOADED, told))
+            await self.send(frames.refusal(frame.id, OVERLOADED, told))
 
     def _begin(
         self,
@@ -232,7 +232,7 @@ class Peer(Generic[C]):
     ) -> None:
         """Serve a request, which can be called off by its id. Two with one id are both served, and called off together:
         which one is meant only the peer could know."""
-        key = wire.key_of(frame.id)
+        key = frames.key_of(frame.id)
         self._running.setdefault(key, set()).add(request)
 
         def forget(_: asyncio.Task[None]) -> None:
@@ -252,9 +252,9 @@ class Peer(Generic[C]):
             result = await self._handled(request, method, frame)
             if isinstance(result, Then):
                 result, after = result.result, result.after
-            line = wire.answer(frame.id, result if isinstance(result, bytes) else wire.encode(result))
+            line = frames.answer(frame.id, result if isinstance(result, bytes) else frames.encode(result))
         except Failure as failure:
-            line = wire.refusal(frame.id, failure.code, failure.message, failure.data)
+            line = frames.refusal(frame.id, failure.code, failure.message, failure.data)
         await self.send(line)
         request.sent = True
         if after is not None:
@@ -284,7 +284,7 @@ class Peer(Generic[C]):
 
     async def _answer(self, method: Method[C], frame: Frame) -> Any:
         """What the handler returns; whatever it raises comes out as a `Failure`."""
-        params = wire.decoded(self._decoders[method], wire.params_of(frame))
+        params = frames.decoded(self._decoders[method], frames.params_of(frame))
         try:
             return await method.handle(self._context, params)
         except HithertoError as error:
@@ -297,10 +297,10 @@ class Peer(Generic[C]):
 
     def _call_off(self, frame: Frame) -> None:
         try:
-            named: _Cancelled = wire.decoded(self._cancelling, wire.params_of(frame))
+            named: _Cancelled = frames.decoded(self._cancelling, frames.params_of(frame))
         except Failure:
             return
-        for request in self._running.get(wire.key_of(named.request_id), ()):
+        for request in self._running.get(frames.key_of(named.request_id), ()):
             request.call_off()
 
     def _resolve(self, frame: Frame) -> None:
@@ -318,7 +318,7 @@ class Peer(Generic[C]):
             answered.set_result(frame.result)
 
     def _waited_for(self, frame: Frame) -> asyncio.Future[Raw] | None:
-        key = wire.key_of(frame.id)
+        key = frames.key_of(frame.id)
         answered = self._asked.get(key) if isinstance(key, int) else None
         return None if answered is None or answered.done() else answered
 

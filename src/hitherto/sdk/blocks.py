@@ -24,8 +24,8 @@ from hitherto.model import (
     Usage,
     encode,
 )
-from hitherto.sources.claude_parts import parts_of
-from hitherto.sources.claude_records import blocks_of
+from hitherto.sources.claude.parts import parts_of
+from hitherto.sources.claude.records import blocks_of
 
 Spoken = Text | Image | Audio | Resource | ResourceLink
 """The parts that a prompt may have."""

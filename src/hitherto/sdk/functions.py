@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput
 from hitherto.ids import uuid7
 from hitherto.sdk.blocks import Prompt, spoken
-from hitherto.sdk.handle import SDKSession
 from hitherto.sdk.messages import SDKMessage, SDKResultMessage
 from hitherto.sdk.options import Given, Options, SDKSessionOptions, read_options
-from hitherto.sdk.resuming import created, resumed
+from hitherto.sdk.resume import created, resumed
+from hitherto.sdk.session import SDKSession
 from hitherto.settings import read_settings
 
 

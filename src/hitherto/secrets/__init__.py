@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from hitherto.model import encode
-from hitherto.secrets.judging import is_high_entropy, is_random, is_secret_value
 from hitherto.secrets.kinds import EDGE, KINDS
+from hitherto.secrets.rules import is_high_entropy, is_random, is_secret_value
 
 NAMED = "named secret"
 ENCODED = "encoded secret"

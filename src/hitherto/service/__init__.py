@@ -8,23 +8,23 @@ from hitherto.engine import Engine
 from hitherto.errors import InvalidInput
 from hitherto.ids import now_ms, uuid7
 from hitherto.ports import Store
-from hitherto.service.access import Access
-from hitherto.service.comparing import Comparing
-from hitherto.service.core import is_ephemeral
-from hitherto.service.guarding import Guard, Guarding
-from hitherto.service.importing import Importing
-from hitherto.service.intake import Imported, Intake, Taken
-from hitherto.service.looking import Looking
-from hitherto.service.overview import Overviews
-from hitherto.service.presence import Presence
-from hitherto.service.remembering import Memory
-from hitherto.service.resets import ResetPolicy, Resets, parse_resets
-from hitherto.service.retention import Doomed, Policy, Retention
-from hitherto.service.routing import Address, Routing, address_of
-from hitherto.service.searching import Searching
-from hitherto.service.turns import OpenSession, Turns
-from hitherto.service.upkeep import Upkeep
-from hitherto.service.visits import Visits
+from hitherto.service.access.presence import Presence
+from hitherto.service.access.signin import Visits
+from hitherto.service.access.tokens import Access
+from hitherto.service.admin.maintenance import Upkeep
+from hitherto.service.admin.retention import Doomed, Policy, Retention
+from hitherto.service.admin.statistics import Overviews
+from hitherto.service.channels.resets import ResetPolicy, Resets, parse_resets
+from hitherto.service.channels.routing import Address, Routing, address_of
+from hitherto.service.history.comparison import Comparing
+from hitherto.service.idempotency import Guard, Guarding
+from hitherto.service.memory import Memory
+from hitherto.service.records import is_ephemeral
+from hitherto.service.search.sessions import Searching
+from hitherto.service.search.within import Looking
+from hitherto.service.transfer.import_ import Importing
+from hitherto.service.transfer.synced import Imported, Intake, Taken
+from hitherto.service.turns.open_session import OpenSession, Turns
 from hitherto.summariser import CompactionPolicy
 
 

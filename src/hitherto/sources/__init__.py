@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hitherto.claude.places import config_home
+from hitherto.claude.paths import config_home
 from hitherto.errors import InvalidInput
 from hitherto.settings import SOURCES, read_settings
-from hitherto.sources.claude_source import ClaudeSource
-from hitherto.sources.codex_source import CodexSource
-from hitherto.sources.gemini_source import GeminiSource
-from hitherto.sources.goose_source import GooseSource
-from hitherto.sources.goose_source import home_in as goose_home
-from hitherto.sources.openclaw_source import OpenclawSource
-from hitherto.sources.opencode_source import OpencodeSource
-from hitherto.sources.opencode_source import home_in as opencode_home
-from hitherto.sources.pi_source import PiSource
+from hitherto.sources.claude.source import ClaudeSource
+from hitherto.sources.codex.source import CodexSource
+from hitherto.sources.gemini.source import GeminiSource
+from hitherto.sources.goose.source import GooseSource
+from hitherto.sources.goose.source import home_in as goose_home
+from hitherto.sources.openclaw.source import OpenclawSource
+from hitherto.sources.opencode.source import OpencodeSource
+from hitherto.sources.opencode.source import home_in as opencode_home
+from hitherto.sources.pi.source import PiSource
 from hitherto.sources.port import Source
 
 Environ = Mapping[str, str]

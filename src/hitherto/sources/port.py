@@ -16,8 +16,8 @@ import msgspec
 from hitherto.model import Entry, Session
 from hitherto.ports import RawCopy
 from hitherto.service import Imported
-from hitherto.service.boundaries import Summarised
-from hitherto.sources.files import Shut
+from hitherto.service.compaction.imported import Summarised
+from hitherto.sources.shared.files import Shut
 
 T = TypeVar("T")
 WITHIN = "#"

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from hitherto.model import decode_json
-from hitherto.rpc import wire
+from hitherto.rpc import frames
 
 Members = dict[str, Raw]
 
@@ -65,7 +65,7 @@ def object_of(members: Members, name: str) -> Members:
 
 def written(value: Any) -> Raw:
     """A value as JSON."""
-    return Raw(wire.encode(value))
+    return Raw(frames.encode(value))
 
 
 def joined(members: Members) -> bytes:

@@ -9,20 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from hitherto.acp import extensions, keeping, opening
-from hitherto.acp.door import checked_cwd, checked_directories, roots_of
-from hitherto.acp.greeting import InitializeParams, greeted
-from hitherto.acp.opening import FORK_AT
-from hitherto.acp.proxy import greeting
-from hitherto.acp.proxy.agent import Life, Refusal
-from hitherto.acp.proxy.behind import kept_of
-from hitherto.acp.proxy.blocks import parts_of
-from hitherto.acp.proxy.door import ProxyDoor
-from hitherto.acp.proxy.frames import Members, joined, members_of, object_of, text_of, value_of, written
-from hitherto.acp.proxy.proxied import Found, Proxied, named, origin_of
-from hitherto.acp.proxy.theirs import adopted, noted, unknown_rows
-from hitherto.acp.rows import CONTINUED
-from hitherto.acp.shapes import (
+from hitherto.acp.agent import extensions, manage, open
+from hitherto.acp.agent.connection import checked_cwd, checked_directories, roots_of
+from hitherto.acp.agent.open import FORK_AT
+from hitherto.acp.protocol.initialize import CAPABILITIES, InitializeParams, greeted
+from hitherto.acp.protocol.params import (
     BatchGet,
     ListSessions,
     NamedSession,
@@ -32,11 +23,20 @@ from hitherto.acp.shapes import (
     Subscribe,
     Unsubscribe,
 )
-from hitherto.engines.readable import Reads
+from hitherto.acp.protocol.session_rows import CONTINUED
+from hitherto.acp.proxy import methods
+from hitherto.acp.proxy.agent_link import kept_of
+from hitherto.acp.proxy.agent_listing import adopted, noted, unknown_rows
+from hitherto.acp.proxy.agent_process import VERSION, Life, Refusal
+from hitherto.acp.proxy.connection import ProxyDoor
+from hitherto.acp.proxy.frames import Members, joined, members_of, object_of, text_of, value_of, written
+from hitherto.acp.proxy.recorder import parts_of
+from hitherto.acp.proxy.session import Found, Proxied, named, origin_of
+from hitherto.engines.model.capabilities import Reads
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.filters import normal_cwd
 from hitherto.model import Json, Session
-from hitherto.rpc import wire
+from hitherto.rpc import frames
 from hitherto.rpc.peer import Method, Then
 
 FOUND = "hitherto/behind"
@@ -67,12 +67,12 @@ _greetings = msgspec.json.Decoder(InitializeParams)
 
 async def initialize(door: ProxyDoor, params: Members) -> bytes:
     """`initialize`: the agent is started, and asked first."""
-    read = wire.decoded(_greetings, Raw(joined(params)))
+    read = frames.decoded(_greetings, Raw(joined(params)))
     client, _ = greeted(read, Reads(), door.offer.about)
-    door.agent.greeting = greeting.asked(params)
+    door.agent.greeting = methods.asked(params)
     life = await door.agent.ready()
     door.client = client
-    return joined(greeting.answered(life.greeting))
+    return joined(methods.answered(life.greeting))
 
 
 # Opening and closing
@@ -80,9 +80,9 @@ async def initialize(door: ProxyDoor, params: Members) -> bytes:
 
 async def new_session(door: ProxyDoor, params: Members) -> Then:
     """`session/new`: the agent makes one, and ours is made for it."""
-    given = wire.decoded(_settings, Raw(joined(params)))
+    given = frames.decoded(_settings, Raw(joined(params)))
     sessions, directories = door.sessions, checked_directories(given.additional_directories)
-    placed = await opening.placed_in(door, given.cwd)
+    placed = await open.placed_in(door, given.cwd)
     with door.room(), door.relay.opening():
         life = await door.agent.ready()
         result = await life.ask("session/new", params)
@@ -108,7 +108,7 @@ async def resume_session(door: ProxyDoor, params: Members) -> Then:
 
 
 async def _open(door: ProxyDoor, params: Members, *, replay: bool) -> Then:
-    given = wire.decoded(_settings, Raw(joined(params)))
+    given = frames.decoded(_settings, Raw(joined(params)))
     async with door.gate(given.session_id):
         _, told = await adopted(door, given.session_id, _setting(params))
         proxied, fresh = await _attached(door, given)
@@ -143,7 +143,7 @@ async def _attached(door: ProxyDoor, given: _Setting) -> tuple[Proxied, bool]:
 
 async def fork_session(door: ProxyDoor, params: Members) -> Then:
     """`session/fork`: ours is forked; behind it stands the agent's own fork, or a session that is told what was said."""
-    given = wire.decoded(_settings, Raw(joined(params)))
+    given = frames.decoded(_settings, Raw(joined(params)))
     directories = checked_directories(given.additional_directories)
     at = value_of(object_of(params, "_meta").get(FORK_AT))
     if at is not None and not isinstance(at, str):
@@ -153,7 +153,7 @@ async def fork_session(door: ProxyDoor, params: Members) -> Then:
         source, _ = await adopted(door, given.session_id, _setting(params))
         behind, known, result = await _forked_behind(door, life, source, params, at)
         wanted = OpenSession(session_id=source.id, cwd=given.cwd)
-        session = await opening.forked(door, wanted, at)
+        session = await open.forked(door, wanted, at)
         session = await door.sessions.reroot(door.who, session.id, directories)
         proxied = await door.attach(session, session.cwd, directories, ())
         proxied.setting, proxied.opened_with = _setting(params), result
@@ -181,7 +181,7 @@ async def _forked_behind(
 async def close_session(door: ProxyDoor, params: Members) -> Json:
     """`session/close`."""
     await _also(door, params, "session/close", "close")
-    return await opening.close_session(door, _read(NamedSession, params))
+    return await open.close_session(door, _read(NamedSession, params))
 
 
 # Prompts
@@ -189,7 +189,7 @@ async def close_session(door: ProxyDoor, params: Members) -> Json:
 
 async def prompt(door: ProxyDoor, params: Members) -> bytes:
     """`session/prompt`: kept, answered by the agent, and what it said kept before the editor has the answer."""
-    given = wire.decoded(_prompts, Raw(joined(params)))
+    given = frames.decoded(_prompts, Raw(joined(params)))
     proxied = await door.reached(given.session_id)
     result = await proxied.relayed(parts_of(given.prompt), params)
     if proxied.target != proxied.session.id:
@@ -217,14 +217,14 @@ async def delete_session(door: ProxyDoor, params: Members) -> Json:
     with suppress(SessionNotFound):  # what the agent cannot delete is not listed again either
         await noted(door, text_of(params, "sessionId") or "")
     await _also(door, params, "session/delete", "delete")
-    return await keeping.delete_session(door, _read(NamedSession, params))
+    return await manage.delete_session(door, _read(NamedSession, params))
 
 
 async def set_title(door: ProxyDoor, params: Members) -> Json:
     """`session/set_title`: the user's, which none of the agent's replaces."""
     given = _read(SetTitle, params)
     await noted(door, given.session_id)
-    answer = await keeping.set_title(door, given)
+    answer = await manage.set_title(door, given)
     seat = door.seat(text_of(params, "sessionId"))
     if seat is not None:
         seat.titles = False
@@ -235,28 +235,28 @@ async def set_title(door: ProxyDoor, params: Members) -> Json:
 async def archive_session(door: ProxyDoor, params: NamedSession) -> Json:
     """`session/archive`."""
     await noted(door, params.session_id)
-    return await keeping.archive_session(door, params)
+    return await manage.archive_session(door, params)
 
 
 async def session_status(door: ProxyDoor, params: NamedSession) -> Json:
     """`session/status`: nobody has a session open that only the agent has."""
     if not await door.sessions.met(door.who, [params.session_id]) and door.agent.own(params.session_id):
         return {"status": "saved"}
-    return await keeping.session_status(door, params)
+    return await manage.session_status(door, params)
 
 
 async def list_sessions(door: ProxyDoor, params: ListSessions) -> bytes:
     """`session/list`: ours, and behind the last of them those that only the agent has."""
     cursor = params.cursor or ""
     theirs = cursor.removeprefix(THEIRS) if cursor.startswith(THEIRS) else None
-    answer = _END_OF_OURS if theirs is not None else await keeping.list_sessions(door, params)
+    answer = _END_OF_OURS if theirs is not None else await manage.list_sessions(door, params)
     listed = members_of(answer) or {}
     if "nextCursor" in listed or params.archived == "only" or _is_narrowed(params):
         return answer
     cwd = None if params.cwd is None else normal_cwd(params.cwd)
     rows, more = await unknown_rows(door, cwd, theirs or None)
     result: Json = {"sessions": [*value_of(listed["sessions"]), *rows]}
-    return wire.encode(result if more is None else {**result, "nextCursor": THEIRS + more})
+    return frames.encode(result if more is None else {**result, "nextCursor": THEIRS + more})
 
 
 def _is_narrowed(params: ListSessions) -> bool:
@@ -281,7 +281,7 @@ async def _also(door: ProxyDoor, params: Members, method: str, capability: str) 
 
 def _read(shape: type[T], params: Members) -> T:
     """The parameters in the shape of a method of ours."""
-    read: T = wire.decoded(msgspec.json.Decoder(shape), Raw(joined(params)))
+    read: T = frames.decoded(msgspec.json.Decoder(shape), Raw(joined(params)))
     return read
 
 
@@ -324,7 +324,7 @@ REQUESTS: dict[str, Method[ProxyDoor]] = {
     "session/set_title": Method(set_title, Members),
     "session/list": _ours(list_sessions, ListSessions),
     "session/archive": _ours(archive_session, NamedSession),
-    "session/unarchive": _ours(keeping.unarchive_session, NamedSession),
+    "session/unarchive": _ours(manage.unarchive_session, NamedSession),
     "session/status": _ours(session_status, NamedSession),
     "_hitherto/session/search": _ours(extensions.search, Search),
     "_hitherto/session/batch_get": _ours(extensions.batch_get, BatchGet),
@@ -333,3 +333,33 @@ REQUESTS: dict[str, Method[ProxyDoor]] = {
 }
 
 NOTIFICATIONS: dict[str, Method[ProxyDoor]] = {"session/cancel": Method(cancel, Members)}
+
+
+ADDED = ("list", "resume", "close", "delete", "fork", "archive", "title", "status")
+"""Capabilities of sessions that the editor gets whether the agent has them or not."""
+
+
+def asked(params: Members) -> Members:
+    """The editor's greeting as the agent gets it: in the version that is spoken here, and else as it is."""
+    version = value_of(params.get("protocolVersion"))
+    newer = isinstance(version, int) and version > VERSION
+    return {**params, "protocolVersion": written(VERSION)} if newer else params
+
+
+def answered(greeting: Members) -> Members:
+    """The agent's greeting as the editor gets it."""
+    able = object_of(greeting, "agentCapabilities")
+    sessions = object_of(able, "sessionCapabilities")
+    for name in ADDED:
+        if value_of(sessions.get(name)) is None:
+            sessions[name] = Raw(b"{}")
+    meta = {
+        **object_of(able, "_meta"),
+        **{name: written(value) for name, value in CAPABILITIES["_meta"].items()},
+    }
+    able |= {
+        "loadSession": Raw(b"true"),
+        "sessionCapabilities": Raw(joined(sessions)),
+        "_meta": Raw(joined(meta)),
+    }
+    return {**greeting, "agentCapabilities": Raw(joined(able))}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
-from hitherto.engine import McpServer, Notice
-from hitherto.engines.endings import to_the_end
-from hitherto.engines.mcp.addresses import Resolve, resolved
-from hitherto.engines.mcp.configured import checked
-from hitherto.engines.mcp.offered import offered
-from hitherto.engines.toolbox import Tool
+from hitherto.engine import McpServer, Notice, StdioServer
+from hitherto.engines.mcp.public_addresses import Resolve, resolved, url_fault
+from hitherto.engines.mcp.tools import offered
+from hitherto.engines.tool_calls import Tool
+from hitherto.limits import NAME_CHARS, is_storable
+from hitherto.tasks import finish
 
 if TYPE_CHECKING:
-    from hitherto.engines.mcp.owner import Owner
+    from hitherto.engines.mcp.server_task import Owner
 
 START_SECONDS = 15.0
 CALL_SECONDS = 300.0
@@ -60,7 +61,7 @@ class McpServers:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await to_the_end(self._close())
+        await finish(self._close())
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools of all servers, when each of them is ready, has failed, or is out of time."""
@@ -73,12 +74,12 @@ class McpServers:
         if not servers:
             return
         try:
-            await asyncio.to_thread(import_module, "hitherto.engines.mcp.owner")
+            await asyncio.to_thread(import_module, "hitherto.engines.mcp.server_task")
         except ImportError:
             for server in servers:
                 self._refuse(server, "the package mcp is missing; install hitherto[models]")
             return
-        from hitherto.engines.mcp.owner import Owner
+        from hitherto.engines.mcp.server_task import Owner
 
         self._owners = tuple(
             Owner(
@@ -102,3 +103,53 @@ class McpServers:
         self._report(
             Notice(text=f"The MCP server {server.name!r:.100} is not used: {fault}.", severity="error")
         )
+
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+def checked(servers: Sequence[McpServer], *, local: bool) -> Iterator[tuple[McpServer, str | None]]:
+    """Each server, and what is wrong with it: None if nothing is. Of several with one name the first is right."""
+    names: set[str] = set()
+    for server in servers:
+        yield server, "another server has this name" if server.name in names else fault(server, local=local)
+        names.add(server.name)
+
+
+def fault(server: McpServer, *, local: bool) -> str | None:
+    """What is wrong with a server by itself."""
+    if not server.name.strip():
+        return "it has no name"
+    if len(server.name) > NAME_CHARS or not is_storable(server.name):
+        return f"its name has more than {NAME_CHARS} characters, or some that cannot be kept"
+    if not isinstance(server, StdioServer):
+        return url_fault(server.url) or _header_fault(server.headers)
+    if not local:
+        return "programs are started for callers on this machine only"
+    return _command_fault(server)
+
+
+def _header_fault(headers: dict[str, str]) -> str | None:
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name) or not HEADER_VALUE.fullmatch(value):
+            return f"its header {name!r:.80} cannot be sent"
+    return None
+
+
+def _command_fault(server: StdioServer) -> str | None:
+    if not server.command.strip():
+        return "it has no command"
+    if not all(map(_is_passable, (server.command, *server.args, *server.env, *server.env.values()))):
+        return "its command has characters that no program can be given"
+    if any(not name or "=" in name for name in server.env):
+        return "its environment has a variable without a proper name"
+    return None
+
+
+def _is_passable(text: str) -> bool:
+    """Whether a program can be given this text; undecodable bytes of file names, as Python keeps them, can be."""
+    try:
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False

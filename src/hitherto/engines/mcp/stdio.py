@@ -7,7 +7,9 @@ a server puts into a session of its own (`setsid`) is out of reach.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Callable
@@ -15,14 +17,15 @@ from contextlib import suppress
 from typing import cast
 
 import anyio
+import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, RequestId
 
 from hitherto.engine import StdioServer
-from hitherto.engines.endings import to_the_end
-from hitherto.engines.mcp.lines import message_of
 from hitherto.limits import ENTRY_BYTES
+from hitherto.tasks import finish
 
 MESSAGE_BYTES = ENTRY_BYTES // 2
 """The longest message of a server that is read: what comes of it fits an entry."""
@@ -96,7 +99,7 @@ class Stdio:
         return received, sent
 
     async def __aexit__(self, *error: object) -> None:
-        await to_the_end(self._end())
+        await finish(self._end())
 
     @property
     def remark(self) -> str:
@@ -181,3 +184,50 @@ class Stdio:
         except (ProcessLookupError, PermissionError):  # none is left, or none that is ours
             return True
         return False
+
+
+UNREADABLE = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message="something that cannot be read")
+
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"(?P<colon>\s*:)?|[{}\[\]]')
+_ID = re.compile(rb'\s*(-?\d{1,18}|"[\w-]{0,100}")\s*[,}]')
+_STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+
+
+def message_of(line: bytes) -> JSONRPCMessage | None:
+    """The message; None if it is none. An answer that cannot be read becomes an error, so that nobody waits for it."""
+    try:
+        return _read(line)
+    except ValueError:
+        return _mended(line) or _failed(line)
+
+
+def _read(line: bytes) -> JSONRPCMessage:
+    return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
+def _mended(line: bytes) -> JSONRPCMessage | None:
+    """The message without halves of characters, which JSON can name and no text can hold."""
+    try:
+        values = json.loads(line.decode("utf-8", "replace"))
+        return _read(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _failed(line: bytes) -> JSONRPCMessage | None:
+    id = _answered(line)
+    return None if id is None else mcp_types.JSONRPCError(jsonrpc="2.0", id=id, error=UNREADABLE)
+
+
+def _answered(line: bytes) -> RequestId | None:
+    """The request that this line answers, by the id at its outermost level."""
+    depth, found = 0, None
+    for token in _TOKENS.finditer(line):
+        depth += _STEPS.get(token[0], 0)
+        if depth != 1 or not token["colon"]:
+            continue
+        if token[0].startswith(b'"method"'):  # it is a request itself
+            return None
+        if token[0].startswith(b'"id"') and (id := _ID.match(line, token.end())):
+            found = json.loads(id[1])
+    return found

@@ -10,30 +10,30 @@ from functools import cache
 
 from msgspec import Raw
 
-from hitherto.gateway import openrpc
-from hitherto.gateway.calling import Call, Method, Owns, answer
-from hitherto.gateway.context import Context
-from hitherto.gateway.errors import failure
+from hitherto.gateway.dispatch import openrpc
+from hitherto.gateway.dispatch.context import Context
+from hitherto.gateway.dispatch.errors import failure
+from hitherto.gateway.dispatch.method import Call, Method, Owns, answer
+from hitherto.gateway.dispatch.schema import Details, Named, NamedWriting, Overwriting, Params
 from hitherto.gateway.methods import (
-    changing,
-    compacting,
-    exporting,
-    finding,
-    holding,
-    linking,
-    listing,
-    making,
-    prompting,
-    reading,
-    remembering,
-    storing,
-    watching,
+    compaction,
+    create,
+    edit,
+    identities,
+    list,
+    memory,
+    read,
+    search,
+    store,
+    store_streams,
+    subscriptions,
+    transfer,
+    turns,
 )
-from hitherto.gateway.shapes import Details, Named, NamedWriting, Overwriting, Params
 
 SESSION, OR_NEW, IF_NAMED = Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED
 OWN, NOTHING = Owns.OWN, Owns.NOTHING
-PAGE = reading.PAGE_BYTES
+PAGE = read.PAGE_BYTES
 
 
 async def discover(call: Call[Params]) -> Raw:  # noqa: ARG001 - it is the same for everyone
@@ -42,55 +42,55 @@ async def discover(call: Call[Params]) -> Raw:  # noqa: ARG001 - it is the same 
 
 
 METHODS: dict[str, Method] = {
-    "session.get": Method(reading.get, Named, Details, "read", SESSION),
-    "session.list": Method(listing.list_sessions, listing.ListSessions, listing.Rows, "read", OWN),
-    "session.history": Method(reading.history, reading.GetHistory, reading.History, "read", SESSION, most=PAGE),
-    "session.usage": Method(reading.usage, Named, reading.Spent, "read", SESSION),
-    "session.search": Method(finding.search, finding.Search, finding.Results, "read", OWN),
-    "session.resolve": Method(finding.resolve, finding.Resolve, finding.Resolved, "read", OWN),
-    "session.create": Method(making.create, making.Create, making.Created, "write", OWN),
-    "session.append": Method(changing.append, changing.Append, changing.Appended, "write", OR_NEW),
-    "session.fork": Method(making.fork, making.Fork, making.Forked, "write", SESSION),
-    "session.compact": Method(compacting.compact, Overwriting, compacting.Compacted, "write", SESSION, waits=True, lasts=True),
-    "session.erase": Method(changing.erase, changing.Erase, changing.Erased, "write", SESSION),
-    "session.delete": Method(changing.delete, Overwriting, changing.Deleted, "write", SESSION, final=True),
+    "session.get": Method(read.get, Named, Details, "read", SESSION),
+    "session.list": Method(list.list_sessions, list.ListSessions, list.Rows, "read", OWN),
+    "session.history": Method(read.history, read.GetHistory, read.History, "read", SESSION, most=PAGE),
+    "session.usage": Method(read.usage, Named, read.Spent, "read", SESSION),
+    "session.search": Method(search.search, search.Search, search.Results, "read", OWN),
+    "session.resolve": Method(search.resolve, search.Resolve, search.Resolved, "read", OWN),
+    "session.create": Method(create.create, create.Create, create.Created, "write", OWN),
+    "session.append": Method(edit.append, edit.Append, edit.Appended, "write", OR_NEW),
+    "session.fork": Method(create.fork, create.Fork, create.Forked, "write", SESSION),
+    "session.compact": Method(compaction.compact, Overwriting, compaction.Compacted, "write", SESSION, waits=True, lasts=True),
+    "session.erase": Method(edit.erase, edit.Erase, edit.Erased, "write", SESSION),
+    "session.delete": Method(edit.delete, Overwriting, edit.Deleted, "write", SESSION, final=True),
     "session.export": Method(
-        exporting.export, exporting.Export, exporting.Exported, "read", SESSION, needs={"raw": "raw"},
-        most=exporting.EXPORT_BYTES,
+        transfer.export, transfer.Export, transfer.Exported, "read", SESSION, needs={"raw": "raw"},
+        most=transfer.EXPORT_BYTES,
     ),
-    "session.import": Method(exporting.import_session, exporting.Import, exporting.Imported, "write", OWN),
-    "session.send": Method(prompting.send, prompting.Send, prompting.Sent, "run", SESSION, waits=True, lasts=True),
-    "session.question": Method(prompting.question, Named, prompting.Question, "read", SESSION),
-    "session.answer": Method(prompting.answer, prompting.GiveAnswer, prompting.Answered, "commands", SESSION),
-    "session.cancel": Method(prompting.cancel, NamedWriting, prompting.Cancelled, "run", SESSION),
-    "session.subscribe": Method(watching.subscribe, watching.Subscribe, watching.Subscribed, "read", IF_NAMED),
-    "session.unsubscribe": Method(watching.unsubscribe, watching.Unsubscribe, watching.Unsubscribed, "read", NOTHING),
-    "sessions.list": Method(listing.list_runtime, listing.ListRuntime, listing.RuntimeRows, "read", OWN),
+    "session.import": Method(transfer.import_session, transfer.Import, transfer.Imported, "write", OWN),
+    "session.send": Method(turns.send, turns.Send, turns.Sent, "run", SESSION, waits=True, lasts=True),
+    "session.question": Method(turns.question, Named, turns.Question, "read", SESSION),
+    "session.answer": Method(turns.answer, turns.GiveAnswer, turns.Answered, "commands", SESSION),
+    "session.cancel": Method(turns.cancel, NamedWriting, turns.Cancelled, "run", SESSION),
+    "session.subscribe": Method(subscriptions.subscribe, subscriptions.Subscribe, subscriptions.Subscribed, "read", IF_NAMED),
+    "session.unsubscribe": Method(subscriptions.unsubscribe, subscriptions.Unsubscribe, subscriptions.Unsubscribed, "read", NOTHING),
+    "sessions.list": Method(list.list_runtime, list.ListRuntime, list.RuntimeRows, "read", OWN),
     "sessions.history": Method(
-        reading.runtime_history, reading.RuntimeHistory, reading.CountedHistory, "read", SESSION, most=PAGE
+        read.runtime_history, read.RuntimeHistory, read.CountedHistory, "read", SESSION, most=PAGE
     ),
-    "sessions.preview": Method(reading.preview, reading.GetPreview, reading.Preview, "read", SESSION, most=PAGE),
-    "sessions.new": Method(making.start_anew, making.Anew, making.Renewed, "write", SESSION),
-    "sessions.reset": Method(changing.reset, Overwriting, changing.Reset, "write", SESSION),
-    "sessions.delete": Method(changing.delete_runtime, Overwriting, changing.RuntimeDeleted, "write", SESSION, final=True),
-    "sessions.set_topic": Method(changing.set_topic, changing.SetTopic, changing.Updated, "write", SESSION),
-    "sessions.patch": Method(changing.patch, changing.Patch, changing.Updated, "write", SESSION),
+    "sessions.preview": Method(read.preview, read.GetPreview, read.Preview, "read", SESSION, most=PAGE),
+    "sessions.new": Method(create.start_anew, create.Anew, create.Renewed, "write", SESSION),
+    "sessions.reset": Method(edit.reset, Overwriting, edit.Reset, "write", SESSION),
+    "sessions.delete": Method(edit.delete_runtime, Overwriting, edit.RuntimeDeleted, "write", SESSION, final=True),
+    "sessions.set_topic": Method(edit.set_topic, edit.SetTopic, edit.Updated, "write", SESSION),
+    "sessions.patch": Method(edit.patch, edit.Patch, edit.Updated, "write", SESSION),
     "sessions.compaction.list": Method(
-        compacting.list_checkpoints, compacting.ListCheckpoints, compacting.Checkpoints, "read", SESSION
+        compaction.list_checkpoints, compaction.ListCheckpoints, compaction.Checkpoints, "read", SESSION
     ),
     "sessions.compaction.restore": Method(
-        compacting.restore, compacting.Restore, compacting.Restored, "write", SESSION
+        compaction.restore, compaction.Restore, compaction.Restored, "write", SESSION
     ),
-    "sessions.compaction.branch": Method(making.branch, making.Branch, making.Branched, "write", SESSION),
-    "route.resolve": Method(finding.resolve_route, finding.ResolveRoute, finding.Routed, "read", OWN),
-    "identity.link": Method(linking.link, linking.Link, linking.Accounts, "admin", OWN),
-    "identity.unlink": Method(linking.unlink, linking.Peer, linking.Unlinked, "admin", OWN),
-    "identity.accounts": Method(linking.accounts, linking.Peer, linking.Accounts, "read", OWN),
-    "memory.search": Method(remembering.search, remembering.Recall, remembering.Facts, "read", OWN),
-    "memory.list": Method(remembering.list_facts, remembering.ListFacts, remembering.Facts, "read", IF_NAMED),
-    "memory.forget": Method(remembering.forget, remembering.Forget, remembering.Forgotten, "write", OWN),
-    **storing.CALLED,
-    **holding.HOLDING,
+    "sessions.compaction.branch": Method(create.branch, create.Branch, create.Branched, "write", SESSION),
+    "route.resolve": Method(search.resolve_route, search.ResolveRoute, search.Routed, "read", OWN),
+    "identity.link": Method(identities.link, identities.Link, identities.Accounts, "admin", OWN),
+    "identity.unlink": Method(identities.unlink, identities.Peer, identities.Unlinked, "admin", OWN),
+    "identity.accounts": Method(identities.accounts, identities.Peer, identities.Accounts, "read", OWN),
+    "memory.search": Method(memory.search, memory.Recall, memory.Facts, "read", OWN),
+    "memory.list": Method(memory.list_facts, memory.ListFacts, memory.Facts, "read", IF_NAMED),
+    "memory.forget": Method(memory.forget, memory.Forget, memory.Forgotten, "write", OWN),
+    **store.CALLED,
+    **store_streams.HOLDING,
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),
 }  # fmt: skip
 

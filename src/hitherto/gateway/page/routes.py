@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -13,18 +13,22 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from hitherto.errors import HithertoError, InvalidInput, NotFound
-from hitherto.gateway.bearer import Caller
-from hitherto.gateway.cookies import is_ours
-from hitherto.gateway.desk import Desk
-from hitherto.gateway.guard import header
-from hitherto.gateway.page import finding, live, reading, signin, templates
-from hitherto.gateway.page.acting import LOOKS, Look
-from hitherto.gateway.page.addresses import asked
-from hitherto.gateway.page.answers import AS_TEXT, PLAIN, Shown
-from hitherto.gateway.page.home import home
-from hitherto.gateway.page.overview import looked, overview
-from hitherto.gateway.page.stretches import Place
-from hitherto.gateway.replies import (
+from hitherto.gateway.auth.cookies import is_ours
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page import signin, templates
+from hitherto.gateway.page.list_query import asked
+from hitherto.gateway.page.render.window import Place
+from hitherto.gateway.page.responses import AS_TEXT, PLAIN, Shown
+from hitherto.gateway.page.views import find, live, session
+from hitherto.gateway.page.views.checkpoints import checkpoint, checkpoints
+from hitherto.gateway.page.views.compaction import compaction
+from hitherto.gateway.page.views.compare import compare
+from hitherto.gateway.page.views.export import export, resume
+from hitherto.gateway.page.views.list import home
+from hitherto.gateway.page.views.overview import looked, overview
+from hitherto.gateway.server.state import Desk
+from hitherto.gateway.transport.origin import header
+from hitherto.gateway.transport.responses import (
     JSON,
     Refusal,
     ending,
@@ -35,7 +39,7 @@ from hitherto.gateway.replies import (
     unreadable,
 )
 from hitherto.limits import LARGEST_NUMBER
-from hitherto.service.looking import KINDS
+from hitherto.service.search.within import KINDS
 
 READS = "read"
 FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -163,7 +167,7 @@ async def _session(visit: Visit) -> Shown:
         glance="glance" in visit.asked,
     )
     answers = visit.desk.engine is not None
-    return Shown(await reading.session_page(visit.caller, place, answers=answers))
+    return Shown(await session.session_page(visit.caller, place, answers=answers))
 
 
 def _looked(look: Look) -> Work:
@@ -176,7 +180,7 @@ def _looked(look: Look) -> Work:
 async def _message(visit: Visit) -> Shown:
     """One message by itself: as it is kept, or as Markdown. Plain text, whatever it says."""
     told = visit.asked
-    body = await reading.message(
+    body = await session.message(
         visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json")
     )
     return Shown(body, kind=PLAIN, headers=AS_TEXT)
@@ -184,7 +188,7 @@ async def _message(visit: Visit) -> Shown:
 
 async def _find(visit: Visit) -> Shown:
     told = visit.asked
-    found = await finding.find(visit.caller, told.get("session", ""), told.get("q", ""))
+    found = await find.find(visit.caller, told.get("session", ""), told.get("q", ""))
     return Shown(msgspec.json.encode(found), kind=JSON)
 
 
@@ -192,7 +196,7 @@ async def _jump(visit: Visit) -> Shown:
     told = visit.asked
     if told.get("kind") not in KINDS:
         raise unreadable(400, f"kind is one of {', '.join(KINDS)}")
-    target = await finding.jump(
+    target = await find.jump(
         visit.caller, told.get("session", ""), told.get("from"), told["kind"], back="back" in told
     )
     return Shown(msgspec.json.encode(target), kind=JSON)
@@ -214,3 +218,16 @@ async def _asset(desk: Desk, scope: Scope, _: Receive) -> Shown:
         desk.greet(scope)
         return _sorry(404, "There is nothing here", "Load the page again.")
     return Shown(found.body, kind=found.kind, headers=FOR_EVER)
+
+
+Look = Callable[[Caller, Mapping[str, str], bool], Awaitable[bytes]]
+"""A page, for what its address says; the last tells whether there is something that answers prompts."""
+
+LOOKS: dict[str, Look] = {
+    "/compaction": compaction,
+    "/checkpoints": checkpoints,
+    "/checkpoint": checkpoint,
+    "/compare": compare,
+    "/export": export,
+    "/resume": resume,
+}

@@ -6,12 +6,12 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from hitherto.errors import HithertoError
-from hitherto.gateway.cookies import dropped, held_pass, is_ours, kept
-from hitherto.gateway.desk import Desk
-from hitherto.gateway.errors import failure
-from hitherto.gateway.http import body_of
-from hitherto.gateway.page.answers import Shown
-from hitherto.gateway.replies import JSON, Refusal, unauthenticated, unavailable
+from hitherto.gateway.auth.cookies import dropped, held_pass, is_ours, kept
+from hitherto.gateway.dispatch.errors import failure
+from hitherto.gateway.page.responses import Shown
+from hitherto.gateway.server.http import body_of
+from hitherto.gateway.server.state import Desk
+from hitherto.gateway.transport.responses import JSON, Refusal, unauthenticated, unavailable
 
 BODY_BYTES = 8 * 1024
 DONE = b"{}"

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hitherto.cleaning import clean_lines
-from hitherto.gateway.page import wording
+from hitherto.presentation import formats
 
 HTML = b"text/html; charset=utf-8"
 KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
@@ -75,11 +75,11 @@ def _environment() -> Environment:
     made.globals["static"] = lambda file: f"/static/{stamp()}/{file}"
     made.filters |= {
         "named": named,
-        "count": wording.count,
-        "cost": wording.cost,
-        "folder": wording.folder,
-        "iso": wording.iso,
-        "moment": wording.moment,
+        "count": formats.count,
+        "cost": formats.cost,
+        "folder": formats.folder,
+        "iso": formats.iso,
+        "moment": formats.moment,
     }
     return made
 

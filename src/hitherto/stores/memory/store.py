@@ -12,10 +12,10 @@ from typing import TypeVar
 from hitherto.errors import StoreError
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Store, Writer
-from hitherto.stores.memory.checking import CHECKED, problems
-from hitherto.stores.memory.reader import MemoryReader
+from hitherto.stores.memory.check import CHECKED, problems
+from hitherto.stores.memory.read_tx import MemoryReader
 from hitherto.stores.memory.tables import Journal, Library
-from hitherto.stores.memory.writer import MemoryWriter
+from hitherto.stores.memory.write_tx import MemoryWriter
 
 T = TypeVar("T")
 SCHEME = "memory:"

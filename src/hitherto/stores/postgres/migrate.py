@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hitherto.errors import SchemaTooNew
 from hitherto.stores.postgres import partitions
-from hitherto.stores.postgres.counting import count_all_days
+from hitherto.stores.postgres.statistics import count_all_days
 from hitherto.stores.postgres.transactions import UNHURRIED, Connection, Statements
 
 # Any number will do that no other program takes; this one spells "recollec".

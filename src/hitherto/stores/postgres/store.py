@@ -11,12 +11,11 @@ import psycopg
 from hitherto.errors import StoreError, StoreUnavailable
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Store, Writer
-from hitherto.stores.postgres import checking
-from hitherto.stores.postgres.addresses import Address, parsed
-from hitherto.stores.postgres.failures import translated
-from hitherto.stores.postgres.listen import Bell
+from hitherto.stores.postgres import check as checks
+from hitherto.stores.postgres.errors import translated
 from hitherto.stores.postgres.migrate import migrate, migrations, secret
-from hitherto.stores.postgres.reading import PostgresReader
+from hitherto.stores.postgres.notify import Bell
+from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
     READ,
     WRITE,
@@ -26,7 +25,8 @@ from hitherto.stores.postgres.transactions import (
     opened,
     pool,
 )
-from hitherto.stores.postgres.writing import PostgresWriter
+from hitherto.stores.postgres.url import Address, parsed
+from hitherto.stores.postgres.write_tx import PostgresWriter
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class PostgresStore:
         )
 
     async def check(self, *, repair: bool) -> Health:
-        return await checking.check(self._transactions, repair=repair)
+        return await checks.check(self._transactions, repair=repair)
 
     async def about(self) -> Json:
         rows = await self._transactions.run(READ, lambda tx: tx.rows(ABOUT))

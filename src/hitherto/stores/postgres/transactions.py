@@ -20,9 +20,8 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from hitherto.errors import StoreUnavailable
-from hitherto.stores.postgres import texts
-from hitherto.stores.postgres.eager import EagerConnection
-from hitherto.stores.postgres.failures import is_conflict, is_lost, translated, unknown_outcome
+from hitherto.stores.postgres.connection import EagerConnection, adapt
+from hitherto.stores.postgres.errors import is_conflict, is_lost, translated, unknown_outcome
 from hitherto.stores.postgres.rows import Row
 
 T = TypeVar("T")
@@ -114,7 +113,7 @@ SETTINGS: dict[str, Any] = {
 
 async def configured(connection: Connection) -> None:
     """Make a new connection one of this store's."""
-    texts.adapt(connection)
+    adapt(connection)
     await connection.execute(CONFIGURE)
 
 

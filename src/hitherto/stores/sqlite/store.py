@@ -17,13 +17,13 @@ from hitherto.errors import AlreadyExists, InvalidInput
 from hitherto.ids import now_ms
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Writer
-from hitherto.stores.sqlite import checking
+from hitherto.stores.sqlite import check as checks
+from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread, drive
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, in_our_words, make_private, open_file
-from hitherto.stores.sqlite.index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
 from hitherto.stores.sqlite.migrate import migrate, shipped
-from hitherto.stores.sqlite.reading import Reading
-from hitherto.stores.sqlite.writer import Numbers, WriterThread, drive
-from hitherto.stores.sqlite.writing import Writing
+from hitherto.stores.sqlite.read_tx import Reading
+from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
+from hitherto.stores.sqlite.write_tx import Writing
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
@@ -210,7 +210,7 @@ class SqliteStore:
         with in_our_words(self._path):
             db = self._open()
             try:
-                return checking.check(db, self._index, repair=repair)
+                return checks.check(db, self._index, repair=repair)
             finally:
                 db.close()
 

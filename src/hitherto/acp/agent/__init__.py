@@ -1,0 +1,1 @@
+"""An ACP agent, for editors."""

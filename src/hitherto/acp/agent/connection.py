@@ -1,0 +1,296 @@
+"""One client's connection: who it is, what it can do, which sessions it has open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from hitherto.acp.agent.display import Showing
+from hitherto.acp.agent.editor_host import editor_host
+from hitherto.acp.agent.session import Attached
+from hitherto.acp.protocol.initialize import About, Client
+from hitherto.acp.protocol.options import Choosable
+from hitherto.acp.protocol.session_rows import NOWHERE
+from hitherto.engine import Engine, McpServer, Notice
+from hitherto.engines.model.capabilities import Reads, reads_of
+from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
+from hitherto.filters import normal_cwd
+from hitherto.holders import new_holder
+from hitherto.model import Change, Principal, Session
+from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
+from hitherto.rpc.peer import Peer
+from hitherto.service import Sessions
+from hitherto.service.catalog.sessions import folders_of, recording_of
+
+OPEN_SESSIONS = 256
+RETRY_SECONDS = 1.0
+PRESENT_SECONDS = 120.0
+GROWN = "This session was continued here, and has gone on in {} since: what was said there since is not part of it."
+
+log = logging.getLogger(__name__)
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent offers beyond its engine. `about` is who it is; the first of `models` is the one that is used unless
+    another is chosen; `options` are those that its engine heeds; `imported`: sessions of other agents are listed;
+    `local`: the client is a person on this machine; `reading`: what prompts may hold, if the names of the models do not
+    tell."""
+
+    about: About = About()
+    models: tuple[str, ...] = ()
+    options: tuple[Literal["model", "mode", "thinking"], ...] = ("model", "mode", "thinking")
+    imported: bool = True
+    local: bool = True
+    reading: Reads | None = None
+
+    def reads(self, chosen: str | None = None) -> Reads:
+        """What a prompt may hold for the model that was chosen, or that is used otherwise."""
+        return self.reading or reads_of(chosen or next(iter(self.models), None))
+
+    @property
+    def choosable(self) -> Choosable:
+        """What users can choose."""
+        return Choosable(self.models, self.options)
+
+    @property
+    def native(self) -> bool | None:
+        """What a filter must say for lists to have what they may have."""
+        return None if self.imported else True
+
+
+class Watcher(Protocol):
+    """Somebody who is told of every change until it is ended."""
+
+    def note(self, change: Change) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Door:
+    """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request
+    is answered with it."""
+
+    peer: Peer[Door]
+    attached_type: type[Attached] = Attached
+    showing_type: type[Showing] = Showing
+
+    def __init__(
+        self,
+        sessions: Sessions | HithertoError,
+        who: Principal,
+        engine: Engine,
+        tasks: asyncio.TaskGroup,
+        *,
+        client: Client | None = None,
+        offer: Offer = Offer(),  # noqa: B008 - a frozen value
+        warm: asyncio.Event | None = None,
+    ) -> None:
+        self.who, self.engine, self.offer, self._warm = who, engine, offer, warm
+        self.client = client
+        self.attached: dict[str, Attached] = {}
+        self.watchers: dict[str, Watcher] = {}
+        self._coming = 0
+        self._sessions = sessions
+        self._tasks = tasks
+        self._started: set[asyncio.Task[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._attending: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()
+        self.holder = new_holder()
+        self._left = False
+        self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def sessions(self) -> Sessions:
+        """The service, for a client that has introduced itself."""
+        if self.client is None:
+            raise Failure(INVALID_REQUEST, "initialize comes first")
+        if isinstance(self._sessions, HithertoError):
+            raise self._sessions
+        return self._sessions
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that ends with the connection. If it fails, it is alone in that."""
+        task = self._tasks.create_task(_alone(work))
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+        return task
+
+    def gate(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever opens or closes the session: one at a time."""
+        return self._gates.setdefault(session_id, asyncio.Lock())
+
+    @contextmanager
+    def room(self, session_id: str | None = None) -> Iterator[None]:
+        """Within this block there is room for one more open session, unless this one is open already. Asked for before
+        anything is stored, so that what cannot be opened is not made either."""
+        if session_id in self.attached:
+            yield
+            return
+        if len(self.attached) + self._coming >= OPEN_SESSIONS:
+            told = f"a client may have at most {OPEN_SESSIONS} sessions open: close some"
+            raise Failure(OVERLOADED, told)
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+
+    async def attach(
+        self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
+    ) -> Attached:
+        """Open a session, for which there is `room`; from now on its changes are noted. Nothing is shown before
+        `Attached.begin`."""
+        await self.detach(session.id)
+        await self.follow()
+        if self._attending is None:
+            self._attending = self.start(self._attend())
+        client = self.client or Client()
+        roots = roots_of(session, cwd, directories)
+        attached = self.attached_type(
+            self.sessions,
+            self.who,
+            session,
+            self.engine,
+            await self._showing(session, client),
+            self.start,
+            roots=roots,
+            servers=servers,
+            host=editor_host(self.peer, session.id, client, roots, self.start),
+            local=self.offer.local,
+            warm=self._warm,
+        )
+        self.attached[session.id] = attached
+        self._moved.set()
+        return attached
+
+    async def _showing(self, session: Session, client: Client) -> Showing:
+        """What the client will see: one that has gone on in a fork, as it is there."""
+        goes_on = await self.sessions.continued(self.who, session.id)
+        showing = self.showing_type(
+            self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
+        )
+        grown = goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at
+        if grown and recording_of(session) is None:
+            showing.report(Notice(text=GROWN.format(session.source), severity="warning"))
+        return showing
+
+    async def reached(self, session_id: str) -> Attached:
+        """The open session of this id; one that is not open yet is opened as it was made, without further roots."""
+        async with self.gate(session_id):
+            known = self.attached.get(session_id)
+            if known is None:
+                session = await self.sessions.get(self.who, session_id)
+                with self.room():
+                    known = await self.attach(session, next(iter(folders_of(session)), None), (), ())
+                await known.showing.skip()
+                await known.begin()
+            return known
+
+    async def detach(self, session_id: str) -> None:
+        """Close a session, if it is open; what runs in it ends first."""
+        attached = self.attached.pop(session_id, None)
+        if attached is not None:
+            self._moved.set()
+            await attached.close()
+
+    async def leave(self) -> None:
+        """Close everything, all at once: a client that leaves does not wait for long."""
+        await asyncio.gather(*map(self.detach, list(self.attached)))
+        self._left = True
+        self._moved.set()
+        if self._attending is not None:
+            await asyncio.wait([self._attending])
+        for task in self._started:
+            task.cancel()
+
+    async def follow(self) -> None:
+        """Note all changes from now on."""
+        if self._following is None:
+            position = await self.sessions.newest_change(self.who)
+            self._following = self.start(self._follow(position))
+
+    async def _follow(self, position: int) -> None:
+        while True:
+            try:
+                async for change in self.sessions.watch(self.who, after=position):
+                    position = change.number
+                    self._tell(change)
+            except HithertoError:
+                log.exception("the change feed cannot be read; trying again")
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _attend(self) -> None:
+        """Tell everybody which sessions are open here, when that changes and every now and then."""
+        told: set[str] = set()
+        while True:
+            self._moved.clear()
+            leaving, present = self._left, set(self.attached)
+            try:
+                await self.sessions.attend(self.who, self.holder, opened=present, left=told - present)
+                told = present
+            except HithertoError:
+                log.exception("which sessions are open here cannot be told")
+                told |= present
+            if leaving:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PRESENT_SECONDS):
+                    await self._moved.wait()
+
+    def _tell(self, change: Change) -> None:
+        for attached in self.attached.values():
+            if change.session in (attached.session.id, attached.target):
+                attached.showing.changed(change)
+        for watcher in list(self.watchers.values()):
+            watcher.note(change)
+
+
+async def _alone(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Gone:
+        pass  # whoever reads requests notices it too
+    except Exception:
+        log.exception("a task of the connection failed")
+
+
+def failing(error: HithertoError, params: Any) -> Failure:
+    """An error of the program as the protocol words it: one about a session says which."""
+    failure = failure_of(error)
+    session_id = getattr(params, "session_id", None)
+    if session_id is not None and failure.data is not None:
+        failure.data = {**failure.data, "sessionId": session_id}
+    return failure
+
+
+def checked_cwd(session: Session, cwd: str) -> str:
+    """The folder that a client opens a session in, which must be the session's own."""
+    given = normal_cwd(cwd)
+    if session.cwd is not None and given != session.cwd:
+        told = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `hitherto move`"
+        raise Failure(
+            INVALID_PARAMS, told, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
+        )
+    return given
+
+
+def checked_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
+    """Additional folders: exactly those that the client names, each absolute."""
+    for directory in directories or ():
+        if not directory:
+            raise InvalidInput("an additional directory cannot be empty")
+    return tuple(normal_cwd(directory) for directory in directories or ())
+
+
+def roots_of(session: Session, cwd: str | None, directories: Sequence[str]) -> tuple[str, ...]:
+    """What may be touched. A session without a folder, listed as being in `/`, is not given the whole machine."""
+    if cwd is None or (session.cwd is None and cwd == NOWHERE):
+        return tuple(directories)
+    return (cwd, *directories)

@@ -1,0 +1,373 @@
+"""What a client is shown of a session while it goes on, wherever its turns run.
+
+Nothing is queued for a client. An update of a turn only notes that there is something to show; what there is, is read
+from the store when the client has taken what came before. So a client that reads slowly gets longer pieces, one that
+does not read at all costs nothing, and a turn of another process looks the same as one of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+
+import msgspec
+
+from hitherto.acp.protocol.entry_bytes import Result, Stored, read_page, read_stored, value_of
+from hitherto.acp.protocol.initialize import Client
+from hitherto.acp.protocol.options import Choosable, Chosen, choose, chosen_of, kept, options
+from hitherto.acp.protocol.session_rows import facts
+from hitherto.acp.protocol.times import rfc3339
+from hitherto.acp.protocol.tool_calls import shown
+from hitherto.acp.protocol.updates import Begun, Renderer
+from hitherto.engine import Context, Notice, ToolProgress
+from hitherto.errors import EntryNotFound, HithertoError, SessionNotFound
+from hitherto.ids import uuid7
+from hitherto.model import Change, HistoryPage, Json, Live, Principal, Session, Text, decode_json, encode
+from hitherto.service import Sessions
+from hitherto.updates import Compacted, Said, Update
+from hitherto.updates import Stored as Kept
+
+PAGE = 1_000
+PAGE_BYTES = 256 * 1024
+"""Of what is replayed at a time: enough to be quick, little enough for others to be heard in between."""
+NOTICES = 100
+
+log = logging.getLogger(__name__)
+Send = Callable[[bytes], Awaitable[None]]
+Alone = Callable[[], AbstractAsyncContextManager[Send]]
+
+
+class Showing:
+    """One session as one client sees it. `target` is the session that is read: that of the client, or the fork in which
+    a read-only one goes on, `goes_on` if it does so already."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        who: Principal,
+        session: Session,
+        client: Client,
+        send: Send,
+        choosable: Choosable = Choosable(),  # noqa: B008 - a frozen value
+        *,
+        goes_on: Session | None = None,
+    ) -> None:
+        read = goes_on or session
+        self.target = read.id
+        self.known = Known(read, choosable)
+        self._sessions, self._who, self._client, self._send = sessions, who, client, send
+        self._choosable = choosable
+        self._renderer = Renderer(session.id, compaction=client.compaction)
+        self._revision: int | None = read.revision
+        self._last: str | None = None
+        self._begun: Begun | None = None
+        self._said: list[tuple[bool, list[str]]] = []
+        self._saying = ""
+        self._progress: dict[str, ToolProgress] = {}
+        self._context: Context | None = None
+        self._notices: deque[Notice] = deque(maxlen=NOTICES)
+        self._reports: deque[Notice] = deque(maxlen=NOTICES)
+        self._own: set[str] = set()
+        self._prompting = False
+        self._turning = False
+        self._grown = self._spoken = False
+        self._changed = True  # maybe, since it was read
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._lock = asyncio.Lock()
+
+    # What is told
+
+    def emit(self, update: Update) -> None:
+        """Something happened in a turn of this client."""
+        match update:
+            case Said():
+                self._hear(update)
+            case Kept():
+                if self._prompting and update.entry.role == "user":
+                    self._own.add(update.entry.id)
+                    self._prompting = False
+                self._grown = self._changed = True
+            case ToolProgress():
+                self._progress[update.id] = update
+            case Context():
+                self._context = update
+            case Notice():
+                self._notices.append(update)
+            case Compacted():
+                self._grown = True
+            case _:
+                self._changed = True
+        self._wake.set()
+
+    def report(self, notice: Notice) -> None:
+        """Something failed, and the rest goes on. A client that knows no notices is told in the course of a turn."""
+        log.warning("%s", notice.text)
+        if self._client.notices:
+            self.emit(notice)
+        else:
+            self._reports.append(notice)
+
+    def changed(self, change: Change) -> None:
+        """Somebody, anywhere, has changed the session."""
+        if change.revision != self._revision:  # a live text is a change too, and may hide the one before it
+            self._revision = change.revision
+            self._grown = self._changed = True
+        self._spoken = True
+        self._wake.set()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """While a turn of this client runs: its prompt is not told back to it, and its words come from `emit`."""
+        self._prompting = self._turning = True
+        self._wake.set()
+        try:
+            yield
+        finally:
+            self._prompting = self._turning = False
+            self._wake.set()
+
+    # What is shown
+
+    async def run(self) -> None:
+        """Show whatever there is to show, for ever; a store that fails may do better at the next change."""
+        while True:
+            await self._wake.wait()
+            try:
+                await self.settle()
+            except HithertoError:
+                log.exception("the session %s cannot be shown", self.target)
+
+    async def settle(self) -> None:
+        """Show all that has been told until now."""
+        async with self._lock:
+            self._wake.clear()
+            try:
+                await self._show()
+            except SessionNotFound:
+                return  # deleted meanwhile: there is nothing more to show
+
+    async def update(self, kind: str, fields: Json) -> None:
+        """Show an update of another kind."""
+        await self._send(self._renderer.update(kind, fields))
+
+    async def choose(self, option: str, value: str | bool) -> None:
+        """Choose, and keep it with the session, so that it is the same when it is opened again."""
+        async with self._lock:  # it is no news to whoever has chosen
+            await self._show_session()  # what others have chosen stays
+            chosen = choose(self.known.chosen, option, value, self._choosable)
+            await self._sessions.keep_own(self._who, self.target, kept(chosen))
+            self.known.chosen = chosen
+
+    async def say(self, text: str) -> None:
+        """Show a message that is not part of the conversation."""
+        async with self._lock:
+            await self._send(self._renderer.chunk(uuid7(), text, thought=False))
+
+    async def skip(self) -> None:
+        """Take all that is stored as known."""
+        async with self._lock:
+            await self._skip()
+
+    async def replay(self, session: Session, alone: Alone) -> None:
+        """Show the whole conversation, page by page; the memory it takes does not depend on its length. While it is
+        shown, nothing else is: `alone` sees to that."""
+        async with self._lock, alone() as send:
+            self._renderer = Renderer(session.id, compaction=self._client.compaction)
+            self._last, self._begun = None, None
+            await self._pages(send)
+            if await self._sessions.leased(self._who, self.target) is None:
+                for line in self._renderer.interrupted():
+                    await send(line)
+            self._spoken = True  # somebody may be speaking right now
+            self._wake.set()
+
+    async def _show(self) -> None:
+        if self._changed:
+            self._changed = False
+            await self._show_session()
+        if self._grown and not self._prompting:
+            self._grown = False
+            await self._pages(self._send)
+        if self._said:
+            await self._show_said()
+        elif self._spoken and not self._turning:
+            self._spoken = False
+            await self._show_live()
+        await self._show_rest()
+
+    async def _pages(self, send: Send) -> None:
+        """All entries after the last one that was shown, in pages of bounded bytes."""
+        while True:
+            try:
+                page = await self._sessions.history(
+                    self._who,
+                    self.target,
+                    view="conversation",
+                    after=self._last,
+                    limit=PAGE,
+                    max_bytes=PAGE_BYTES,
+                )
+            except (
+                EntryNotFound
+            ):  # rewound, or read anew from another agent: there is no going back over the wire
+                await self._skip()
+                return
+            if lines := self._lines(page):
+                await send(b"".join(lines))
+            if page.next is None:
+                return
+            await asyncio.sleep(0)  # neither a quick store nor a quick reader keeps others from being heard
+
+    def _lines(self, page: HistoryPage) -> list[bytes]:
+        """The updates of a page; `_last` is its last entry from now on."""
+        lines: list[bytes] = []
+        entries, marks = read_page(page.raw), frozenset(page.marks)
+        if self._own or self._begun or self._saying or self._progress:
+            for at, stored in enumerate(entries):
+                self._tell_rest(stored, lines, marks=(0,) if at in marks else ())
+        else:
+            self._renderer.entries(entries, lines, marks=marks)
+        if entries:
+            self._last = value_of(entries[-1].id)
+        return lines
+
+    def _tell_rest(self, stored: Stored, lines: list[bytes], *, marks: tuple[int, ...]) -> None:
+        """What is left to tell of an entry: a prompt of this client nothing, words that were shown not again."""
+        entry = value_of(stored.id)
+        if entry in self._own:
+            self._own.discard(entry)
+            return
+        begun = self._begun if self._begun is not None and self._begun.entry == entry else None
+        if entry == self._saying:
+            self._said, self._saying = [], ""
+        if begun is not None:
+            self._begun = None
+        for part in stored.parts if self._progress else ():
+            if isinstance(part, Result):
+                self._progress.pop(part.id, None)
+        self._renderer.entries((stored,), lines, marks=marks, begun=begun)
+
+    async def _skip(self) -> None:
+        page = await self._sessions.history(self._who, self.target, view="conversation", last=True, limit=1)
+        self._last = page.entries[-1].id if page.raw else None
+
+    async def _show_session(self) -> None:
+        """What the client does not know yet about the session."""
+        for kind, fields in self.known.news(await self._sessions.get(self._who, self.target)):
+            await self.update(kind, fields)
+
+    # Words that are being said
+
+    def _hear(self, said: Said) -> None:
+        """Keep a piece until it is shown. What is kept of a message goes when the message is stored and shown."""
+        if said.entry != self._saying:
+            self._saying, self._said = said.entry, []
+        if not self._said or self._said[-1][0] != said.thought:
+            self._said.append((said.thought, []))
+        self._said[-1][1].append(said.text)
+
+    async def _show_said(self) -> None:
+        pieces, self._said = self._said, []
+        lines = [self._say(self._saying, "".join(texts), thought) for thought, texts in pieces]
+        await self._send(b"".join(lines))
+
+    async def _show_live(self) -> None:
+        """The words of a turn in another process: the newest part of what it says, as far as it was not shown."""
+        data = await self._sessions.live(self._who, self.target)
+        if data is None:
+            return
+        live = msgspec.convert(decode_json(data), Live)
+        begun = (
+            self._begun if self._begun is not None and self._begun.entry == live.entry else Begun(live.entry)
+        )
+        for part in live.parts:
+            thought = not isinstance(part, Text)
+            known = "".join(begun.thoughts if thought else begun.texts)
+            text = getattr(part, "text", "")
+            if text.startswith(known) and len(text) > len(known):
+                await self._send(self._say(live.entry, text[len(known) :], thought))
+
+    def _say(self, entry: str, text: str, thought: bool) -> bytes:
+        if self._begun is None or self._begun.entry != entry:
+            self._begun = Begun(entry)
+        (self._begun.thoughts if thought else self._begun.texts).append(text)
+        return self._renderer.chunk(entry, text, thought=thought)
+
+    # What passes
+
+    async def _show_rest(self) -> None:
+        while self._progress:
+            _, progress = self._progress.popitem()
+            parts = read_stored(encode({"id": "", "at": 0, "role": "tool", "parts": progress.content})).parts
+            fields = {"toolCallId": progress.id, "status": "in_progress", "content": shown(parts)}
+            await self.update("tool_call_update", fields)
+        if self._context is not None:
+            await self._show_usage(self._context)
+            self._context = None
+        while self._reports and self._turning:
+            await self._send(self._renderer.chunk(uuid7(), self._reports.popleft().text, thought=True))
+        while self._notices:
+            notice = self._notices.popleft()
+            if self._client.notices and notice.text:
+                await self.update("notice", {"severity": notice.severity, "title": notice.text})
+
+    async def _show_usage(self, context: Context) -> None:
+        if context.size is None:
+            return
+        session = await self._sessions.get(self._who, self.target)
+        cost = {} if session.cost is None else {"cost": {"amount": session.cost, "currency": "USD"}}
+        await self.update("usage_update", {"used": context.used, "size": context.size, **cost})
+
+
+UNTOLD = frozenset(
+    (
+        *("hitherto/tokens", "hitherto/cost", "hitherto/status"),
+        *("hitherto/source", "hitherto/parent", "hitherto/parentMessage"),
+    )
+)
+"""Facts that change all the time, or never but in the fork in which a session goes on; clients see them in lists."""
+
+
+class Known:
+    """See the module."""
+
+    def __init__(self, session: Session, choosable: Choosable) -> None:
+        self.chosen: Chosen = chosen_of(session)
+        self._choosable = choosable
+        self._title, self._facts = session.title, _told(session)
+
+    def news(self, session: Session) -> Iterator[tuple[str, Json]]:
+        """The updates that tell the client what it does not know yet, whoever has changed it; then it does."""
+        if fields := self._described(session):
+            yield "session_info_update", {"updatedAt": rfc3339(session.updated_at), **fields}
+        chosen = chosen_of(session)
+        if chosen != self.chosen:
+            moved, self.chosen = chosen.mode != self.chosen.mode, chosen
+            if moved:
+                yield self.mode()
+            yield self.options()
+
+    def mode(self) -> tuple[str, Json]:
+        """The update that tells the mode, to clients that know no options."""
+        return "current_mode_update", {"currentModeId": self.chosen.mode}
+
+    def options(self) -> tuple[str, Json]:
+        """The update that tells all options."""
+        return "config_option_update", {"configOptions": options(self.chosen, self._choosable)}
+
+    def _described(self, session: Session) -> Json:
+        fields: Json = {}
+        if session.title != self._title:
+            fields["title"] = self._title = session.title
+        if (told := _told(session)) != self._facts:
+            gone = {name: None for name in self._facts if name not in told}
+            fields["_meta"], self._facts = {**told, **gone}, told
+        return fields
+
+
+def _told(session: Session) -> Json:
+    return {name: value for name, value in facts(session).items() if name not in UNTOLD}

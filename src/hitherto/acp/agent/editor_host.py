@@ -1,0 +1,182 @@
+"""The editor as the place where tools act: its unsaved files, its terminals. What it does not offer is done here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.acp.protocol.initialize import Client
+from hitherto.engine import Finished, Host
+from hitherto.model import Json
+from hitherto.rpc.errors import Gone, Refused
+from hitherto.rpc.peer import Peer
+
+if TYPE_CHECKING:
+    from hitherto.engines.tools.local_host import LocalHost
+
+SHELL = "/bin/sh"
+SHOW_SECONDS = 1.0
+ENDING_SECONDS = 5.0
+
+
+class _Content(msgspec.Struct):
+    content: str
+
+
+class _Created(msgspec.Struct, rename="camel"):
+    terminal_id: str
+
+
+class _Exit(msgspec.Struct, rename="camel"):
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class _Output(msgspec.Struct, rename="camel"):
+    output: str
+    truncated: bool = False
+    exit_status: _Exit | None = None
+
+
+Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+def editor_host(
+    peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+) -> Host | None:
+    """The host for a session; None if the editor offers nothing, or nothing may be touched. `start` makes tasks that end
+    with the connection."""
+    if not roots or not (client.reads_files or client.writes_files or client.terminals):
+        return None
+    return EditorHost(peer, session_id, client, roots, start)
+
+
+async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
+    """The text of a file as tools would find it; None if there is none, or none that they may touch and can read."""
+    if not roots:
+        return None
+    from hitherto.engines.tools.local_host import LocalHost
+    from hitherto.engines.tools.roots import Roots
+
+    within = Roots(roots)
+    try:
+        async with asyncio.timeout(ENDING_SECONDS):
+            return await (host or LocalHost(within)).read_text(await asyncio.to_thread(within.resolve, path))
+    except (OSError, ValueError, TimeoutError):
+        return None
+
+
+class EditorHost:
+    """See `engine.Host`."""
+
+    def __init__(
+        self, peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+    ) -> None:
+        self._peer, self._session, self._client, self._roots = peer, session_id, client, roots
+        self._start = start
+        self._own: LocalHost | None = None
+
+    async def read_text(self, path: str) -> str:
+        if not self._client.reads_files:
+            return await self._local().read_text(path)
+        answer: _Content = await self._ask("fs/read_text_file", {"path": path}, _Content)
+        return answer.content
+
+    async def write_text(self, path: str, text: str) -> None:
+        if not self._client.writes_files:
+            await self._local().write_text(path, text)
+            return
+        await self._ask("fs/write_text_file", {"path": path, "content": text}, None)
+
+    async def run(
+        self, command: str, cwd: str, *, seconds: float, output_bytes: int, show: Callable[[str], None]
+    ) -> Finished:
+        if not self._client.terminals:
+            return await self._local().run(
+                command, cwd, seconds=seconds, output_bytes=output_bytes, show=show
+            )
+        asked = {"command": SHELL, "args": ["-c", command], "cwd": cwd, "outputByteLimit": output_bytes}
+        terminal = await self._created(asked)
+        try:
+            ended = await self._ends(terminal, seconds, show)
+            if ended is None:
+                await self._ask("terminal/kill", terminal, None)
+            seen = await self._ask("terminal/output", terminal, _Output)
+        except asyncio.CancelledError:
+            await self._quietly("terminal/kill", terminal)
+            raise
+        finally:
+            await self._quietly("terminal/release", terminal)
+        how = seen.exit_status or ended or _Exit()
+        return Finished(
+            output=seen.output,
+            exit_code=how.exit_code,
+            signal=how.signal,
+            cut=seen.truncated,
+            timed_out=ended is None,
+        )
+
+    async def _created(self, asked: Json) -> Json:
+        """A terminal. One that the editor makes while the caller is cancelled is ended and given back all the same; the
+        caller does not wait for that."""
+        making = asyncio.ensure_future(self._ask("terminal/create", asked, _Created))
+        try:
+            made = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self._start(self._give_back(making))
+            raise
+        return {"terminalId": made.terminal_id}
+
+    async def _give_back(self, making: asyncio.Future[_Created]) -> None:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                terminal = {"terminalId": (await making).terminal_id}
+            await self._quietly("terminal/kill", terminal)
+            await self._quietly("terminal/release", terminal)
+
+    async def _ends(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> _Exit | None:
+        """How the command ends, None if it does not in time; meanwhile its output is shown now and then."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        ending = asyncio.ensure_future(self._ask("terminal/wait_for_exit", terminal, _Exit))
+        try:
+            while (left := deadline - loop.time()) > 0:
+                await asyncio.wait([ending], timeout=min(left, SHOW_SECONDS))
+                if ending.done():
+                    ended: _Exit = ending.result()
+                    return ended
+                show((await self._ask("terminal/output", terminal, _Output)).output)
+            return None
+        finally:
+            ending.cancel()
+            with suppress(asyncio.CancelledError, OSError):
+                await ending
+
+    async def _ask(self, method: str, params: Json, shape: type[Any] | None) -> Any:
+        """What the editor answers; what it refuses, or answers in no shape we know, is an error of its files."""
+        try:
+            result: Raw = await self._peer.ask(method, {"sessionId": self._session, **params})
+            return None if shape is None else msgspec.json.decode(result, type=shape)
+        except Refused as refused:
+            raise OSError(f"the editor refused {method}: {refused.message}") from None
+        except (Gone, msgspec.MsgspecError) as error:
+            raise OSError(f"the editor did not answer {method}") from error
+
+    async def _quietly(self, method: str, params: Json) -> None:
+        """Ask for something at the end, when nobody waits for an editor that does not answer."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS):
+                await self._ask(method, params, None)
+
+    def _local(self) -> LocalHost:
+        if self._own is None:
+            from hitherto.engines.tools.local_host import LocalHost
+            from hitherto.engines.tools.roots import Roots
+
+            self._own = LocalHost(Roots(self._roots))
+        return self._own

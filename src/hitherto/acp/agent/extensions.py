@@ -1,0 +1,140 @@
+"""Methods of our own, under `_hitherto/`: search, several sessions at once, lists that tell their changes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hitherto.acp.agent.connection import Door
+from hitherto.acp.protocol.params import BatchGet, Search, Subscribe, Unsubscribe
+from hitherto.acp.protocol.session_rows import row
+from hitherto.acp.protocol.times import rfc3339
+from hitherto.errors import SessionNotFound, TooLarge
+from hitherto.filters import normal_filter, passes
+from hitherto.ids import uuid7
+from hitherto.model import Change, Filter, Hit, Json, Session
+from hitherto.rpc.peer import Then
+
+BATCH = 100
+HITS = 20
+SUBSCRIPTIONS = 32
+CHANGES = "_hitherto/session/list/changes"
+COALESCED_SECONDS = 0.2
+LEAVING = frozenset(("archive", "move", "sync"))
+"""Kinds of changes by which a session may leave a list."""
+
+
+async def search(door: Door, params: Search) -> Json:
+    """`_hitherto/session/search`: the newest hit of each session, newest first."""
+    given = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "include")
+    page = await door.sessions.search(door.who, params.query, given=given, cursor=params.cursor, limit=HITS)
+    answer: Json = {"hits": [_hit(hit) for hit in page.hits]}
+    return answer if page.cursor is None else {**answer, "nextCursor": page.cursor}
+
+
+async def batch_get(door: Door, params: BatchGet) -> Json:
+    """`_hitherto/session/batch_get`: the rows of these sessions, and which of them are not there."""
+    if len(params.session_ids) > BATCH:
+        raise TooLarge(f"at most {BATCH} sessions can be asked for at once")
+    found = {name: await _found(door, name) for name in dict.fromkeys(params.session_ids)}
+    return {
+        "sessions": [row(session) for session in found.values() if session is not None],
+        "missing": [name for name, session in found.items() if session is None],
+    }
+
+
+async def subscribe(door: Door, params: Subscribe) -> Then:
+    """`_hitherto/session/list/subscribe`: from now on changes of the list are told as they happen."""
+    looked = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "exclude")
+    given = normal_filter(looked)
+    if len(door.watchers) >= SUBSCRIPTIONS:
+        raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
+    await door.follow()
+    subscription = _Subscription(door, uuid7(), given, await door.sessions.newest_change(door.who))
+    door.watchers[subscription.id] = subscription
+
+    async def begin() -> None:
+        subscription.task = door.start(subscription.run())
+
+    return Then({"subscriptionId": subscription.id}, begin)
+
+
+async def unsubscribe(door: Door, params: Unsubscribe) -> Json:
+    """`_hitherto/session/list/unsubscribe`."""
+    subscription = door.watchers.pop(params.subscription_id, None)
+    if subscription is not None:
+        subscription.end()
+    return {}
+
+
+class _Subscription:
+    """Gathers the ids of changed sessions, and tells them when the client has taken what was told before.
+
+    What is gathered is bounded by the number of sessions; a session that changes often is told once.
+    """
+
+    task: asyncio.Task[None] | None = None
+
+    def __init__(self, door: Door, subscription: str, given: Filter, after: int) -> None:
+        self.id = subscription
+        self._door, self._given, self._after = door, given, after
+        self._changed: dict[str, bool] = {}
+        self._listed: set[str] = set()
+        self._wake, self._ended = asyncio.Event(), False
+
+    def note(self, change: Change) -> None:
+        if change.kind != "live" and change.number > self._after:
+            may_leave = change.kind in LEAVING or self._changed.get(change.session, False)
+            self._changed[change.session] = may_leave
+            self._wake.set()
+
+    def end(self) -> None:
+        self._ended = True
+        if self.task is not None:
+            self.task.cancel()
+
+    async def run(self) -> None:
+        while not self._ended:
+            await self._wake.wait()
+            await asyncio.sleep(COALESCED_SECONDS)  # what happens together is told together
+            self._wake.clear()
+            changed, self._changed = list(self._changed.items()), {}
+            for start in range(0, len(changed), BATCH):
+                await self._tell(dict(changed[start : start + BATCH]))
+
+    async def _tell(self, changed: dict[str, bool]) -> None:
+        found = {name: await _found(self._door, name) for name in changed}
+        listed = {
+            name: session
+            for name, session in found.items()
+            if session is not None and passes(session, self._given)
+        }
+        removed = [
+            name
+            for name, may_leave in changed.items()
+            if name not in listed and (found[name] is None or may_leave or name in self._listed)
+        ]
+        self._listed = (self._listed | listed.keys()).difference(removed)
+        if not listed and not removed:
+            return  # others, that never were in this list
+        rows = [row(session) for session in listed.values()]
+        await self._door.peer.notify(
+            CHANGES, {"subscriptionId": self.id, "sessions": rows, "removed": removed}
+        )
+
+
+async def _found(door: Door, session_id: str) -> Session | None:
+    try:
+        return await door.sessions.get(door.who, session_id)
+    except SessionNotFound:
+        return None
+
+
+def _hit(hit: Hit) -> Json:
+    fields: Json = {"session": row(hit.session), "snippet": hit.snippet, "marks": hit.marks, "more": hit.more}
+    if hit.entry is not None:
+        fields["messageId"] = hit.entry
+    if hit.role is not None:
+        fields["role"] = hit.role
+    if hit.at is not None:
+        fields["at"] = rfc3339(hit.at)
+    return fields

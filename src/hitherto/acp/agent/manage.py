@@ -1,0 +1,110 @@
+"""Methods about sessions that need not be open: lists, titles, archives, deletion."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hitherto.acp.agent.connection import Door
+from hitherto.acp.protocol.params import ListSessions, NamedSession, SetTitle
+from hitherto.acp.protocol.session_rows import row
+from hitherto.acp.protocol.times import milliseconds
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.model import Filter, Json, Page
+from hitherto.rpc import frames
+from hitherto.titles import clean_title
+
+PAGE = 50
+PAGE_BYTES = 256 * 1024
+PAGES_LOOKED_AT = 20
+
+
+async def list_sessions(door: Door, params: ListSessions) -> bytes:
+    """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
+    given = Filter(
+        cwd=params.cwd,
+        project=params.project and await door.sessions.project_called(door.who, params.project),
+        native=door.offer.native,
+        text=params.search,
+        archived=params.archived or "exclude",
+        created_after=None if params.created_after is None else milliseconds(params.created_after),
+    )
+    page = await _page(door, given, params.cursor, PAGE)
+    rows = _rows(page)
+    if (fitting := _fitting(rows)) < len(rows):
+        page = await _page(door, given, params.cursor, fitting)
+        rows = _rows(page)
+    more = b"" if page.cursor is None else b',"nextCursor":' + frames.encode(page.cursor)
+    return b'{"sessions":[%b]%b}' % (b",".join(rows), more)
+
+
+async def delete_session(door: Door, params: NamedSession) -> Json:
+    """`session/delete`: gone for good; what was never there is gone too. A turn of it in another process ends by
+    itself, for nothing of it can be kept."""
+    sessions = door.sessions
+    async with door.gate(params.session_id):
+        await door.detach(params.session_id)
+        with suppress(SessionNotFound):
+            await sessions.delete(door.who, params.session_id)
+    return {}
+
+
+async def archive_session(door: Door, params: NamedSession) -> Json:
+    """`session/archive`: closed, and left out of lists. What runs ends first, in whichever process it does."""
+    sessions = door.sessions
+    async with door.gate(params.session_id):
+        await sessions.get(door.who, params.session_id)
+        await door.detach(params.session_id)
+        await sessions.end_turn(door.who, params.session_id)
+        await sessions.archive(door.who, params.session_id)
+    return {}
+
+
+async def unarchive_session(door: Door, params: NamedSession) -> Json:
+    """`session/unarchive`: back in lists, not opened."""
+    await door.sessions.archive(door.who, params.session_id, archived=False)
+    return {}
+
+
+async def set_title(door: Door, params: SetTitle) -> Json:
+    """`session/set_title`: the user's title, which no automatic one replaces."""
+    sessions = door.sessions
+    await sessions.get(door.who, params.session_id)
+    if not clean_title(params.title):
+        raise InvalidInput("a title cannot be empty")
+    session = await sessions.rename(door.who, params.session_id, params.title)
+    return {"title": session.title}
+
+
+async def session_status(door: Door, params: NamedSession) -> Json:
+    """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved."""
+    sessions, who, session_id = door.sessions, door.who, params.session_id
+    is_open = (
+        await sessions.leased(who, session_id) is not None
+        or session_id in door.attached
+        or await sessions.attended(who, session_id, besides=door.holder)  # of ourselves we know better
+    )
+    return {"status": "open" if is_open else "saved"}
+
+
+async def _page(door: Door, given: Filter, cursor: str | None, limit: int) -> Page:
+    """A page with at least one row, unless there is none, or none for long."""
+    page = await door.sessions.find(door.who, given, cursor=cursor, limit=limit)
+    for _ in range(PAGES_LOOKED_AT):
+        if page.cursor is None or page.sessions:
+            break
+        page = await door.sessions.find(door.who, given, cursor=page.cursor, limit=limit)
+    return page
+
+
+def _rows(page: Page) -> list[bytes]:
+    return [frames.encode(row(session)) for session in page.sessions]
+
+
+def _fitting(rows: list[bytes]) -> int:
+    """How many of the first rows fit a page; one always does."""
+    size = 0
+    for count, each in enumerate(rows):
+        size += len(each)
+        if size > PAGE_BYTES and count:
+            return count
+    return len(rows)

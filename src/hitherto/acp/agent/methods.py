@@ -1,0 +1,64 @@
+"""Every method, in two tables: what is asked, who answers, and what it wants to know."""
+
+from __future__ import annotations
+
+from hitherto.acp.agent import extensions, manage, open, prompt
+from hitherto.acp.agent.connection import Door
+from hitherto.acp.protocol.initialize import InitializeParams, greeted
+from hitherto.acp.protocol.params import (
+    Authenticate,
+    BatchGet,
+    ListSessions,
+    NamedSession,
+    NewSession,
+    OpenSession,
+    Prompt,
+    Search,
+    SetMode,
+    SetOption,
+    SetTitle,
+    Subscribe,
+    Unsubscribe,
+)
+from hitherto.errors import InvalidInput
+from hitherto.model import Json
+from hitherto.rpc.peer import Method
+
+
+async def initialize(door: Door, params: InitializeParams) -> Json:
+    """`initialize`."""
+    door.client, answer = greeted(params, door.offer.reads(), door.offer.about)
+    return answer
+
+
+async def authenticate(_: Door, params: Authenticate) -> Json:
+    """`authenticate`: nobody has to, and no way to do so is offered."""
+    raise InvalidInput(f"there is no way {params.method_id!r:.100} to authenticate: none is needed")
+
+
+REQUESTS: dict[str, Method[Door]] = {
+    "initialize": Method(initialize, InitializeParams),
+    "authenticate": Method(authenticate, Authenticate),
+    "session/new": Method(open.new_session, NewSession, whole=True),
+    "session/load": Method(open.load_session, OpenSession),
+    "session/resume": Method(open.resume_session, OpenSession),
+    "session/fork": Method(open.fork_session, OpenSession, whole=True),
+    "session/close": Method(open.close_session, NamedSession),
+    "session/list": Method(manage.list_sessions, ListSessions),
+    "session/delete": Method(manage.delete_session, NamedSession),
+    "session/archive": Method(manage.archive_session, NamedSession),
+    "session/unarchive": Method(manage.unarchive_session, NamedSession),
+    "session/set_title": Method(manage.set_title, SetTitle),
+    "session/status": Method(manage.session_status, NamedSession),
+    "session/prompt": Method(prompt.prompt, Prompt, waits=True),
+    "session/set_mode": Method(prompt.set_mode, SetMode),
+    "session/set_config_option": Method(prompt.set_option, SetOption),
+    "_hitherto/session/search": Method(extensions.search, Search),
+    "_hitherto/session/batch_get": Method(extensions.batch_get, BatchGet),
+    "_hitherto/session/list/subscribe": Method(extensions.subscribe, Subscribe),
+    "_hitherto/session/list/unsubscribe": Method(extensions.unsubscribe, Unsubscribe),
+}
+
+NOTIFICATIONS: dict[str, Method[Door]] = {
+    "session/cancel": Method(prompt.cancel, NamedSession),
+}

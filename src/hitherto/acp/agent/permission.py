@@ -1,0 +1,61 @@
+"""`session/request_permission`: the user decides about a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from hitherto.acp.protocol.entry_bytes import Call, read_stored
+from hitherto.acp.protocol.tool_calls import called
+from hitherto.model import Json, ToolCall, encode
+from hitherto.permissions import CHOICES, Choice, Verdict
+from hitherto.rpc.errors import Gone, Refused
+from hitherto.rpc.peer import Peer
+
+NAMES: dict[Choice, str] = {
+    "allow_once": "Allow",
+    "allow_always": "Always allow",
+    "reject_once": "Reject",
+    "reject_always": "Always reject",
+}
+OPTIONS = [{"optionId": choice, "name": NAMES[choice], "kind": choice} for choice in CHOICES]
+UNANSWERED = "refused: the question whether this may be done was not answered"
+
+
+Read = Callable[[str], Awaitable[str | None]]
+
+
+class _Outcome(msgspec.Struct, rename="camel"):
+    outcome: str
+    option_id: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    outcome: _Outcome
+
+
+async def permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
+    """What the user says; whatever is not one of the answers means no. `read` gives the text of a file, if there is one:
+    who is asked about a whole file sees what it would replace."""
+    described = _described(call)
+    for block in described.get("content", ()):
+        if block["type"] == "diff" and block["oldText"] is None:
+            block["oldText"] = await read(block["path"])
+    asked = {"sessionId": session_id, "toolCall": described, "options": OPTIONS}
+    try:
+        result = await peer.ask("session/request_permission", asked)
+        outcome = msgspec.json.decode(result, type=_Answer).outcome
+    except (Refused, Gone, msgspec.MsgspecError):
+        return Verdict(allowed=False, reason=UNANSWERED)
+    for choice in CHOICES:
+        if outcome.outcome == "selected" and outcome.option_id == choice:
+            return choice
+    return Verdict(allowed=False, reason=UNANSWERED)
+
+
+def _described(call: ToolCall) -> Json:
+    (stored,) = read_stored(encode({"id": "", "at": 0, "role": "assistant", "parts": [call]})).parts
+    assert isinstance(stored, Call)  # noqa: S101 - it was one before it was written and read
+    return called(stored, "pending")

@@ -1,0 +1,40 @@
+"""An ACP agent over any transport."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hitherto.acp.agent.connection import Door, Offer, failing
+from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
+from hitherto.acp.protocol.initialize import Client
+from hitherto.engine import Engine
+from hitherto.errors import HithertoError
+from hitherto.model import Principal
+from hitherto.rpc.peer import Peer
+from hitherto.rpc.transport import Transport
+from hitherto.service import Sessions
+
+
+async def serve(
+    transport: Transport,
+    sessions: Sessions | HithertoError,
+    who: Principal,
+    engine: Engine,
+    *,
+    client: Client | None = None,
+    offer: Offer = Offer(),  # noqa: B008 - a frozen value
+    warm: asyncio.Event | None = None,
+) -> None:
+    """Serve one client until it leaves; all that was said is stored by then.
+
+    `client` is one whose `initialize` has been answered already. `warm` is set when the engine has imported what it
+    needs: until then it is asked nothing but to answer prompts. If the store could not be opened, the reason is given
+    in its place, and told to the client.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        door = Door(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
+        door.peer = Peer(transport, REQUESTS, NOTIFICATIONS, door, failing=failing)
+        try:
+            await door.peer.run()
+        finally:
+            await door.leave()

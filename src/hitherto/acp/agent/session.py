@@ -1,0 +1,235 @@
+"""A session that a client has open: the engine's conversation behind it, one turn at a time, what the client is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from hitherto.acp.agent.display import PAGE_BYTES, Showing
+from hitherto.acp.agent.editor_host import Start as Start
+from hitherto.acp.agent.editor_host import text_within
+from hitherto.acp.agent.slash_commands import Errand, Subject, offered
+from hitherto.acp.protocol.options import Chosen, choices
+from hitherto.engine import Context, Conversation, Engine, Host, McpServer, Setup
+from hitherto.errors import Busy, HithertoError
+from hitherto.model import Json, Part, Principal, Session, Shrunk
+from hitherto.service import Sessions
+from hitherto.service.turns.context import tokens_used
+from hitherto.service.turns.open_session import OpenSession
+from hitherto.updates import Ask, Outcome, Update
+
+LOOKED_AT = 100
+"""So many entries at the end of a session are looked at for what its last answer used."""
+
+
+class Attached:
+    """See the module. `start` makes tasks that end with the connection."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        who: Principal,
+        session: Session,
+        engine: Engine,
+        showing: Showing,
+        start: Start,
+        *,
+        roots: Sequence[str] = (),
+        servers: Sequence[McpServer] = (),
+        host: Host | None = None,
+        local: bool = True,
+        warm: asyncio.Event | None = None,
+    ) -> None:
+        self.session = session
+        self.showing = showing
+        self._sessions, self._who, self._engine, self._start = sessions, who, _Heard(engine), start
+        self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
+        self._warm = warm
+        self._beside: list[asyncio.Task[None]] = []
+        self._holder: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._opened: asyncio.Future[OpenSession] | None = None
+        self._turn: asyncio.Task[Outcome] | None = None
+        self._since = 0.0
+        self._cancelled = self._errand = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn of this client runs."""
+        return self._turn is not None
+
+    @property
+    def target(self) -> str:
+        """The session that is written to."""
+        return self.showing.target
+
+    @property
+    def chosen(self) -> Chosen:
+        """What the user has chosen for the session."""
+        return self.showing.known.chosen
+
+    def is_set_up(self, roots: Sequence[str], servers: Sequence[McpServer]) -> bool:
+        """Whether the session was opened with these folders and servers."""
+        return (self._roots, self._servers) == (tuple(roots), tuple(servers))
+
+    def expect_idle(self) -> None:
+        """Raise `Busy` while a turn of this client runs."""
+        if self._turn is not None:
+            age = asyncio.get_running_loop().time() - self._since
+            raise Busy("this client, on this connection", round(age * 1000))
+
+    async def begin(self) -> None:
+        """Tell what the client has to know, and show what happens from now on; and get the engine ready, unless the
+        session may never be prompted."""
+        await self.showing.update("available_commands_update", {"availableCommands": offered()})
+        if self._closing.is_set():
+            return
+        self._beside.append(self._start(self.showing.run()))
+        if self.session.source is None and self._opened is None:
+            self._beside.append(self._start(self._tell_usage(self._open())))
+
+    async def text_of(self, path: str) -> str | None:
+        """The text of a file that the session's tools may touch; None if there is none that can be shown."""
+        return await text_within(self._roots, self._host, path)
+
+    async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
+        """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
+        self.expect_idle()
+        with self.showing.turn():
+            return await self._run(self._prompted(parts, meta, ask))
+
+    async def carry_out(self, errand: Errand) -> Outcome:
+        """Do something in the place of a turn, and say what came of it; nothing of that is stored."""
+
+        async def done() -> Outcome:
+            said = await errand(Subject(self._sessions, self._who, self.target, self._compact))
+            await self.showing.say(said)
+            return Outcome(stop_reason="end_turn", prompt="", text=said)
+
+        self.expect_idle()
+        self._errand = True
+        try:
+            return await self._run(done())
+        finally:
+            self._errand = False
+
+    async def _run(self, turn: Coroutine[Any, Any, Outcome]) -> Outcome:
+        self._since, self._cancelled = asyncio.get_running_loop().time(), False
+        self._turn = asyncio.create_task(turn)
+        try:
+            return await asyncio.shield(self._turn)
+        except asyncio.CancelledError:
+            if self._turn.cancelled():
+                return Outcome(stop_reason="cancelled", prompt="")
+            if not self._turn.done():
+                self.cancel()
+                await asyncio.wait([self._turn])
+            raise
+        finally:
+            self._turn = None
+            await self.showing.settle()
+
+    def cancel(self) -> None:
+        """End the running turn, or the one that is about to run."""
+        self._cancelled = self._turn is not None
+        if self._turn is not None and self._errand:
+            self._turn.cancel()
+        elif self._opened is not None and self._opened.done() and not self._opened.exception():
+            self._opened.result().cancel()
+
+    async def close(self) -> None:
+        """End what runs, and let go of the session."""
+        self.cancel()
+        if self._turn is not None:
+            await asyncio.wait([self._turn])
+        self._closing.set()
+        if self._holder is not None:
+            await asyncio.wait([self._holder])
+        for task in self._beside:
+            task.cancel()
+
+    async def _prompted(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
+        opened = await self._ready()
+        if self._cancelled:
+            return Outcome(stop_reason="cancelled", prompt="")
+
+        def emit(update: Update) -> None:
+            self.showing.target = opened.session_id  # it is there, since something happens in it
+            self.showing.emit(update)
+
+        chosen = choices(self.chosen, meta)
+        return await opened.prompt(parts, choices=chosen, ask=ask, emit=emit, mode=lambda: self.chosen.mode)
+
+    async def _compact(self) -> Shrunk:
+        opened = await self._ready()
+        done = await opened.compact(choices=choices(self.chosen, {}))
+        self.showing.target = opened.session_id
+        return done
+
+    async def _ready(self) -> OpenSession:
+        """The session as the engine has it open. One that is read-only goes on in a fork, which is made when there is
+        something to store in it. An engine that could not be opened may do better now."""
+        opened = self._opened
+        if opened is None or (opened.done() and opened.exception() is not None):
+            opened = self._open()
+        return await asyncio.shield(opened)
+
+    async def _tell_usage(self, ready: asyncio.Future[OpenSession]) -> None:
+        """Tell how full the context is, if the last answer and the engine say so. It is no reason to import anything."""
+        page = await self._sessions.history(
+            self._who, self.target, last=True, limit=LOOKED_AT, max_bytes=PAGE_BYTES
+        )
+        used = tokens_used(page.entries)
+        if used is None:
+            return
+        with suppress(HithertoError):  # whoever prompts is told what is wrong with the engine
+            await asyncio.shield(ready)
+            if self._warm is not None:
+                await self._warm.wait()
+            size = await self._engine.conversation.window(choices(self.chosen, {}))
+            if not self.running:  # a turn tells it better
+                self.showing.emit(Context(used=used, size=size))
+
+    def _open(self) -> asyncio.Future[OpenSession]:
+        self._opened = asyncio.get_running_loop().create_future()
+        self._holder = self._start(self._hold(self._opened))
+        return self._opened
+
+    async def _hold(self, ready: asyncio.Future[OpenSession]) -> None:
+        """Keep the engine's conversation open. It is entered and left by one task, as its tool servers want."""
+        try:
+            async with self._sessions.opened(
+                self._who,
+                self.session.id,
+                self._engine,
+                roots=self._roots,
+                mcp_servers=self._servers,
+                host=self._host,
+                local=self._local,
+                continuing=True,
+                report=self.showing.report,
+            ) as opened:
+                ready.set_result(opened)
+                await self._closing.wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+            with suppress(Exception):
+                ready.result()  # whoever prompts is told; if nobody does, nobody needs to be
+
+
+class _Heard:
+    """An engine, and the conversation that was opened with it."""
+
+    conversation: Conversation
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @asynccontextmanager
+    async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+        async with self._engine.open(setup) as self.conversation:
+            yield self.conversation

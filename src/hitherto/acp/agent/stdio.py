@@ -1,0 +1,107 @@
+"""The agent on standard input and output. `initialize` is answered before anything else is imported.
+
+Whatever else would read from the one or write to the other, such as a `print` in a library or a child process, gets
+nothing to read and writes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hitherto.acp.protocol.initialize import About, Client, InitializeParams, greeted
+from hitherto.engines.model.capabilities import Reads
+from hitherto.rpc import frames
+from hitherto.rpc.errors import Failure
+from hitherto.rpc.frames import BadFrame
+from hitherto.rpc.transport import FrameTooLong, Lines
+
+if TYPE_CHECKING:
+    from hitherto.acp.agent.connection import Offer
+    from hitherto.engine import Engine
+
+    Made = Callable[[], tuple[Engine, str | None, Offer | None]]
+
+CHUNK = 64 * 1024
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class Wires:
+    """The two descriptors of the protocol, taken away from everybody else; and what has been read ahead."""
+
+    def __init__(self) -> None:
+        self.source, self.target, self.lines = os.dup(STDIN), os.dup(STDOUT), Lines()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, STDIN)
+        os.close(nothing)
+        os.dup2(STDERR, STDOUT)
+
+    def first(self) -> bytes | None:
+        """The first line; None if there is none, or it is too long: then it is left for later."""
+        while not self.lines:
+            chunk = os.read(self.source, CHUNK)
+            if not chunk:
+                return None
+            self.lines.feed(chunk)
+        try:
+            return self.lines.take()
+        except FrameTooLong as dropped:
+            self.lines.put_back(dropped)
+            return None
+
+    def write(self, data: bytes) -> None:
+        """Write all of it; only before the loop runs."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.target, rest) :]
+
+
+def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
+    """Answer the client's `initialize`, if that is what it begins with; anything else is left for later."""
+    line = wires.first()
+    if line is None:
+        return None
+    try:
+        frame = frames.read_frame(line)
+        if frame.method != "initialize" or not frames.has_id(frame):
+            raise BadFrame(b"")
+        params = frames.decoded(msgspec.json.Decoder(InitializeParams), frames.params_of(frame))
+        client, answer = greeted(params, reads, about)
+    except (BadFrame, Failure):
+        wires.lines.put_back(line)
+        return None
+    wires.write(frames.answer(frame.id, frames.encode(answer)))
+    return client
+
+
+def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = None) -> None:
+    """Be an ACP agent on standard input and output until the client leaves: `engine` answers its prompts.
+
+    `store` is the URL of the store that keeps the sessions: `memory:` for as long as the program runs,
+    `sqlite:///file.db`, None for the user's own.
+    """
+    known = (Reads(), About()) if offer is None else (offer.reads(), offer.about)
+    run_making(lambda: (engine, store, offer), *known)
+
+
+def run_making(make: Made, reads: Reads, about: About) -> None:
+    """The same, with an engine, a store and an offer that are made once the client has been greeted; `reads` and `about`
+    are what the offer will say, of the model that is used unless another is chosen."""
+    try:
+        wires = Wires()
+        client = greet(wires, reads, about)
+    except (BrokenPipeError, KeyboardInterrupt):
+        return  # nobody is there, and nothing has been begun
+    except OSError as error:
+        raise SystemExit(f"hitherto: the client cannot be spoken to: {error.strerror}") from None
+    try:
+        import asyncio
+
+        from hitherto.acp.agent.run import run_on
+
+        asyncio.run(run_on(wires, make, client))
+    except KeyboardInterrupt:
+        pass  # before it was heard for; nothing has been begun

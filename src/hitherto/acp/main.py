@@ -1,0 +1,55 @@
+"""`hitherto acp`: its arguments, read without anything that takes time to import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hitherto.acp.agent.stdio import run_making
+from hitherto.acp.protocol.initialize import About
+from hitherto.engines.model.capabilities import reads_of
+
+if TYPE_CHECKING:
+    from hitherto.acp.agent.connection import Offer
+    from hitherto.engine import Engine
+
+OPTIONS = ("--store", "--model", "--agent")
+MODEL = "HITHERTO_MODEL"
+"""As `settings` reads it, with all the others, once the client has been greeted."""
+
+
+def run_plain(arguments: Sequence[str]) -> bool:
+    """Be the agent if there is nothing but the known options; False leaves help and mistakes to the command line."""
+    given: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in OPTIONS or not (equals or rest):
+            return False
+        given[name] = value if equals else rest.pop(0)
+    if "--agent" in given and "--model" in given:
+        return False
+    run_agent(given.get("--store"), given.get("--model"), given.get("--agent"))
+    return True
+
+
+def run_agent(store: str | None, model: str | None, agent: str | None = None) -> None:
+    """Be the agent of a store and a model, each as given or as the settings say; or stand in front of another agent,
+    which is started with this command."""
+    if agent is not None:
+        from hitherto.acp.proxy.start import run_text
+
+        run_text(agent, store)
+        return
+    run_making(lambda: _made(store, model), reads_of(model or os.environ.get(MODEL) or None), About())
+
+
+def _made(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:
+    from hitherto import wiring
+    from hitherto.acp.agent.connection import Offer
+    from hitherto.settings import read_settings, store_url
+
+    settings = read_settings(model=model)
+    models = () if settings.model is None else (settings.model, *settings.models)
+    return wiring.engine(model), store_url(store), Offer(models=models, imported=settings.lists_imported)

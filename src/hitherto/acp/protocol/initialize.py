@@ -1,0 +1,105 @@
+"""`initialize`: which version is spoken, what this agent can do, what the client can. Pure, and light: it is answered
+before anything else is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hitherto import __version__
+from hitherto.engines.model.capabilities import Reads
+from hitherto.rpc.frames import invalid
+
+PROTOCOL_VERSION = 1
+NEWEST_NUMBER = 65_535
+
+CAPABILITIES: dict[str, Any] = {
+    "loadSession": True,
+    "mcpCapabilities": {"http": True, "sse": True},
+    "sessionCapabilities": {
+        "list": {},
+        "resume": {},
+        "close": {},
+        "delete": {},
+        "additionalDirectories": {},
+        "fork": {},
+        "archive": {},
+        "title": {},
+        "status": {},
+    },
+    "auth": {},
+    "_meta": {
+        "hitherto": {
+            "forkAtMessage": True,
+            "methods": [
+                "_hitherto/session/search",
+                "_hitherto/session/batch_get",
+                "_hitherto/session/list/subscribe",
+                "_hitherto/session/list/unsubscribe",
+            ],
+        }
+    },
+}
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """Who an agent is, as clients are told."""
+
+    name: str = "hitherto"
+    title: str = "Hitherto"
+    version: str = __version__
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client said it can do; nothing, until it has said so."""
+
+    reads_files: bool = False
+    writes_files: bool = False
+    terminals: bool = False
+    notices: bool = False
+    compaction: bool = False
+
+
+class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
+    """A capability of the wrong type counts as none, as the protocol asks: so these are looked at one by one."""
+
+    protocol_version: int
+    client_capabilities: Any = None
+
+
+def greeted(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
+    """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another.
+
+    `reads` is what prompts may hold.
+    """
+    if not 0 <= params.protocol_version <= NEWEST_NUMBER:
+        raise invalid(f"protocolVersion is 0 to {NEWEST_NUMBER}")
+    able = params.client_capabilities
+    client = Client(
+        reads_files=is_given(able, "fs", "readTextFile"),
+        writes_files=is_given(able, "fs", "writeTextFile"),
+        terminals=is_given(able, "terminal"),
+        notices=is_given(able, "session", "notices"),
+        compaction=is_given(able, "session", "compaction"),
+    )
+    return client, {
+        "protocolVersion": PROTOCOL_VERSION,
+        "agentCapabilities": {
+            **CAPABILITIES,
+            "promptCapabilities": {
+                "image": reads.image,
+                "audio": reads.audio,
+                "embeddedContext": reads.embedded,
+            },
+        },
+        "agentInfo": {"name": about.name, "title": about.title, "version": about.version},
+        "authMethods": [],
+    }
+
+
+def is_given(value: Any, *path: str) -> bool:
+    """Whether a capability is there: `true`, or an object, at the end of the path."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value is True or isinstance(value, dict)

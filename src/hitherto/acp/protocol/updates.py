@@ -1,0 +1,153 @@
+"""Entries as `session/update` lines: the same for a replay of what is stored and for what has just been stored. Pure.
+
+An entry's id is the `messageId` of all its chunks, a tool call's id its `toolCallId`: both stay the same in every load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.acp.protocol.content import block_of
+from hitherto.acp.protocol.entry_bytes import NOTHING, Call, Piece, Result, Stored, Text, Thought, value_of
+from hitherto.acp.protocol.times import rfc3339, rfc3339_pieces
+from hitherto.acp.protocol.tool_calls import called, ended, planned
+from hitherto.model import Json, Plan, Unknown
+from hitherto.rpc import frames
+
+AT = "hitherto/at"
+INTERRUPTED = "The end of this tool was never seen."
+
+CHUNKS = {
+    "user": "user_message_chunk",
+    "assistant": "agent_message_chunk",
+    "tool": "agent_message_chunk",
+    # Neither the user nor the agent has said it; as a thought it is there and not in the way.
+    "system": "agent_thought_chunk",
+}
+_LINE = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":%b}}\n'
+_SPOKEN = (Text, Thought)
+# A chunk in pieces, between which stand the id of its message, its text and its time: a replay is mostly these.
+_CHUNK = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"%b","messageId":'
+_SAYS = b',"content":{"type":"text","text":'
+_SAID = b'},"_meta":{"hitherto/at":"'
+_END = b'"}}}}\n'
+
+
+class Begun(msgspec.Struct):
+    """What has been shown of a message before it was stored, piece by piece."""
+
+    entry: str
+    texts: list[str] = msgspec.field(default_factory=list)
+    thoughts: list[str] = msgspec.field(default_factory=list)
+
+
+class Renderer:
+    """Writes the updates of one session for one client. Remembers which tool calls have no end yet."""
+
+    def __init__(self, session_id: str, *, compaction: bool) -> None:
+        self._session = frames.encode(session_id)
+        self._compaction = compaction
+        self._open: dict[str, bool] = {}
+        self._chunks: dict[type, dict[str, bytes]] = {
+            Text: {role: _CHUNK % (self._session, kind.encode()) for role, kind in CHUNKS.items()},
+            Thought: dict.fromkeys(CHUNKS, _CHUNK % (self._session, b"agent_thought_chunk")),
+        }
+
+    def update(self, kind: str, fields: Json) -> bytes:
+        """The line of an update."""
+        return _LINE % (self._session, frames.encode({"sessionUpdate": kind, **fields}))
+
+    def chunk(self, entry: str, text: str, *, thought: bool) -> bytes:
+        """The line of some more of a message that is being said."""
+        kind = "agent_thought_chunk" if thought else "agent_message_chunk"
+        return self.update(kind, {"messageId": entry, "content": {"type": "text", "text": text}})
+
+    def entries(
+        self,
+        page: Sequence[Stored],
+        lines: list[bytes],
+        *,
+        marks: Collection[int] = (),
+        begun: Begun | None = None,
+    ) -> None:
+        """Add the lines of entries to `lines`; a line may be added in several pieces. `marks` are the places of
+        summaries, which stand among all that they sum up; `begun` is what has been shown already of the one entry."""
+        chunks = self._chunks
+        for at, stored in enumerate(page):
+            if (stored.meta is not NOTHING or at in marks) and self._unsaid(stored, lines, at in marks):
+                continue
+            role = stored.role
+            if self._open and role == "user":
+                lines.extend(self.interrupted())
+            minute, second, thousandth = rfc3339_pieces(stored.at)
+            for part in stored.parts if begun is None else _left(stored.parts, begun):
+                if isinstance(part, _SPOKEN):
+                    begin = chunks[type(part)][role]
+                    lines += (begin, stored.id, _SAYS, part.text, _SAID, minute, second, thousandth, _END)
+                elif (line := self._other(part, stored)) is not None:
+                    lines.append(line)
+
+    def interrupted(self) -> Iterator[bytes]:
+        """An end for every tool call that has none."""
+        for number in list(self._open):
+            said = {"type": "content", "content": {"type": "text", "text": INTERRUPTED}}
+            yield self.update(
+                "tool_call_update", {"toolCallId": number, "status": "failed", "content": [said]}
+            )
+        self._open.clear()
+
+    def _other(self, part: Piece, stored: Stored) -> bytes | None:
+        meta = {"_meta": {AT: rfc3339(stored.at)}}
+        match part:
+            case Call():
+                fields = called(part)
+                self._open[part.id] = "content" in fields
+                return self.update("tool_call", {**fields, **meta})
+            case Result():
+                fields = ended(part, shows_edit=self._open.pop(part.id, False))
+                return self.update("tool_call_update", {**fields, **meta})
+            case Plan():
+                return self.update("plan", {**planned(part), **meta})
+            case Unknown(raw={"sessionUpdate": str()}):  # as another agent said it
+                return _LINE % (self._session, frames.encode(part.raw))
+        block = block_of(part)
+        if block is None:
+            return None
+        return self.update(CHUNKS[stored.role], {"messageId": stored.id, "content": block, **meta})
+
+    def _unsaid(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
+        """Whether nobody has said this: what a program told its model, or a compaction. Only of that clients are told,
+        and of those the ones that know such: every message that the summary stands for is replayed to them anyway."""
+        meta = {} if stored.meta is NOTHING else value_of(stored.meta)
+        if not mark and meta.get("compact_summary") is not True:
+            return meta.get("meta") is True
+        if self._compaction:
+            summary = [block for part in stored.parts if (block := block_of(part))]
+            fields: Json = {"compactionId": stored.id, "status": "completed", "summary": summary}
+            lines.append(self.update("compaction_update", {**fields, "_meta": {AT: rfc3339(stored.at)}}))
+        return True
+
+
+def _left(parts: tuple[Piece, ...], begun: Begun) -> Iterator[Piece]:
+    """The parts without the texts and thoughts that have been shown."""
+    shown = {Text: "".join(begun.texts), Thought: "".join(begun.thoughts)}
+    said = [part for part in parts if isinstance(part, Text | Thought)]
+    whole = {kind: "".join(value_of(part.text) for part in said if type(part) is kind) for kind in shown}
+    skip: dict[type, int | None] = {
+        # Said otherwise than it was stored: to say it again would only make it worse.
+        kind: len(text) if whole[kind].startswith(text) else None
+        for kind, text in shown.items()
+    }
+    for part in parts:
+        if not isinstance(part, Text | Thought):
+            yield part
+            continue
+        text, passed = value_of(part.text), skip[type(part)]
+        if passed is None:
+            continue
+        skip[type(part)] = max(passed - len(text), 0)
+        if rest := text[passed:]:
+            yield type(part)(text=Raw(frames.encode(rest)))

@@ -1,0 +1,84 @@
+"""One editor's connection with an agent behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, cast
+
+from hitherto.acp.agent import connection
+from hitherto.acp.agent.connection import Offer
+from hitherto.acp.proxy.agent_process import Agent
+from hitherto.acp.proxy.agent_session import Seat
+from hitherto.acp.proxy.frames import text_of
+from hitherto.acp.proxy.relay import Relay
+from hitherto.acp.proxy.session import Proxied, Showing
+from hitherto.engine import Event, McpServer, Turn, answering
+from hitherto.errors import EngineError, HithertoError
+from hitherto.model import Principal, Session
+from hitherto.rpc.errors import Failure, failure_of
+from hitherto.service import Sessions
+
+
+class ProxyDoor(connection.Door):
+    """See the module. `agent` is the one behind, `relay` passes on what it says."""
+
+    leaving = False
+    attached_type = Proxied
+    showing_type = Showing
+
+    def __init__(
+        self,
+        sessions: Sessions | HithertoError,
+        who: Principal,
+        command: Sequence[str],
+        tasks: asyncio.TaskGroup,
+        *,
+        offer: Offer,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(sessions, who, _unasked, tasks, offer=offer)
+        self.agent = Agent(command, self.start, env)
+        self.send_now: Callable[[bytes], bool] = lambda _: False
+        self.relay = Relay(lambda data: self.peer.send(data), lambda data: self.send_now(data))
+        self.agent.follow = self.relay.follow
+
+    def proxied(self, session_id: str | None) -> Proxied | None:
+        """The open session of this id."""
+        return cast("Proxied | None", self.attached.get(session_id or ""))
+
+    def seat(self, session_id: str | None) -> Seat | None:
+        """The agent's session behind an open one, if the agent that has it still runs."""
+        proxied = self.proxied(session_id)
+        seat = None if proxied is None else proxied.seat
+        return None if seat is None or seat.life.left else seat
+
+    async def attach(
+        self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
+    ) -> Proxied:
+        proxied = cast("Proxied", await super().attach(session, cwd, directories, servers))
+        proxied.door = self
+        return proxied
+
+    async def leave(self) -> None:
+        self.leaving = True
+        await super().leave()
+
+    async def reached(self, session_id: str) -> Proxied:
+        return cast("Proxied", await super().reached(session_id))
+
+
+@answering
+async def _unasked(_: Turn) -> AsyncIterator[Event]:
+    """The agent behind answers."""
+    raise EngineError("there is no agent")
+    yield
+
+
+def failing(error: HithertoError, params: Any) -> Failure:
+    """An error of the program as the protocol words it: one about a session says which."""
+    failure = failure_of(error)
+    named = text_of(params, "sessionId") if isinstance(params, dict) else None
+    if named is not None and failure.data is not None:
+        failure.data = {**failure.data, "sessionId": named}
+    return failure

@@ -1,0 +1,309 @@
+"""What an agent says, update by update, as messages to be kept. Pure.
+
+A message is complete when another begins, when a tool is called or when the turn ends. A call is kept as soon as it is
+known what is called: agents announce one before they know its input, and what is kept is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.acp.protocol import content
+from hitherto.acp.protocol.content import ContentBlock
+from hitherto.acp.proxy.frames import value_of
+from hitherto.engine import Delta, Event, Message, ToolEnded
+from hitherto.limits import ENTRY_BYTES
+from hitherto.model import Json, Part, Plan, Text, Thought, ToolCall, ToolResult, Unknown, Usage, encode
+
+MOST_CHARS = ENTRY_BYTES // 16
+"""A message that is longer than this goes on in another one."""
+SAID = {"agent_message_chunk": False, "agent_thought_chunk": True}
+ENDED = {"completed": False, "failed": True}
+UNSAID = frozenset(
+    (
+        *("user_message_chunk", "available_commands_update", "current_mode_update", "config_option_update"),
+        *("session_info_update", "usage_update", "notice"),
+    )
+)
+"""Updates that are no part of what the agent said: the state of a session, and what the user has said."""
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+
+
+class _Chunk(msgspec.Struct, frozen=True, rename="camel"):
+    session_update: str
+    content: _Block
+    message_id: str | None = None
+
+
+class _Call:
+    """A tool call as far as it is known; `kept` says that it has been told."""
+
+    def __init__(self, number: str) -> None:
+        self.id, self.kept = number, False
+        self.fields: Json = {}
+
+    def learn(self, fields: Json) -> None:
+        self.fields.update((name, value) for name, value in fields.items() if value is not None)
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.fields.get("rawInput")) and self.fields.get("status") not in (None, "pending")
+
+    def part(self) -> ToolCall:
+        fields = self.fields
+        title, name = _text(fields.get("title")), _text(fields.get("name"))
+        return ToolCall(
+            id=self.id,
+            name=name or title or _text(fields.get("kind")) or "tool",
+            input=text_within(fields.get("rawInput")),
+            kind=_text(fields.get("kind")),
+            title=title,
+            locations=_objects(text_within(fields.get("locations"))),
+        )
+
+    def result(self, terminals: dict[str, str], is_error: bool) -> ToolResult:
+        content = results_of(self.fields.get("content"), terminals)
+        output = text_within(self.fields.get("rawOutput"))
+        return ToolResult(id=self.id, content=content, is_error=is_error, output=output)
+
+
+class Collector:
+    """See the module. `terminals` are the outputs of the editor's terminals, as far as they have been seen."""
+
+    def __init__(self) -> None:
+        self.terminals: dict[str, str] = {}
+        self.cost: float | None = None
+        self._decoder = msgspec.json.Decoder(_Chunk)
+        self._message: str | None = None
+        self._parts: list[Part | _Call] = []
+        self._texts: list[str] = []
+        self._thought = False
+        self._chars = 0
+        self._told = 0
+        self._calls: dict[str, _Call] = {}
+        self._ready: list[Event] = []
+        self._kinds: dict[str, Callable[[Json], None]] = {
+            **dict.fromkeys(SAID, self._hear_block),
+            "tool_call": self._hear_call,
+            "tool_call_update": self._hear_call,
+            "plan": self._hear_plan,
+            "usage_update": self._hear_usage,
+        }
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether something is complete."""
+        return bool(self._ready)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether there are calls that have not been told yet, because more may be said about them."""
+        return any(isinstance(part, _Call) for part in self._parts)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything that was not told yet."""
+        return bool(self._ready or self._texts or self._parts)
+
+    # What is heard
+
+    def hear(self, update: Raw) -> Json | None:
+        """One more update; returns what it says, unless it is some more of a text."""
+        try:
+            chunk = self._decoder.decode(update)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return self._hear_other(update)
+        thought = SAID.get(chunk.session_update)
+        if thought is None or chunk.content.type != "text" or chunk.content.text is None:
+            return self._hear_other(update)
+        self._say(chunk.content.text, thought, chunk.message_id)
+        return None
+
+    def ask(self, call: Any) -> None:
+        """The user is asked about a call: nothing more will be said about it before it runs."""
+        if isinstance(call, dict):
+            self._hear_call(call)
+            self.tell()
+
+    def _hear_other(self, update: Raw) -> Json:
+        fields = value_of(update)
+        if not isinstance(fields, dict):
+            return {}
+        kind = _text(fields.get("sessionUpdate")) or ""
+        hear = self._kinds.get(kind)
+        if hear is not None:
+            hear(fields)
+        elif kind not in UNSAID:
+            self._add(Unknown(raw=text_within(fields)))
+        return fields
+
+    def _hear_block(self, fields: Json) -> None:
+        """A chunk that is no plain text, or not written as the protocol wants it."""
+        block, message = fields.get("content"), _text(fields.get("messageId"))
+        match block:
+            case {"type": "text", "text": str(text)}:
+                self._say(text, SAID[fields["sessionUpdate"]], message)
+            case _:
+                self._turn_to(message)
+                self._add(part_of(block))
+
+    def _hear_plan(self, fields: Json) -> None:
+        """A plan is always told whole: the newest stands for those before it."""
+        self._parts = [part for part in self._parts if not isinstance(part, Plan)]
+        self._add(Plan(steps=_objects(text_within(fields.get("entries")))))
+
+    def _say(self, text: str, thought: bool, message: str | None) -> None:
+        if message != self._message or (self._parts and self.has_calls):
+            self._turn_to(message)
+        if thought is not self._thought:
+            self._close()
+            self._thought = thought
+        self._texts.append(text)
+        self._chars += len(text)
+        if self._chars > MOST_CHARS:
+            self.tell()
+
+    def _turn_to(self, message: str | None) -> None:
+        """A message of this id goes on; whatever was said of another one is complete."""
+        if self.has_calls or (message is not None and self._message is not None and message != self._message):
+            self.tell()
+        self._message = message if message is not None else self._message
+
+    def _hear_call(self, fields: Json) -> None:
+        number = _text(fields.get("toolCallId"))
+        if number is None:
+            return
+        call = self._calls.get(number)
+        if call is None:
+            call = self._calls[number] = _Call(number)
+            self._add(call)
+        call.learn(fields)
+        status = fields.get("status")
+        if status in ENDED:
+            self._end(call, is_error=ENDED[status])
+        elif not call.kept and call.is_known:
+            self.tell()
+
+    def _end(self, call: _Call, *, is_error: bool) -> None:
+        if not call.kept:
+            self.tell()
+        del self._calls[call.id]
+        self._ready.append(ToolEnded(result=call.result(self.terminals, is_error)))
+
+    def _hear_usage(self, fields: Json) -> None:
+        match fields.get("cost"):
+            case {"amount": int() | float() as amount, "currency": "USD"} if 0 <= amount < 1e9:
+                self.cost = float(amount)
+
+    def _add(self, part: Part | _Call) -> None:
+        self._close()
+        self._parts.append(part)
+
+    def _close(self) -> None:
+        """What is being said becomes a part."""
+        if self._texts:
+            text = "".join(self._texts)
+            self._tell_said()
+            self._parts.append(Thought(text=text) if self._thought else Text(text=text))
+            self._texts, self._told = [], 0
+
+    # What is told
+
+    def events(self) -> list[Event]:
+        """What has happened since it was asked for last, in order."""
+        self._tell_said()
+        ready, self._ready = self._ready, []
+        return ready
+
+    def cut(self) -> None:
+        """The turn was cut off: what was told piece by piece is kept already, the rest is told with what follows."""
+        self._parts = [part for part in self._parts if not isinstance(part, Text | Thought)]
+        self._texts, self._told = self._texts[self._told :], 0
+        self._ready = [event for event in self._ready if not isinstance(event, Delta)]
+
+    def _tell_said(self) -> None:
+        if len(self._texts) > self._told:
+            self._ready.append(Delta(text="".join(self._texts[self._told :]), thought=self._thought))
+            self._told = len(self._texts)
+
+    def tell(self, usage: Usage | None = None, meta: Json | None = None) -> None:
+        """The message is complete as it is."""
+        self._close()
+        if self._parts:
+            parts = tuple(self._kept(self._parts))
+            self._ready.append(Message(parts=parts, usage=usage, meta=meta or {}))
+        self._parts, self._message, self._chars = [], None, 0
+
+    def end(self, usage: Usage | None = None, meta: Json | None = None) -> list[Event]:
+        """The turn is over: everything that is left. Calls whose end was not told have none."""
+        self.tell(usage, meta)
+        self._calls.clear()
+        self.terminals.clear()
+        return self.events()
+
+    def _kept(self, parts: list[Part | _Call]) -> Iterator[Part]:
+        for part in parts:
+            if isinstance(part, _Call):
+                part.kept = True
+                yield part.part()
+            else:
+                yield part
+
+
+def _objects(value: Any) -> tuple[Json, ...]:
+    return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+MOST_BYTES = ENTRY_BYTES // 4
+"""What is larger is not kept, but that it was there: an entry must have room for it, and for what stands beside it."""
+TOO_LARGE = "[{} bytes, too many to be kept]"
+
+
+def parts_of(blocks: Any) -> tuple[Part, ...]:
+    """The parts of a prompt; what is no list has none."""
+    return tuple(map(part_of, blocks)) if isinstance(blocks, list) else ()
+
+
+def part_of(block: Any) -> Part:
+    """A content block as a part: of a kind that is not known, kept as it came."""
+    size = len(encode(block))
+    if size > MOST_BYTES:
+        return Text(text=TOO_LARGE.format(size))
+    try:
+        known: ContentBlock = msgspec.convert(block, ContentBlock)
+    except (msgspec.ValidationError, ValueError):
+        return Unknown(raw=block)
+    return content.parts_of((known,))[0]
+
+
+def results_of(shown: Any, terminals: dict[str, str]) -> tuple[Part, ...]:
+    """What a tool call shows. Of a terminal of the editor's, it is what was seen in it."""
+    return tuple(_result_of(item, terminals) for item in shown) if isinstance(shown, list) else ()
+
+
+def _result_of(item: Any, terminals: dict[str, str]) -> Part:
+    match item:
+        case {"type": "content", "content": block}:
+            return part_of(block)
+        case {"type": "terminal", "terminalId": str(number)} if number in terminals:
+            return Text(text=terminals[number][-MOST_BYTES // 4 :])
+    return part_of(item)
+
+
+def text_within(value: Any) -> Any:
+    """A value, unless it is too large to be kept."""
+    if value is None:
+        return None
+    size = len(encode(value))
+    return value if size <= MOST_BYTES else TOO_LARGE.format(size)

@@ -1,0 +1,160 @@
+"""Forking a session: its transcript as a new one, with ids of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+from hitherto.claude import chain, lines
+from hitherto.claude.edit import Directory, checked_id, encoded, found_session, iso_now
+from hitherto.claude.fork_copy import Copy, Cut, as_id, read_fields
+from hitherto.claude.fork_ids import plain, quoted
+from hitherto.claude.new_files import new_file
+from hitherto.claude.paths import TRANSCRIPT, is_session_id, one_of, open_transcript
+from hitherto.claude.tree import Branch, Tree
+
+BLOCK = 1 << 18
+"""How much is gathered for one write."""
+
+
+@dataclass
+class ForkSessionResult:
+    """The result of a fork: the id of the new session."""
+
+    session_id: str
+
+
+def fork_session(
+    session_id: str,
+    directory: Directory = None,
+    up_to_message_id: str | None = None,
+    title: str | None = None,
+    *,
+    dir: Directory = None,
+    branch: Branch = "sdk",
+) -> ForkSessionResult:
+    """Copy a session into a new one beside it; with `up_to_message_id`, up to and including that message.
+
+    What `get_session_messages` shows of the one it shows of the other, and `claude --resume` goes on from there:
+    from the end of the branch that is asked for. The fork is there as a whole and on disk when this returns, or not
+    at all. The tag, snapshots of files and the transcripts of subagents are not copied.
+
+    ValueError for what is not an id, for a message that is not in the session and for a session without messages;
+    FileNotFoundError if there is no such session.
+    """
+    checked_id(session_id)
+    if up_to_message_id and not is_session_id(up_to_message_id):
+        raise ValueError(f"Invalid up_to_message_id: {up_to_message_id}")
+    path = found_session(session_id, one_of(directory, dir))
+    fork = _Fork(session_id, str(uuid4()), iso_now(), branch, (title or "").strip())
+    source = open_transcript(path, os.O_RDONLY)
+    try:
+        cut = _cut(source, session_id, up_to_message_id) if up_to_message_id else Cut()
+        with new_file(path.with_name(f"{fork.id}{TRANSCRIPT}")) as target:
+            fork.write(source, target, cut)
+    finally:
+        os.close(source)
+    return ForkSessionResult(session_id=fork.id)
+
+
+# Where to cut
+
+
+def _cut(source: int, session_id: str, message_id: str) -> Cut:
+    """The cut behind a message.
+
+    The file up to there holds what was said before, as a rule. Not so where a compaction kept messages: these were
+    written before the summary they now follow. Then only the way to the message is taken.
+    """
+    links = list(_links(source))
+    own = [place for place, link in enumerate(links) if link.type in chain.KINDS and not link.is_sidechain]
+    own = [place for place in own if links[place].uuid is not None]
+    if not own:
+        raise ValueError(f"Session {session_id} has no messages to fork")
+    place = next((place for place in own if links[place].uuid == message_id), None)
+    if place is None:
+        raise ValueError(f"Message {message_id} not found in session {session_id}")
+    way = Tree(links, bridged=True).way_to(place)
+    if max(way) <= place and not _is_followed_by_kept(links[place]):
+        return Cut(quoted(message_id))
+    return Cut(quoted(message_id), frozenset(quoted(links[at].uuid or "") for at in way))
+
+
+def _is_followed_by_kept(link: chain.Link) -> bool:
+    return bool(link.is_compact_summary) or link.compact_metadata is not chain.NOTHING
+
+
+def _links(source: int) -> Iterator[chain.Link]:
+    for _, block, end in lines.read_blocks(source):
+        try:
+            found = chain.decode_links(block[:end])
+        except (ValueError, RecursionError):
+            found = chain.links(lines.read_records(block[:end])[0])
+        for link in found:
+            # They would hold on to all that was read.
+            link.message = link.attachment = chain.NOTHING
+            yield link
+
+
+# Writing
+
+
+@dataclass(frozen=True, slots=True)
+class _Fork:
+    session_id: str
+    id: str
+    now: str
+    branch: Branch
+    title: str
+
+    def write(self, source: int, target: int, cut: Cut) -> None:
+        """Copy the transcript; again, as long as a reading was wrong about what follows."""
+        copy: Copy | None = None
+        while copy is None or copy.wrong:
+            os.ftruncate(target, os.lseek(target, 0, os.SEEK_SET))
+            copy = Copy(self.session_id, self.id, self.now, cut, copy)
+            for fields in read_fields(source):
+                copy.add(fields)
+                if len(copy.lines) >= BLOCK:
+                    _flush(target, copy.lines)
+            if not copy.end():
+                raise ValueError(f"Session {self.session_id} has no messages to fork")
+            copy.lines += b"".join(map(encoded, self._closing(copy, cut)))
+            _flush(target, copy.lines)
+
+    def _closing(self, copy: Copy, cut: Cut) -> Iterator[dict[str, object]]:
+        """What comes behind the links: where to go on, contents that were replaced, the title."""
+        aside = copy.aside
+        yield {"type": "last-prompt", **self._resumed(copy, cut), "sessionId": self.id}
+        if aside.replacements:
+            replaced = {
+                "type": "content-replacement",
+                "sessionId": self.id,
+                "replacements": aside.replacements,
+            }
+            yield {**replaced, **self._stamp()}
+        title = self.title or f"{aside.title or 'Forked session'} (fork)"
+        yield {"type": "custom-title", "sessionId": self.id, "customTitle": title, **self._stamp()}
+
+    def _stamp(self) -> dict[str, object]:
+        return {"uuid": str(uuid4()), "timestamp": self.now}
+
+    def _resumed(self, copy: Copy, cut: Cut) -> dict[str, object]:
+        """Where the command line goes on: at the cut, at the last thing said, or where it would in the session itself."""
+        leaf, aside = copy.leaf, copy.aside
+        if cut.until is not None:
+            return {"leafUuid": plain(leaf)}
+        if self.branch == "cli" and aside.resumed is not None:
+            marked = as_id(aside.resumed.get("leafUuid"))
+            if marked is None:
+                return {"leafUuid": None, "explicit": True}
+            leaf = copy.lineage.copied(marked) or leaf
+        prompt = {} if aside.last_prompt is None else {"lastPrompt": aside.last_prompt}
+        return {**prompt, "leafUuid": plain(leaf)}
+
+
+def _flush(target: int, gathered: bytearray) -> None:
+    while gathered:
+        del gathered[: os.write(target, gathered)]

@@ -1,0 +1,316 @@
+"""The lines of a fork, from the records of a transcript, one after the other.
+
+A record keeps its bytes; only the values that tie it to its session are replaced: uuids, the session's id, and what a
+compaction says of the messages it kept.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.claude import chain, lines
+from hitherto.claude import first_prompt as prompts
+from hitherto.claude.fork_ids import Id, Lineage, plain, quoted
+
+Fields = dict[str, Raw]
+"""A record, its values undecoded."""
+
+NULL = Raw(b"null")
+FALSE = Raw(b"false")
+EMPTY = frozenset({b"false", b"null", b"0", b'""', b"[]", b"{}"})
+KINDS = {quoted(kind) for kind in chain.KINDS}
+SPOKEN = {quoted(kind) for kind in chain.SPOKEN}
+USER, PROGRESS = b'"user"', b'"progress"'
+LEFT_OUT = ("teamName", "agentName", "slug", "sourceToolAssistantUUID")
+"""What ties a record to the company its session was in. So what a team said is part of a fork's conversation."""
+
+PIECE = 1 << 16
+
+_utf8 = codecs.getincrementaldecoder("utf-8")
+_decoder = msgspec.json.Decoder(Fields)
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which links to copy: all, all up to the first that is called `until`, or just those `among` some."""
+
+    until: Id | None = None
+    among: frozenset[Id] | None = None
+
+
+@dataclass(slots=True)
+class Aside:
+    """What a transcript says beside its links; of each the last that was said.
+
+    `resumed` is the last record of where the command line stood: at a leaf, or at nothing.
+    """
+
+    session_id: str
+    custom_title: str | None = None
+    ai_title: str | None = None
+    first_prompt: str | None = None
+    first_command: str | None = None
+    last_prompt: str | None = None
+    resumed: Fields | None = None
+    replacements: list[object] = field(default_factory=list)
+    carried: dict[bytes, Fields] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str | None:
+        """What the session is called."""
+        return self.custom_title or self.ai_title or self.first_prompt or self.first_command
+
+    def note_prompt(self, fields: Fields) -> None:
+        """Note what the user says, if it could be what the session is called."""
+        if not is_true(fields, "isMeta") and not is_true(fields, "isCompactSummary"):
+            opening = prompts.opening(bytes(fields.get("message", NULL)))
+            self.first_prompt = opening.prompt
+            self.first_command = self.first_command or opening.command
+
+
+@dataclass(slots=True)
+class Leaf:
+    """What was copied last: of what was said in the conversation, of what was said beside it, of all."""
+
+    said: Id | None = None
+    said_beside: Id | None = None
+    written: Id | None = None
+
+    def note(self, fields: Fields, own: Id) -> None:
+        """Note something that was said."""
+        if is_true(fields, "isMeta"):
+            self.said_beside = own
+        else:
+            self.said = own
+
+
+class Copy:
+    """One reading of a transcript into the lines of its fork, which gather in `lines`.
+
+    It may be `wrong` about links that others name; then a further reading is needed, which knows what was `before`.
+    """
+
+    def __init__(self, session_id: str, fork_id: str, now: str, cut: Cut, before: Copy | None = None) -> None:
+        self.lines = bytearray()
+        self.aside = Aside(session_id)
+        self.lineage: Lineage = Lineage(None if before is None else before.lineage)
+        self._cut = cut
+        self._ended = False
+        self._id, self._now = Raw(quoted(fork_id)), Raw(quoted(now))
+        self._from = b'{"sessionId":' + quoted(session_id) + b',"messageUuid":'
+        self._leaf = Leaf()
+        self._held: Fields | None = None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a link was named that turned out to be none of the fork's."""
+        return bool(self.lineage.wrong)
+
+    @property
+    def leaf(self) -> Id | None:
+        """Where the fork's conversation ends: at the cut, else at the last thing that was said in it."""
+        if self._cut.until is not None:
+            return self.lineage.nearest(self._cut.until)
+        return self._leaf.said or self._leaf.said_beside or self._leaf.written
+
+    def add(self, fields: Fields) -> None:
+        """Copy a record, if it is one that belongs into the fork."""
+        kind = bytes(fields.get("type", NULL))
+        uuid = as_id(fields.get("uuid"))
+        if kind not in KINDS or uuid is None:
+            if (note := NOTES.get(kind)) is not None:
+                note(self.aside, fields)
+        elif not self._ended:
+            self._add_link(fields, kind, uuid)
+            self._ended = uuid == self._cut.until and self._cut.among is None
+
+    def end(self) -> bool:
+        """Write the last link, with a new time, and what holds for the fork too; whether there was a link at all."""
+        if self._held is None:
+            return False
+        self._held["timestamp"] = self._now
+        self._release()
+        for fields in self.aside.carried.values():
+            self._write({**fields, "sessionId": self._id})
+        return True
+
+    def _add_link(self, fields: Fields, kind: bytes, uuid: Id) -> None:
+        parent = as_id(fields.get("parentUuid"))
+        if kind == USER and self.aside.first_prompt is None:
+            self.aside.note_prompt(fields)
+        if kind == PROGRESS or is_true(fields, "isSidechain") or not self._is_among(uuid):
+            self.lineage.pass_over(uuid, parent)
+            return
+        agent = fields.get("agentId")
+        own, above = self.lineage.copy(uuid, parent, None if agent is None else bytes(agent))
+        self._leaf.written = own
+        if kind in SPOKEN:
+            self._leaf.note(fields, own)
+        self._tie(fields, uuid, own, above)
+        self._release()
+        self._held = fields
+
+    def _is_among(self, uuid: Id) -> bool:
+        return self._cut.among is None or uuid in self._cut.among
+
+    def _tie(self, fields: Fields, uuid: Id, own: Id, above: Id | None) -> None:
+        """Make a link one of the fork's."""
+        logical = self.lineage.new(as_id(fields.get("logicalParentUuid")))
+        fields["uuid"] = Raw(own)
+        fields["parentUuid"] = NULL if above is None else Raw(above)
+        fields["logicalParentUuid"] = NULL if logical is None else Raw(logical)
+        fields["sessionId"] = self._id
+        if as_id(fields.get("timestamp")) is None:
+            fields["timestamp"] = self._now
+        fields["isSidechain"] = FALSE
+        fields["forkedFrom"] = Raw(self._from + uuid + b"}")
+        for name in LEFT_OUT:
+            fields.pop(name, None)
+        if "compactMetadata" in fields:
+            fields["compactMetadata"] = self._compaction(fields["compactMetadata"])
+
+    def _release(self) -> None:
+        """Write the link that was held back because it might have been the last."""
+        if self._held is not None:
+            self._write(self._held)
+            self._held = None
+
+    def _write(self, fields: Fields) -> None:
+        _encoder.encode_into(fields, self.lines, -1)
+        self.lines += b"\n"
+
+    def _compaction(self, raw: Raw) -> Raw:
+        """What a compaction says of the messages it kept, of those that are copied."""
+        told = lines.decode(bytes(raw))
+        if not isinstance(told, dict):
+            return raw
+        for name, renamed in (
+            ("preservedMessages", self._kept_messages),
+            ("preservedSegment", self._kept_segment),
+        ):
+            if isinstance(told.get(name), dict):
+                told[name] = renamed(told[name])
+        return Raw(lines.encode({name: value for name, value in told.items() if value is not None}))
+
+    def _kept_messages(self, told: dict[str, object]) -> dict[str, object] | None:
+        anchor = self._renamed(told.get("anchorUuid"))
+        if anchor is None:
+            return None
+        lists = {name: uuids for name, uuids in told.items() if isinstance(uuids, list)}
+        renamed = {name: list(filter(None, map(self._renamed, uuids))) for name, uuids in lists.items()}
+        return {**told, **renamed, "anchorUuid": anchor}
+
+    def _kept_segment(self, told: dict[str, object]) -> dict[str, object] | None:
+        ends = {name: self._renamed(told.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")}
+        if ends["tailUuid"] is None and self._cut.among is not None:
+            # The cut goes through the segment, which then ends there.
+            ends["tailUuid"] = self._renamed(plain(self._cut.until))
+        return {**told, **ends} if None not in ends.values() else None
+
+    def _renamed(self, uuid: object) -> str | None:
+        return plain(self.lineage.new(quoted(uuid))) if isinstance(uuid, str) else None
+
+
+# Records that are no links
+
+
+def _note_custom_title(aside: Aside, fields: Fields) -> None:
+    aside.custom_title = _text(fields, "customTitle") or aside.custom_title
+
+
+def _note_ai_title(aside: Aside, fields: Fields) -> None:
+    aside.ai_title = _text(fields, "aiTitle") or aside.ai_title
+
+
+def _note_last_prompt(aside: Aside, fields: Fields) -> None:
+    aside.last_prompt = _text(fields, "lastPrompt") or aside.last_prompt
+    if as_id(fields.get("leafUuid")) is not None or is_true(fields, "explicit"):
+        aside.resumed = fields
+
+
+def _note_replacements(aside: Aside, fields: Fields) -> None:
+    found = lines.decode(bytes(fields.get("replacements", NULL)))
+    if isinstance(found, list) and _text(fields, "sessionId") == aside.session_id:
+        aside.replacements.extend(found)
+
+
+def _note_carried(aside: Aside, fields: Fields) -> None:
+    aside.carried[bytes(fields["type"])] = fields
+
+
+NOTES: dict[bytes, Callable[[Aside, Fields], None]] = {
+    b'"custom-title"': _note_custom_title,
+    b'"ai-title"': _note_ai_title,
+    b'"last-prompt"': _note_last_prompt,
+    b'"content-replacement"': _note_replacements,
+    # They hold for the fork too.
+    b'"atis-latch"': _note_carried,
+    b'"relocated"': _note_carried,
+    b'"tools-used"': _note_carried,
+}
+
+
+# Records and their values
+
+
+def read_fields(source: int) -> Iterator[Fields]:
+    """The intact records of a transcript."""
+    for _, block, end in lines.read_blocks(source):
+        whole = memoryview(block)[:end]
+        if not block.isascii():
+            whole = _mended(whole)
+        try:
+            yield from _decoder.decode_lines(whole)
+        except (ValueError, RecursionError):  # among them every error of msgspec's
+            yield from map(_loose_fields, lines.read_records(bytes(whole))[0])
+
+
+def _mended(block: memoryview) -> memoryview:
+    """The block in UTF-8, so that no reader of the fork stumbles over it."""
+    reader = _utf8()
+    try:
+        # In small pieces: memory that is used again costs nothing.
+        for start in range(0, len(block), PIECE):
+            reader.decode(block[start : start + PIECE])
+        reader.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return memoryview(str(block, "utf-8", "replace").encode())
+    return block
+
+
+def _loose_fields(record: bytes) -> Fields:
+    try:
+        return _decoder.decode(record)
+    except (ValueError, RecursionError):
+        values = lines.decode(record)
+        if not isinstance(values, dict):
+            return {}
+        return {name: Raw(lines.encode(value)) for name, value in values.items()}
+
+
+def is_true(fields: Fields, name: str) -> bool:
+    """Whether a record says so."""
+    raw = fields.get(name)
+    return raw is not None and bytes(raw) not in EMPTY
+
+
+def as_id(raw: Raw | None) -> Id | None:
+    """A value as a uuid, if it is a text and not empty."""
+    if raw is None:
+        return None
+    found = bytes(raw)
+    if found[:1] != b'"' or found == b'""':
+        return None
+    return quoted(json.loads(found)) if b"\\" in found else found
+
+
+def _text(fields: Fields, name: str) -> str | None:
+    found = lines.decode(bytes(fields.get(name, NULL)))
+    return found if isinstance(found, str) else None

@@ -1,0 +1,207 @@
+"""Lists of sessions, and what is known of one, from Claude Code's own files."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from hitherto.claude import paths
+from hitherto.claude.cache import CachedReader, Reader
+from hitherto.claude.metadata import Metadata, is_archived
+from hitherto.claude.paths import TITLE, read_sidecar
+
+WORTH_REMEMBERING = 32 << 20
+"""From so many bytes on, a look into the cache costs less than reading the transcripts."""
+SPARE = 32
+"""So many more transcripts are looked up than sessions asked for: some are not to be listed."""
+_ID_LENGTH = 36
+_NAME_LENGTH = _ID_LENGTH + len(paths.TRANSCRIPT)
+
+
+@dataclass
+class SDKSessionInfo:
+    """What a list says of a session. Times are in ms; what is not known is None.
+
+    `summary` is the title to show: the user's, else the program's, else the last prompt, else the first.
+    `custom_title` is the user's title, or the program's where there is none.
+    """
+
+    session_id: str
+    summary: str
+    last_modified: int
+    file_size: int | None = None
+    custom_title: str | None = None
+    first_prompt: str | None = None
+    git_branch: str | None = None
+    cwd: str | None = None
+    tag: str | None = None
+    created_at: int | None = None
+    archived: bool = False
+
+
+# When changed, name, number of the folder: in this order they are compared. And what the folder said of the file.
+_File = tuple[int, str, int, os.stat_result]
+
+
+def list_sessions(
+    directory: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    include_worktrees: bool = True,
+    *,
+    dir: str | os.PathLike[str] | None = None,
+    include_programmatic: bool = True,
+) -> list[SDKSessionInfo]:
+    """Sessions, the last changed first: of one project and its git worktrees, or of all.
+
+    `dir` is another name for `directory`. A limit of 0 or less is none. `include_programmatic=False` leaves out the
+    sessions that programs started. Of transcripts with the same id the newest is listed; sidechains and transcripts
+    that have nothing to be called by are not listed. What cannot be read is left out.
+    """
+    scan = _Scan(paths.one_of(directory, dir), include_worktrees)
+    wanted = max(offset, 0) + limit if limit is not None and limit > 0 else None
+    files = scan.newest_first(wanted)
+    first = list(islice(files, wanted))
+    size = sum(found.st_size for _, _, _, found in first)
+    reader = (CachedReader if size > WORTH_REMEMBERING else Reader)(scan.projects)
+    infos = _infos(scan, chain(first, files), reader, include_programmatic)
+    page = list(islice(infos, max(offset, 0), wanted))
+    reader.close(scan.names, everything=scan.everything and wanted is None)
+    return page
+
+
+class _Scan:
+    """All transcripts there are, by one look into each folder, the last changed first."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None, include_worktrees: bool) -> None:
+        self.projects = paths.projects_folder()
+        self.everything = directory is None
+        self.folders: list[tuple[str, str | None]] = (
+            [(str(folder), None) for folder in paths.project_folders()]
+            if directory is None
+            else [
+                (str(folder), path)
+                for folder, path in paths.folders_of(directory, include_worktrees=include_worktrees)
+            ]
+        )
+        self.files: list[_File] = []
+        # The sessions that have a folder of their own, by the number of the project's folder.
+        self.owners: list[set[str]] = []
+        for number, (folder, _) in enumerate(self.folders):
+            self.owners.append(self._look_into(folder, number))
+
+    def newest_first(self, wanted: int | None) -> Iterator[_File]:
+        """All transcripts; the first `wanted` come without all of them being sorted. Ties go to the higher id."""
+        begun = 0
+        if wanted is not None and wanted + SPARE < len(self.files):
+            begun = wanted + SPARE
+            yield from heapq.nlargest(begun, self.files)
+        yield from sorted(self.files, reverse=True)[begun:]
+
+    def _look_into(self, folder: str, number: int) -> set[str]:
+        owners = set()
+        add = self.files.append
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if len(name) == _NAME_LENGTH and name.endswith(paths.TRANSCRIPT):
+                        found = entry.stat(follow_symlinks=False)
+                        add(((found.st_mtime_ns + 500_000) // 1_000_000, name, number, found))
+                    elif len(name) == _ID_LENGTH:
+                        owners.add(name)
+        except OSError:
+            pass
+        return owners
+
+    def names(self) -> dict[str, set[str]]:
+        """The names of all transcripts, by folder."""
+        names: dict[str, set[str]] = {folder: set() for folder, _ in self.folders}
+        for _, name, number, _ in self.files:
+            names[self.folders[number][0]].add(name)
+        return names
+
+
+def _infos(
+    scan: _Scan, files: Iterable[_File], reader: Reader, include_programmatic: bool
+) -> Iterator[SDKSessionInfo]:
+    seen = set()
+    for modified, name, number, found in files:
+        session_id = name[:_ID_LENGTH]
+        if session_id in seen or not _is_transcript(session_id, found):
+            continue
+        folder, path = scan.folders[number]
+        metadata = reader.metadata(folder, name, found)
+        if metadata is None or (metadata.is_programmatic and not include_programmatic):
+            continue
+        own = os.path.join(folder, session_id) if session_id in scan.owners[number] else None
+        info = _info(session_id, metadata, modified, found.st_size, path, own)
+        if info is not None:
+            seen.add(session_id)
+            yield info
+
+
+def _is_transcript(session_id: str, found: os.stat_result) -> bool:
+    return found.st_size > 0 and stat.S_ISREG(found.st_mode) and paths.is_session_id(session_id)
+
+
+def get_session_info(
+    session_id: str,
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    dir: str | os.PathLike[str] | None = None,
+) -> SDKSessionInfo | None:
+    """What is known of one session; None if there is no such session, or a list would not have it."""
+    given = paths.one_of(directory, dir)
+    path = paths.find_session(session_id, given)
+    if path is None:
+        return None
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    metadata = Reader(path.parent.parent).metadata(str(path.parent), path.name, found)
+    if metadata is None:
+        return None
+    modified = (found.st_mtime_ns + 500_000) // 1_000_000
+    project = _project_path(path.parent, given) if given and metadata.cwd is None else None
+    return _info(session_id, metadata, modified, found.st_size, project, str(path.with_suffix("")))
+
+
+def _project_path(folder: Path, directory: str | os.PathLike[str]) -> str | None:
+    return next((path for found, path in paths.folders_of(directory) if found == folder), None)
+
+
+def _info(
+    session_id: str, metadata: Metadata, modified: int, size: int, path: str | None, own: str | None
+) -> SDKSessionInfo | None:
+    """What a list says, or None if the session is not to be listed; `own` is the session's own folder."""
+    if metadata.is_sidechain:
+        return None
+    title = metadata.custom_title
+    if title is None and own is not None:
+        given = read_sidecar(os.path.join(own, TITLE)).get("customTitle")
+        title = given if isinstance(given, str) else None
+    title = title or metadata.ai_title or None
+    prompt = metadata.first_prompt or metadata.command or None
+    summary = title or metadata.last_prompt or metadata.summary or prompt or metadata.picture
+    if not summary:
+        return None
+    return SDKSessionInfo(
+        session_id=session_id,
+        summary=summary,
+        last_modified=modified,
+        file_size=size,
+        custom_title=title,
+        first_prompt=prompt,
+        git_branch=metadata.last_branch or metadata.first_branch or None,
+        cwd=metadata.relocated_cwd or metadata.cwd or path,
+        tag=metadata.tag or None,
+        created_at=metadata.created_at,
+        archived=own is not None and is_archived(own, modified),
+    )

@@ -1,0 +1,35 @@
+"""`hitherto append`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.input import given_text
+from hitherto.cli.terminal.output import Output
+from hitherto.errors import InvalidInput
+from hitherto.model import LOCAL, ROLES, Draft, Role, Text
+from hitherto.service import Sessions
+
+
+@command(
+    "hitherto append 019a8c0e 'Why does the build fail?'",
+    "make 2>&1 | hitherto append 019a8c0e --role tool",
+)
+@session_argument
+@click.argument("text", required=False)
+@click.option("--role", type=click.Choice(ROLES), default="user", show_default=True, help="Who says it.")
+async def run(sessions: Sessions, out: Output, *, session: str, text: str | None, role: Role) -> None:
+    """Add a message to a session; prints the id of its entry.
+
+    Without TEXT, or with `-`, the message is read from stdin; its last newline is left out.
+    """
+    session_id = await sessions.resolve(LOCAL, session)
+    said = await given_text(text)
+    if not said:
+        raise InvalidInput("there is nothing to append: the message is empty")
+    appended = await sessions.append(LOCAL, session_id, Draft(role=role, parts=(Text(text=said),)))
+    if out.json:
+        out.document({"session": session_id, "entries": appended.entries, "revision": appended.revision})
+    else:
+        out.line(appended.entries[0])

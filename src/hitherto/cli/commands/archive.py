@@ -1,0 +1,22 @@
+"""`hitherto archive`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, sessions_argument
+from hitherto.cli.options.session_ids import full_ids
+from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+
+
+@command("hitherto archive 019a8c0e 019a8c11", "hitherto archive --undo 019a8c0e")
+@sessions_argument
+@click.option("--undo", is_flag=True, help="Take them back.")
+async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], undo: bool) -> None:
+    """Put sessions away: lists leave them out, nothing else changes."""
+    for session_id in await full_ids(sessions, named):
+        changed = await sessions.archive(LOCAL, session_id, archived=not undo)
+        tell(out, "Unarchived" if undo else "Archived", changed)

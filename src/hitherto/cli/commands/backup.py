@@ -1,0 +1,24 @@
+"""`hitherto backup`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal.files import absent, closed_to_others
+from hitherto.cli.terminal.output import Output, progress
+from hitherto.service import Sessions
+
+
+@command("hitherto backup ~/backups/hitherto.db")
+@click.argument("target")
+async def run(sessions: Sessions, out: Output, *, target: str) -> None:
+    """Copy the whole store to a new file while it is in use. The copy is a store itself: `--store TARGET`."""
+    path = absent(target)
+    with progress("Copying", None):
+        await sessions.backup(path)
+    size = closed_to_others(path)
+    if out.json:
+        out.document({"file": path, "bytes": size})
+    else:
+        out.line(f"Copied to {path}")

@@ -1,0 +1,34 @@
+"""`hitherto checkpoints`."""
+
+from __future__ import annotations
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+
+
+@command("hitherto checkpoints 019a8c0e")
+@session_argument
+async def run(sessions: Sessions, out: Output, *, session: str) -> None:
+    """Earlier states that a session can go back to, oldest first.
+
+    In a pipe each is a line of fields separated by tabs: id, time, reason, number of messages, tokens.
+    """
+    found = await sessions.checkpoints(LOCAL, await sessions.resolve(LOCAL, session))
+    if out.json:
+        out.document({"checkpoints": found})
+        return
+    if not out.terminal:
+        for each in found:
+            out.row(each.id, formats.utc(each.at), each.reason, each.message_count, each.token_count)
+        return
+    if not found:
+        out.note("No checkpoints.")
+        return
+    rows = (
+        (each.id, formats.local(each.at), each.reason, str(each.message_count), str(each.token_count or ""))
+        for each in found
+    )
+    out.table(("ID", "MADE", "REASON", "MESSAGES", "TOKENS"), rows)

@@ -1,0 +1,68 @@
+"""`hitherto continue`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.commands.resume import become
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+from hitherto.settings import read_settings
+from hitherto.sources.handoff.continue_ import TARGETS, Continued, Continuing
+from hitherto.sources.sync.ledger import Ledger
+
+FIDELITY = {
+    "native": "native: {agent} has this session itself",
+    "replayed": "replayed: {agent} has {messages} as text, in a session of its own",
+    "summarised": "summarised: {agent} has a summary and the last {messages} as text, in a session of its own",
+}
+"""What is said about each way of going on."""
+
+
+@command(
+    "hitherto continue claude:550e8400 --in codex",
+    "hitherto continue 019a8c0e --in claude --cwd ~/app",
+    "eval $(hitherto continue 019a8c0e --in codex)",
+)
+@session_argument
+@click.option(
+    "--in", "agent", type=click.Choice(sorted(TARGETS)), required=True, help="The agent to go on in."
+)
+@click.option(
+    "--cwd",
+    type=click.Path(file_okay=False, resolve_path=True),
+    help="The folder to go on in, if not the session's own.",
+)
+@click.option("--exec", "execute", is_flag=True, help="Go on there at once instead of printing how.")
+async def run(
+    sessions: Sessions, out: Output, *, session: str, agent: str, cwd: str | None, execute: bool
+) -> None:
+    """Go on with a session in another agent.
+
+    A new transcript is written for that agent, with the conversation so far as plain text; what it has already is never
+    touched. The command that opens it is printed, and on stderr how faithful it is.
+    """
+    settings = read_settings()
+    ledger = Ledger(settings.data_dir / f"sources-{sessions.store_id}.db")
+    try:
+        found = await sessions.resolve(LOCAL, session)
+        done = await Continuing(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).go_on(found, agent, cwd)
+    finally:
+        ledger.close()
+    if not out.json:
+        out.note(in_words(done))
+    if execute:
+        become(done.command, done.cwd)
+    if out.json:
+        out.document(done)
+    else:
+        out.line(done.shell)
+
+
+def in_words(done: Continued) -> str:
+    """How faithful it is."""
+    messages = formats.counted(done.messages, "message")
+    return FIDELITY[done.fidelity].format(agent=done.agent, messages=messages)

@@ -1,0 +1,32 @@
+"""`hitherto doctor`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal import exit_codes
+from hitherto.cli.terminal.output import Output, progress
+from hitherto.service import Sessions
+
+
+@command("hitherto doctor", "hitherto doctor --no-repair --json")
+@click.option("--no-repair", is_flag=True, help="Only look.")
+async def run(sessions: Sessions, out: Output, *, no_repair: bool) -> int:
+    """Check the store, mend what is derived (such as the search index), remove what nothing reaches.
+
+    The exit code is 5 if a problem is left that needs a person.
+    """
+    with progress("Checking", None):
+        health = await sessions.doctor(repair=not no_repair)
+    if out.json:
+        out.document(health)
+    else:
+        for kind, found in (
+            ("checked", health.checked),
+            ("repaired", health.repaired),
+            ("problem", health.problems),
+        ):
+            for each in found:
+                out.row(kind, each)
+    return exit_codes.STORE if health.problems else exit_codes.OK

@@ -1,0 +1,32 @@
+"""`hitherto erase`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.input import confirm, yes_option
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL, search_text
+from hitherto.service import Sessions
+
+SHOWN = 60
+
+
+@command("hitherto erase 019a8c0e ENTRY", "hitherto erase 019a8c0e ENTRY --yes")
+@session_argument
+@click.argument("entry")
+@yes_option
+async def run(sessions: Sessions, out: Output, *, session: str, entry: str, yes: bool) -> None:
+    """Blank one message for good, in this session and in every fork that shares it.
+
+    Its place in the history stays; its words are gone, from search too.
+    """
+    session_id = await sessions.resolve(LOCAL, session)
+    said = search_text(await sessions.entry(LOCAL, session_id, entry))
+    await confirm(f"Erase {entry} ({said[:SHOWN]!r}) for good?", yes=yes)
+    await sessions.erase(LOCAL, session_id, entry)
+    if out.json:
+        out.document({"session": session_id, "erased": entry})
+    else:
+        out.line(f"Erased {entry}")

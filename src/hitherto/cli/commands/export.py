@@ -1,0 +1,116 @@
+"""`hitherto export`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import click
+
+from hitherto.cli.command import command, complete_session
+from hitherto.cli.options.session_ids import full_ids
+from hitherto.cli.terminal.files import new_file
+from hitherto.cli.terminal.output import Advance, Output, clean_json, progress
+from hitherto.exports import FORMATS
+from hitherto.limits import LIST_PAGE
+from hitherto.model import LOCAL, Filter
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+
+Write = Callable[[bytes], object]
+
+
+class Form(NamedTuple):
+    """What is written: a format, with secrets or without."""
+
+    format: str
+    raw: bool
+
+
+@command(
+    "hitherto export 019a8c0e -o session.jsonl",
+    "hitherto export 019a8c0e --format html -o session.html",
+    "hitherto export --all | gzip > sessions.jsonl.gz",
+    "hitherto export 019a8c0e | ssh other hitherto import -",
+)
+@click.argument("named", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
+@click.option("--all", "everything", is_flag=True, help="All sessions, archived ones too.")
+@click.option("--format", type=click.Choice(list(FORMATS)), default="jsonl", help="The form of the export.")
+@click.option("--redact", is_flag=True, help="Replace secrets, and list what was replaced.")
+@click.option("--raw", is_flag=True, help="Keep secrets as they are.")
+@click.option("--output", "-o", metavar="FILE", default="-", help="Write to this file instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    named: tuple[str, ...],
+    everything: bool,
+    format: str,
+    redact: bool,
+    raw: bool,
+    output: str,
+    force: bool,
+) -> None:
+    """Write sessions as JSON lines, which `hitherto import` reads back exactly, or in a form to read and to share.
+
+    Markdown and HTML replace secrets unless --raw is given; JSON lines and JSON, which are your own copy, keep them
+    unless --redact is. Files and pipes get the stored bytes. On a terminal, control characters are written as JSON
+    escapes. With --json a report is printed when the export goes to a file.
+    """
+    if everything == bool(named):
+        raise click.UsageError("name the sessions to export, or give --all")
+    form = _form(format, redact=redact, raw=raw)
+    ids = await _every_id(sessions) if everything else await full_ids(sessions, named)
+    if FORMATS[format].for_reading and len(ids) != 1:
+        raise click.UsageError(f"an export as {format} holds one session, not {len(ids)}")
+    if output == "-":
+        with _to_stdout() as write, progress("Exporting", len(ids), hidden=sys.stdout.isatty()) as advance:
+            await _export(sessions, ids, form, write, advance)
+        return
+    with new_file(output, force=force) as stream, progress("Exporting", len(ids)) as advance:
+        lines = await _export(sessions, ids, form, stream.write, advance)
+    if out.json:
+        out.document({"file": output, "sessions": ids, "lines": lines})
+    else:
+        out.note(f"{formats.counted(len(ids), 'session')} in {output}")
+
+
+def _form(format: str, *, redact: bool, raw: bool) -> Form:
+    if redact and raw:
+        raise click.UsageError("give one of --redact and --raw")
+    return Form(format, raw=raw or not (redact or FORMATS[format].for_reading))
+
+
+async def _export(sessions: Sessions, ids: list[str], form: Form, write: Write, advance: Advance) -> int:
+    """Write these sessions; returns how many lines that made."""
+    count = 0
+    for session_id in ids:
+        async for piece in sessions.export_file(LOCAL, session_id, form.format, raw=form.raw):
+            write(piece)
+            count += piece.count(b"\n")
+        advance(1)
+    return count
+
+
+async def _every_id(sessions: Sessions) -> list[str]:
+    """The ids of all sessions, each once."""
+    found: dict[str, None] = {}
+    cursor: str | None = None
+    while True:
+        page = await sessions.find(LOCAL, Filter(archived="include"), cursor=cursor, limit=LIST_PAGE)
+        found |= dict.fromkeys(session.id for session in page.sessions)
+        if (cursor := page.cursor) is None:
+            return list(found)
+
+
+@contextmanager
+def _to_stdout() -> Iterator[Write]:
+    stream = sys.stdout.buffer
+    if sys.stdout.isatty():
+        yield lambda piece: stream.write(clean_json(piece).encode())
+    else:
+        yield stream.write
+    stream.flush()

@@ -1,0 +1,49 @@
+"""`hitherto fork`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.values import folder
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+
+
+@command(
+    "hitherto fork 019a8c0e --title 'Another way'",
+    "hitherto fork 019a8c0e --at ENTRY",
+    "hitherto fork 019a8c0e --checkpoint CHECKPOINT",
+)
+@session_argument
+@click.option("--at", metavar="ENTRY", help="The last message that the fork has; by default the newest.")
+@click.option("--checkpoint", help="Start from this checkpoint instead.")
+@click.option("--title", help="The fork's title; by default that of its source.")
+@click.option("--cwd", metavar="FOLDER", help="The fork's folder; by default that of its source.")
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    session: str,
+    at: str | None,
+    checkpoint: str | None,
+    title: str | None,
+    cwd: str | None,
+) -> None:
+    """Start a new session from a point of another; prints its id.
+
+    Nothing is copied, and the fork stays whole when its source is deleted.
+    """
+    if at is not None and checkpoint is not None:
+        raise click.UsageError("give --at or --checkpoint, not both")
+    session_id = await sessions.resolve(LOCAL, session)
+    where = None if cwd is None else folder(cwd)
+    if checkpoint is None:
+        made = await sessions.fork(LOCAL, session_id, at=at, title=title, cwd=where)
+    else:
+        made = await sessions.branch(LOCAL, session_id, checkpoint, title=title, cwd=where)
+    if out.json:
+        out.document(made)
+    else:
+        out.line(made.id)

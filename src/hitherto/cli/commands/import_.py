@@ -1,0 +1,107 @@
+"""`hitherto import`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from typing import IO, Any
+
+import click
+import msgspec
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal import exit_codes
+from hitherto.cli.terminal.input import lines_of
+from hitherto.cli.terminal.output import Output, progress
+from hitherto.errors import HithertoError
+from hitherto.exports.read import begins_session
+from hitherto.model import LOCAL
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+
+
+class Block(msgspec.Struct):
+    """The lines of one session, the number of the first, and how many bytes of the file they take."""
+
+    start: int
+    lines: list[bytes]
+    bytes: int = 0
+
+
+@command("hitherto import sessions.jsonl", "zcat sessions.jsonl.gz | hitherto import - --new-id")
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--new-id", is_flag=True, help="Give each session a new id, so that none can be there already.")
+@click.option("--untrusted", is_flag=True, help="Take only what was said: the file is somebody else's.")
+async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool, untrusted: bool) -> int:
+    """Read sessions from an export as JSON lines or JSON, a file or `-` for stdin.
+
+    Each session is imported whole or not at all, and the others go on; one that is there already, exactly so, is left
+    as it is. The exit code is that of the first that failed.
+
+    Your own copy is restored with everything in it: folders, session keys, permissions. Of a file that somebody else
+    gave you, --untrusted takes the title, the messages and their times, and nothing else.
+    """
+    code = exit_codes.OK
+    with progress("Importing", _size(file)) as advance:
+        async for block in blocks(lines_of(file)):
+            try:
+                await _import(sessions, out, block, new_id=new_id, trusted=not untrusted)
+            except HithertoError as error:
+                code = code or exit_codes.exit_code(type(error))
+                _tell_failure(out, block, error)
+            advance(block.bytes)
+    return code
+
+
+async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool, trusted: bool) -> None:
+    known = None
+    if not new_id:
+        known = await sessions.already_there(LOCAL, block.lines, trusted=trusted, first_line=block.start)
+    if known is not None:
+        _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: it is there already")
+        return
+    made = await sessions.import_session(
+        LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start
+    )
+    told = {"line": block.start, "imported": made.id, "messages": made.message_count}
+    _tell(out, told, f"Imported {made.id}: {formats.counted(made.message_count, 'message')}")
+
+
+async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
+    """The sessions of a file; each begins with its head line."""
+    block: Block | None = None
+    number = 0
+    async for line in lines:
+        number += 1
+        if block is None and not line.strip():
+            continue
+        if block is not None and begins_session(line):
+            yield block
+            block = None
+        block = block or Block(number, [])
+        block.lines.append(line)
+        block.bytes += len(line) + 1
+    if block is not None:
+        yield block
+
+
+def _size(file: IO[bytes]) -> int | None:
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except OSError:
+        return None
+
+
+def _tell(out: Output, told: dict[str, Any], text: str) -> None:
+    if out.json:
+        out.document(told)
+    else:
+        out.line(text)
+
+
+def _tell_failure(out: Output, block: Block, error: HithertoError) -> None:
+    where = "" if error.message.startswith("line ") else f"line {block.start}: "
+    text = f"{where}{error.message} [{error.code}]"
+    if out.json:
+        out.document({"line": block.start, "error": {"code": error.code, "message": error.message}})
+    out.note(f"hitherto: {text}")

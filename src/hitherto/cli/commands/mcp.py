@@ -1,0 +1,23 @@
+"""`hitherto mcp`."""
+
+from __future__ import annotations
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+from hitherto.settings import read_settings
+
+
+@command("hitherto mcp", "claude mcp add history -- hitherto mcp")
+async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - it speaks nothing but MCP
+    """Be an MCP server on standard input and output: history for agents.
+
+    Its tools are sessions_search, sessions_recent, sessions_read and memory_search. They look things up, change
+    nothing, and leave secrets out. `hitherto serve` offers the same at /mcp.
+    """
+    from hitherto.recall.server import server_for
+    from hitherto.recall.tools import Recall
+
+    recall = Recall(sessions, LOCAL, read_settings().page)
+    await server_for(lambda: recall).run_stdio_async()

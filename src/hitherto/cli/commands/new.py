@@ -1,0 +1,46 @@
+"""`hitherto new`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from hitherto.cli.command import command
+from hitherto.cli.options.values import folder
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+from hitherto.service.catalog.projects import placed
+
+
+@command("hitherto new --title 'Fix the parser' --tag work", "id=$(hitherto new --no-cwd)")
+@click.option("--cwd", metavar="FOLDER", help="The session's folder; by default the current one.")
+@click.option("--no-cwd", is_flag=True, help="A session without a folder.")
+@click.option("--title", help="Its title; by default it comes from the first prompt.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; may be repeated.")
+@click.option("--agent", help="The agent that it is with.")
+@click.option("--channel", help="The channel that it goes through.")
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    cwd: str | None,
+    no_cwd: bool,
+    title: str | None,
+    tags: tuple[str, ...],
+    agent: str | None,
+    channel: str | None,
+) -> None:
+    """Make an empty session; prints its id."""
+    if no_cwd and cwd is not None:
+        raise click.UsageError("give --cwd or --no-cwd, not both")
+    where = None if no_cwd else os.getcwd() if cwd is None else folder(cwd)
+    place = await placed(sessions, where)
+    made = await sessions.create(
+        LOCAL, cwd=where, title=title, tags=tags, agent_id=agent, channel=channel, **place
+    )
+    if out.json:
+        out.document(made)
+    else:
+        out.line(made.id)

@@ -1,0 +1,110 @@
+"""`hitherto prompt`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+
+from hitherto import wiring
+from hitherto.cli.command import command, complete_session
+from hitherto.cli.options.turn import Chosen, choosing
+from hitherto.cli.terminal import exit_codes
+from hitherto.cli.terminal.entries import Styled
+from hitherto.cli.terminal.input import asked_line, cancelling, given_text
+from hitherto.cli.terminal.output import Output, clean
+from hitherto.cli.turns import prompt
+from hitherto.cli.turns.display import Streams, Telling
+from hitherto.cli.turns.permission import asking
+from hitherto.errors import EngineError
+from hitherto.model import LOCAL, Session
+from hitherto.service import Sessions
+from hitherto.updates import NAMES, Ask, Emit, Outcome
+
+
+@command(
+    "hitherto prompt 'What does this project do?'",
+    "git diff | hitherto prompt --append-system 'Review this change.'",
+    "hitherto prompt --session 019a8c0e --mode acceptEdits 'Now fix it.'",
+    "hitherto prompt --json 'Name a colour.' | jq -r .text",
+)
+@click.argument("text", required=False)
+@click.option(
+    "--session",
+    metavar="SESSION",
+    shell_complete=complete_session,
+    help="Go on in this session, instead of a new one.",
+)
+@choosing
+@click.option(
+    "--stream-json", is_flag=True, help="Print each step as a line of JSON, and the end as the last."
+)
+@click.option("--verbose", "-v", is_flag=True, help="Tell on stderr what happens, also without a terminal.")
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    text: str | None,
+    session: str | None,
+    chosen: Chosen,
+    stream_json: bool,
+    verbose: bool,
+) -> int:
+    """Have one prompt answered; the answer comes on stdout as it is said.
+
+    Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tools and the session's id are
+    told on stderr, and what tools may do is asked there. ^C cancels the turn and keeps what was said.
+    """
+    engine, said = sessions.engine or wiring.engine(), await given_text(text)
+    prompt.prompt_text(said)
+    named = None if session is None else await prompt.named(sessions, session, chosen)
+    await prompt.require_model(engine, chosen.choices)
+    going = (
+        await prompt.started(sessions, chosen)
+        if named is None
+        else await prompt.going_on(sessions, out, named)
+    )
+    stage = Streams(asides=verbose or sys.stderr.isatty(), answer=not (out.json or stream_json))
+    tell = _printing(out) if stream_json else Telling(stage)
+    opening = sessions.opened(
+        LOCAL,
+        going.id,
+        engine,
+        mcp_servers=chosen.servers,
+        improve_titles=False,
+        report=prompt.reporting(tell),
+    )
+    async with opening as opened:
+        try:
+            outcome = await prompt.answered(opened, said, chosen.choices, _ask(stage), tell, cancelling)
+        except EngineError:
+            out.note(f"What was said until then is in session {going.id}.")
+            raise
+    stage.line(Styled(f"session {clean(going.id)}"))
+    return _end(out, going, outcome, stream_json=stream_json)
+
+
+def _ask(stage: Streams) -> Ask | None:
+    """Asks whoever sits at the terminal; without one nobody is asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return asking(asked_line, stage.line)
+
+
+def _printing(out: Output) -> Emit:
+    """Prints each update as a line of JSON."""
+    return lambda update: out.document({"update": NAMES[type(update)], **msgspec.to_builtins(update)})
+
+
+def _end(out: Output, session: Session, outcome: Outcome, *, stream_json: bool) -> int:
+    """Tell how it ended; an answer that is not whole is no success."""
+    if stream_json:
+        out.document({"update": "ended", **prompt.document(session.id, outcome)})
+    elif out.json:
+        out.document(prompt.document(session.id, outcome))
+    stopped = prompt.STOPPED.get(outcome.stop_reason)
+    if stopped is None:
+        return exit_codes.OK
+    out.note(stopped)
+    return exit_codes.INTERRUPTED if outcome.stop_reason == "cancelled" else exit_codes.ENGINE

@@ -1,0 +1,23 @@
+"""`hitherto rename`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+
+
+@command("hitherto rename 019a8c0e 'Parser work'", "hitherto rename 019a8c0e ''")
+@session_argument
+@click.argument("title")
+async def run(sessions: Sessions, out: Output, *, session: str, title: str) -> None:
+    """Give a session a title, which no automatic one replaces; an empty one takes it away.
+
+    Earlier titles are kept and found by `search` and `list --text`.
+    """
+    session_id = await sessions.resolve(LOCAL, session)
+    tell(out, "Renamed", await sessions.rename(LOCAL, session_id, title or None))

@@ -1,0 +1,23 @@
+"""`hitherto rewind`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+
+
+@command("hitherto rewind 019a8c0e ENTRY")
+@session_argument
+@click.argument("entry")
+async def run(sessions: Sessions, out: Output, *, session: str, entry: str) -> None:
+    """Go back to an earlier message, which becomes the newest.
+
+    What was there becomes a checkpoint: `hitherto restore` brings it back.
+    """
+    session_id = await sessions.resolve(LOCAL, session)
+    tell(out, "Rewound", await sessions.rewind(LOCAL, session_id, entry))

@@ -1,0 +1,94 @@
+"""`hitherto search`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from hitherto.cli.command import command
+from hitherto.cli.options.filters import filtered
+from hitherto.cli.options.session_ids import short_ids
+from hitherto.cli.terminal.entries import ROLE_STYLES
+from hitherto.cli.terminal.output import Output, clean
+from hitherto.limits import SEARCH_PAGE
+from hitherto.model import LOCAL, Filter, Hit, SearchPage
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+
+
+@command(
+    "hitherto search parser error",
+    """hitherto search '"exact phrase" role:user after:2025-06'""",
+    "hitherto search 'migrat* tag:work' --here",
+)
+@click.argument("words", metavar="QUERY...", nargs=-1, required=True)
+@filtered("include")
+@click.option(
+    "--limit", type=int, default=20, show_default=True, help=f"How many sessions, at most {SEARCH_PAGE}."
+)
+@click.option("--cursor", help="Go on where an earlier search ended.")
+async def run(
+    sessions: Sessions, out: Output, *, words: tuple[str, ...], given: Filter, limit: int, cursor: str | None
+) -> None:
+    """Find sessions by what was said in them: the newest hit of each session, newest first.
+
+    Words, "phrases", beginning*, and title: tag: cwd: agent: role: before: after: to narrow. All words must stand in
+    one message, or in the titles.
+
+    In a pipe each hit is a line of fields separated by tabs: session, time, role, entry, title, snippet, number of
+    further hits in that session.
+    """
+    page = await _walked(sessions, " ".join(words), given, cursor, limit)
+    if out.json:
+        out.document(page)
+        return
+    if out.terminal:
+        await _draw(sessions, out, page.hits)
+    else:
+        for hit in page.hits:
+            when = formats.utc(hit.at)
+            out.row(hit.session.id, when, hit.role, hit.entry, hit.session.title, hit.snippet, hit.more)
+    if page.cursor is not None:
+        out.note(f"There are more: --cursor {page.cursor} goes on.")
+
+
+async def _walked(sessions: Sessions, text: str, given: Filter, cursor: str | None, limit: int) -> SearchPage:
+    """As many hits as were asked for: pages may be short."""
+    hits: list[Hit] = []
+    while True:
+        page = await sessions.search(LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits))
+        hits += page.hits
+        cursor = page.cursor
+        if cursor is None or len(hits) >= limit:
+            return SearchPage(hits=tuple(hits), cursor=cursor)
+
+
+async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if not hits:
+        out.note("Nothing found.")
+    short = await short_ids(sessions, (hit.session.id for hit in hits))
+    for hit in hits:
+        when = formats.local(hit.session.updated_at if hit.at is None else hit.at)
+        more = f"  +{hit.more} more" if hit.more else ""
+        title = clean(formats.title(hit.session))
+        out.draw(
+            Text.assemble(
+                (clean(short[hit.session.id]), "cyan"), f"  {when}  ", (title, "bold"), (more, "dim")
+            )
+        )
+        role = (f"{hit.role}: ", ROLE_STYLES[hit.role]) if hit.role else ""
+        out.draw(Padding(Text.assemble(role, *_marked(hit)), (0, 0, 0, 2), expand=False))
+
+
+def _marked(hit: Hit) -> Iterator[tuple[str, str]]:
+    """The snippet in pieces, what was looked for set off. Cleaned piece by piece, because that moves the marks."""
+    done = 0
+    for start, stop in hit.marks:
+        yield clean(hit.snippet[done:start]), ""
+        yield clean(hit.snippet[start:stop]), "bold yellow"
+        done = stop
+    yield clean(hit.snippet[done:]), ""

@@ -1,0 +1,166 @@
+"""`hitherto serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from hitherto import wiring
+from hitherto.acp.agent.connection import Offer
+from hitherto.acp.agent.serve import serve as serve_agent
+from hitherto.cli.command import JSON_OPTION, STORE_OPTION, mention_earlier_store, shown_examples
+from hitherto.cli.options.values import duration
+from hitherto.cli.terminal.output import Output
+from hitherto.engine import Engine
+from hitherto.rpc.transport import Transport
+from hitherto.service import Policy, Sessions, parse_resets
+from hitherto.settings import Settings, read_settings, store_url
+
+if TYPE_CHECKING:
+    from hitherto.gateway.auth.tokens import Caller
+    from hitherto.gateway.server.state import Agent
+
+EXAMPLES = (
+    "hitherto serve",
+    "hitherto serve --port 9000 --store postgresql://localhost/hitherto --model anthropic:claude-sonnet-5",
+    "hitherto serve --host 0.0.0.0 --name hitherto.example.org --tls-cert cert.pem --tls-key key.pem",
+    "hitherto serve --behind-proxy https://hitherto.example.org",
+)
+
+
+@click.command(epilog=shown_examples(EXAMPLES))
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 for any free one."
+)
+@click.option("--model", metavar="NAME", help="The model that answers.  [env: HITHERTO_MODEL]")
+@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="The certificate, with its chain.")
+@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Its key.")
+@click.option(
+    "--name",
+    "names",
+    metavar="HOST",
+    multiple=True,
+    help="This machine is called so: hitherto.example.org. May be repeated.",
+)
+@click.option(
+    "--behind-proxy",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="A proxy before this server is called so: https://hitherto.example.org. May be repeated.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 3_600),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long turns may run on when the server ends.",
+)
+@click.option(
+    "--archive-after", metavar="AGE", callback=duration, help="Archive sessions not active for so long: 90d."
+)
+@click.option(
+    "--delete-after", metavar="AGE", callback=duration, help="Delete sessions not active for so long."
+)
+def run(store: str | None, as_json: bool, **given: Any) -> None:
+    """Serve sessions over HTTP and WebSocket, until ^C.
+
+    Every request needs a token. At the first start one is made for the local owner and kept in a file; `hitherto token
+    create` makes more. Beyond this machine it listens only with TLS, or behind a proxy that speaks it.
+    """
+    from hitherto.gateway.serve import run_quickly
+
+    out = Output(as_json=as_json)
+    mention_earlier_store(store, out)
+    run_quickly(_serve(store_url(store), out, **given))
+
+
+run.params += [JSON_OPTION, STORE_OPTION]
+
+
+async def _serve(
+    store: str,
+    out: Output,
+    *,
+    model: str | None,
+    archive_after: int | None,
+    delete_after: int | None,
+    **place: Any,
+) -> None:
+    try:
+        from hitherto.gateway import serve as gateway
+        from hitherto.gateway.auth import local_token
+        from hitherto.gateway.server import schedule
+        from hitherto.gateway.server.state import Desk
+    except ModuleNotFoundError as error:
+        raise click.UsageError("serving needs more packages: install hitherto[server]") from error
+    gateway.start_logging()
+    settings, where = read_settings(model=model), gateway.checked(gateway.Where(**place))
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(gateway.listening(where))
+        sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
+        tokens = local_token.token_file(settings.data_dir, store, replace(settings, given_store=None).store)
+        fresh = await local_token.local_token(sessions, tokens)
+        code = await local_token.invitation(sessions) or ""
+        engine = wiring.engine(model)
+        agent = _agent(sessions, engine, settings)
+        desk = Desk(
+            sessions,
+            engine,
+            agent,
+            proxied=bool(where.origins),
+            dm_scopes=settings.dm_scopes,
+            models=_models(settings),
+        )
+        resets = schedule.reset_chats(parse_resets(settings.reset), sessions)
+        stack.callback(asyncio.create_task(resets).cancel)
+        for policy in _policies(archive_after, delete_after):
+            stack.callback(asyncio.create_task(schedule.keep_to(policy, sessions)).cancel)
+
+        def started() -> None:
+            address = gateway.address(where, listener.getsockname()[1])
+            page = local_token.page_address(where.origins[0] if where.origins else address, code)
+            _tell(out, address, page, tokens, fresh=fresh)
+
+        await gateway.run(desk, where, listener, started)
+
+
+def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
+    """The agent for editors. Only who may have programs started here is treated as somebody on this machine."""
+
+    async def serve(transport: Transport, caller: Caller) -> None:
+        offer = Offer(
+            models=_models(settings), imported=settings.lists_imported, local=caller.may("commands")
+        )
+        await serve_agent(transport, sessions, caller.who, engine, offer=offer)
+
+    return serve
+
+
+def _models(settings: Settings) -> tuple[str, ...]:
+    """The models that may be chosen."""
+    return () if settings.model is None else (settings.model, *settings.models)
+
+
+def _policies(archive_after: int | None, delete_after: int | None) -> list[Policy]:
+    given = ((archive_after, False), (delete_after, True))
+    return [Policy(older_than_ms=age, delete=delete) for age, delete in given if age is not None]
+
+
+def _tell(out: Output, address: str, page: str, tokens: Path, *, fresh: bool) -> None:
+    if out.json:
+        out.document({"address": address, "page": page, "token_file": str(tokens)})
+    else:
+        out.line(f"Hitherto serves {address}")
+        out.line(f"Open {page}")
+        out.note("That address is good once, for ten minutes; `hitherto page` prints another.")
+        out.note(f"Your token is in {tokens}{', made just now' if fresh else ''}. ^C ends.")
+    sys.stdout.flush()

@@ -1,0 +1,47 @@
+"""`hitherto stats`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+
+TIMES = ("oldest", "newest")
+
+
+@command("hitherto stats", "hitherto stats --json | jq .messages")
+async def run(sessions: Sessions, out: Output) -> None:
+    """Numbers about sessions and store. In a pipe: a name and a value in each line, separated by a tab."""
+    numbers, about = await sessions.stats(LOCAL), await sessions.about()
+    if out.json:
+        out.document({**numbers, "store": about})
+        return
+    rows = [*_rows(numbers, "", people=out.terminal), *_rows(about, "store ", people=out.terminal)]
+    if out.terminal:
+        out.table(("WHAT", "VALUE"), rows)
+        return
+    for row in rows:
+        out.row(*row)
+
+
+def _rows(numbers: dict[str, Any], prefix: str, *, people: bool) -> Iterator[tuple[str, str]]:
+    """Names and values, nested ones in rows of their own; what is not known is left out."""
+    for name, value in numbers.items():
+        label = f"{prefix}{name.replace('_', ' ')}"
+        if isinstance(value, dict):
+            yield from _rows(value, f"{label} ", people=people)
+        elif value is not None:
+            yield label, _worded(name, value, people=people)
+
+
+def _worded(name: str, value: Any, *, people: bool) -> str:
+    if name in TIMES:
+        return formats.local(value) if people else formats.utc(value)
+    if people and name == "bytes":
+        return formats.size(value)
+    return str(value)

@@ -1,0 +1,111 @@
+"""`hitherto sync`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import click
+from msgspec.structs import asdict as as_fields
+
+from hitherto.cli.command import command
+from hitherto.cli.terminal.output import Output, progress
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL
+from hitherto.presentation import formats
+from hitherto.service import Sessions
+from hitherto.settings import read_settings
+from hitherto.sources import AGENTS, Source, sources_here
+from hitherto.sources.port import Found
+from hitherto.sources.sync.expiry import Expiring, expiring
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.recordings import part
+from hitherto.sources.sync.sync import Report, Sync, found_in_all
+from hitherto.sources.sync.watch import changes_of
+
+NAMED = 5
+"""So many of the sessions that their agent will delete soon are named on a terminal; JSON has all."""
+
+
+@command("hitherto sync", "hitherto sync --watch", "hitherto sync --json")
+@click.option("--watch", is_flag=True, help="Go on and take in what changes, until interrupted.")
+async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
+    """Take the sessions that other agents keep in their own files into the store. Those files are never changed."""
+    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
+    try:
+        if not watch:
+            sources, found = _found()
+            report = await _once(sessions, ledger, sources, found, hidden=out.json)
+            soon = await expiring(sessions, LOCAL, ledger, sources, found, now_ms())
+            return _tell(out, report, soon)
+        sources = sources_here()
+        folders = [folder for source in sources for folder in source.folders()]
+        async for _ in changes_of(folders, lambda: [file for each in sources for file in each.beside()]):
+            report = await _once(sessions, ledger, *_found(), hidden=True)
+            if report.parsed_files or report.kept or report.failed:
+                _tell(out, report)
+        return 0
+    finally:
+        ledger.close()
+
+
+def _found() -> tuple[list[Source], list[Found]]:
+    sources = sources_here()
+    return sources, found_in_all(sources)
+
+
+async def _once(
+    sessions: Sessions, ledger: Ledger, sources: Sequence[Source], found: Sequence[Found], *, hidden: bool
+) -> Report:
+    budget = read_settings().raw_budget
+    since = await sessions.newest_change(LOCAL)
+    with progress("Reading transcripts", len(found), hidden=hidden) as advance:
+        report = await Sync(sessions, LOCAL, ledger, advance, raw=budget > 0).run(sources, found)
+    if report.parsed_files or not budget:
+        await sessions.trim_raw(LOCAL, budget)
+    if report.updated:
+        await part(sessions, LOCAL, since)
+    return report
+
+
+def _tell(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
+    if out.json:
+        out.document({**as_fields(report), "expiring": soon})
+    else:
+        for failure in report.failed:
+            out.line(f"not read: {failure}")
+        out.line(in_words(report))
+        for line in foretold(soon):
+            out.line(line)
+    return 1 if report.failed else 0
+
+
+def foretold(soon: Sequence[Expiring]) -> Iterator[str]:
+    """What will be deleted elsewhere and is kept here, by agent, in plain words; the first of each by name."""
+    for source, count in Counter(each.source for each in soon).items():
+        verb = "is" if count == 1 else "are"
+        agent, what = AGENTS[source].title, formats.counted(count, "session")
+        yield f"{what} that {agent} will delete within 7 days {verb} kept here:"
+        own = [each for each in soon if each.source == source]
+        for each in own[:NAMED]:
+            yield f"  {formats.utc(each.at)[:10]}  {each.session}  {each.title or ''}".rstrip()
+        if count > NAMED:
+            yield f"  and {count - NAMED} more"
+
+
+def in_words(report: Report) -> str:
+    """A report in plain words."""
+    parts = [f"{report.new} new", f"{report.updated} updated", f"{report.unchanged} unchanged"]
+    more = (
+        (report.kept, "kept although its file is gone", "kept although their files are gone"),
+        (report.refused, *["deleted here before and left out"] * 2),
+        (report.damaged_records, "damaged record passed over", "damaged records passed over"),
+        (
+            report.unknown_records,
+            "record of a new kind kept as it is",
+            "records of a new kind kept as they are",
+        ),
+        (len(report.failed), *["not read"] * 2),
+    )
+    parts += [f"{count} {one if count == 1 else many}" for count, one, many in more if count]
+    return f"{formats.counted(report.found, 'transcript')}: {', '.join(parts)}."

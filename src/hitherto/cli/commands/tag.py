@@ -1,0 +1,31 @@
+"""`hitherto tag`."""
+
+from __future__ import annotations
+
+import click
+
+from hitherto.cli.command import command, session_argument
+from hitherto.cli.terminal.output import Output
+from hitherto.model import LOCAL
+from hitherto.service import Sessions
+
+
+@command(
+    "hitherto tag 019a8c0e work urgent",
+    "hitherto tag 019a8c0e done --remove urgent",
+    "hitherto tag 019a8c0e",
+)
+@session_argument
+@click.argument("add", metavar="[TAG]...", nargs=-1)
+@click.option("--remove", "-r", metavar="TAG", multiple=True, help="Take this tag away; may be repeated.")
+async def run(
+    sessions: Sessions, out: Output, *, session: str, add: tuple[str, ...], remove: tuple[str, ...]
+) -> None:
+    """Add and remove tags; prints those that the session then has, one in a line."""
+    session_id = await sessions.resolve(LOCAL, session)
+    tagged = await sessions.tag(LOCAL, session_id, add=add, remove=remove)
+    if out.json:
+        out.document(tagged)
+        return
+    for tag in tagged.tags:
+        out.line(tag)

@@ -1,0 +1,177 @@
+"""What a command hears from its user: an answer, a text, lines, or ^C.
+
+Reads wait in the event loop, so that ^C is heard at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import click
+
+from hitherto.cli.terminal.exit_codes import Declined
+from hitherto.cli.terminal.output import clean
+from hitherto.errors import InvalidInput, TooLarge
+from hitherto.limits import ENTRY_BYTES
+
+CHUNK = 65_536
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+class Source(Protocol):
+    """A stream of bytes that gives what it has."""
+
+    def read1(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+
+async def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if the user agrees; without a terminal nobody can, so `--yes` is needed there."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask on: give --yes if you mean it")
+    answer = await asked_line(f"{clean(question)} [y/N] ")
+    if answer is None or answer.strip().lower() not in ("y", "yes"):
+        raise Declined("nothing was done")
+
+
+async def asked_line(question: str) -> str | None:
+    """Ask on the terminal; the line that is typed, None at the end of input."""
+    click.echo(question, nl=False, err=True)
+    await _readable(sys.stdin)
+    line = sys.stdin.readline()
+    return line.removesuffix("\n") if line else None
+
+
+async def given_text(argument: str | None) -> str:
+    """The argument, or all of stdin without its last newline."""
+    if argument is not None and argument != "-":
+        return argument
+    data = b""
+    async for chunk in chunks(sys.stdin.buffer):
+        data += chunk
+        if len(data) > ENTRY_BYTES:
+            raise TooLarge(f"a message may have at most {ENTRY_BYTES} bytes")
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"the message is not UTF-8: {error}") from None
+
+
+async def lines_of(stream: Any) -> AsyncIterator[bytes]:
+    """The lines of a stream as they come, each without its newline."""
+    pending: list[bytes] = []
+    async for chunk in chunks(stream):
+        first, *others = chunk.split(b"\n")
+        pending.append(first)
+        for other in others:
+            yield b"".join(pending)
+            pending = [other]
+    if any(pending):
+        yield b"".join(pending)
+
+
+async def chunks(stream: Any) -> AsyncIterator[bytes]:
+    """What a stream gives, as it comes."""
+    source: Source = stream
+    while True:
+        await _readable(stream)
+        if not (chunk := source.read1(CHUNK)):
+            return
+        yield chunk
+
+
+async def _readable(stream: Any) -> None:
+    """Return when there is something to read, or the end."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(stream, ready.set)
+    except (OSError, ValueError):  # an ordinary file, which never lets one wait
+        return
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(stream)
+
+
+@contextmanager
+def bare_interrupts() -> Iterator[None]:
+    """^C as itself, also where a group of tasks has wrapped it, or something failed while all was being stopped."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether the error is an interrupt, holds one, or came up while one was being dealt with."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """Let ^C raise `KeyboardInterrupt` wherever the program is, and wake the event loop for it.
+
+    asyncio's own way only cancels the task, which a command that reads page after page without a pause never notices.
+    """
+    if not _hears_interrupts():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    hearing, calling = socket.socketpair()
+    with hearing, calling:
+        hearing.setblocking(False)
+        calling.setblocking(False)
+        loop.add_reader(hearing, hearing.recv, CHUNK)
+        woken_before = signal.set_wakeup_fd(calling.fileno(), warn_on_full_buffer=False)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(woken_before)
+            loop.remove_reader(hearing)
+
+
+@contextmanager
+def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
+    """Within `interrupts`: let the first ^C call `cancel` in the event loop; the next one is an interrupt again."""
+    if not _hears_interrupts():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def hear(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        loop.call_soon_threadsafe(cancel)
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _hears_interrupts() -> bool:
+    """Not in another thread than the first, and not where ^C was turned off from the start, as by nohup."""
+    first = threading.current_thread() is threading.main_thread()
+    return first and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

@@ -1,0 +1,126 @@
+"""What reaches the user: JSON, tables on a terminal, plain text in a pipe, and nothing that could command a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from hitherto.cleaning import clean as clean
+from hitherto.cleaning import clean_json as clean_json
+from hitherto.cleaning import clean_lines as clean_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+def json_text(value: Any) -> str:
+    """JSON in one line of ASCII. Values of the model show all their fields."""
+    return json.dumps(_plain(value))
+
+
+def _write(line: str, stream: IO[str]) -> None:
+    """Not by click, which would write past the progress bar and into it."""
+    stream.write(f"{line}\n")
+    stream.flush()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+class Output:
+    """Where a command prints. `json` and `terminal` say which of the three forms is wanted."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.json = as_json
+        self.terminal = not as_json and sys.stdout.isatty()
+
+    def document(self, value: Any) -> None:
+        """Print a value as one line of JSON."""
+        _write(json_text(value), sys.stdout)
+
+    def line(self, text: str) -> None:
+        """Print one line."""
+        _write(clean(text), sys.stdout)
+
+    def row(self, *fields: object) -> None:
+        """Print fields separated by tabs; what is not known is an empty field."""
+        _write("\t".join("" if field is None else clean(str(field)) for field in fields), sys.stdout)
+
+    def text(self, text: str) -> None:
+        """Print lines."""
+        _write(clean_lines(text), sys.stdout)
+
+    def note(self, text: str) -> None:
+        """Say something beside the output, on stderr."""
+        _write(clean(text), sys.stderr)
+
+    @cached_property
+    def console(self) -> Console:
+        """The terminal."""
+        return plain_console()
+
+    def draw(self, *shown: RenderableType) -> None:
+        """Print to the terminal."""
+        self.console.print(*shown)
+        self.console.file.flush()
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Draw a table on the terminal; where there is not enough room, the elastic columns give way."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in columns:
+            table.add_column(
+                name, justify="right" if name in NUMBERS else "left", no_wrap=name not in ELASTIC
+            )
+        for row in rows:
+            table.add_row(*(Text(clean(cell), no_wrap=True, overflow="ellipsis") for cell in row))
+        self.draw(table)
+
+
+def plain_console(*, stderr: bool = False) -> Console:
+    """A terminal on which text is what it is, in colours unless `NO_COLOR` is set."""
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))
+    system: Literal["auto"] | None = None if plain else "auto"
+    return Console(color_system=system, stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS"})
+ELASTIC = frozenset({"TITLE", "FOLDER", "MARKS", "VALUE"})
+
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def progress(label: str, total: int | None, *, hidden: bool = False) -> Iterator[Advance]:
+    """Show a bar that moves with each call of what comes out; without a total it only says that work goes on."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, markup=False, highlight=False)
+    # What is printed meanwhile goes above the bar if it goes to the same terminal, and else where it belongs.
+    same = sys.stdout.isatty()
+    with Progress(console=console, transient=True, redirect_stdout=same) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda step: bar.advance(task, step)

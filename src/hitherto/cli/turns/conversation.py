@@ -1,0 +1,131 @@
+"""A conversation at the terminal: turns in one session, or in several, one after the other."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Self
+
+from hitherto.cli.options.turn import Chosen
+from hitherto.cli.terminal import exit_codes
+from hitherto.cli.terminal.entries import MARK_STYLE, Styled, write
+from hitherto.cli.terminal.line_editor import Interrupted, Typist
+from hitherto.cli.terminal.output import Output, clean
+from hitherto.cli.turns import prompt as prompts
+from hitherto.cli.turns.display import Screen, Telling
+from hitherto.cli.turns.permission import asking
+from hitherto.engine import Choices, Context, Engine
+from hitherto.model import LOCAL, Session
+from hitherto.service import Sessions
+from hitherto.service.turns.open_session import OpenSession
+from hitherto.updates import Outcome, Update
+
+
+class Talk:
+    """Its session is made with the first prompt, so that who leaves before leaves nothing behind."""
+
+    def __init__(
+        self, sessions: Sessions, out: Output, typist: Typist, chosen: Chosen, engine: Engine
+    ) -> None:
+        self.sessions, self.out, self.typist, self.chosen, self.engine = sessions, out, typist, chosen, engine
+        self.choices: Choices = chosen.choices
+        self.session: Session | None = None
+        self.title: str | None = None
+        self.context: Context | None = None
+        self.over = False
+        self._opened: OpenSession | None = None
+        self._opening = AsyncExitStack()
+        self._screen = Screen(out)
+        self._telling = Telling(self._screen)
+        self._held: list[Update] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._opening.aclose()
+
+    async def line(self, prompt: str) -> str | None:
+        """The next line that is typed; what is reported meanwhile is told afterwards."""
+        self._held = []
+        try:
+            return await self.typist.line(prompt)
+        finally:
+            held, self._held = self._held, None
+            for update in held:
+                self._tell(update)
+
+    def aside(self, text: str, style: str = "dim") -> None:
+        """Say something of our own."""
+        if self.out.terminal:
+            write(self.out, Styled(clean(text), style))
+        else:
+            self.out.note(text)
+
+    async def turn(self, text: str) -> int:
+        """Have a prompt answered; the exit code that its end would give."""
+        prompts.prompt_text(text)
+        self.typist.remember(clean(text))
+        opened = await prompts.cancellable(self._open(), self.typist.cancelling)
+        if opened is None:
+            return self._ended(prompts.NOTHING)
+        ask = asking(self._answer, self._question) if self.typist.present else None
+        return self._ended(
+            await prompts.answered(opened, text, self.choices, ask, self._tell, self.typist.cancelling)
+        )
+
+    async def change_session(self, session: Session) -> None:
+        """Go on in another session."""
+        self._opened = None
+        await self._opening.aclose()
+        self.session = session
+
+    async def _open(self) -> OpenSession:
+        if self._opened is None:
+            if self.session is None:
+                await prompts.require_model(self.engine, self.choices)
+                self.session = await prompts.started(self.sessions, self.chosen, self.title)
+            opening = self.sessions.opened(
+                LOCAL,
+                self.session.id,
+                self.engine,
+                mcp_servers=self.chosen.servers,
+                report=prompts.reporting(self._report),
+            )
+            self._opened = await self._opening.enter_async_context(opening)
+        return self._opened
+
+    def _tell(self, update: Update) -> None:
+        if isinstance(update, Context):
+            self.context = update
+        if not self.out.json:
+            self._telling(update)
+
+    def _report(self, update: Update) -> None:
+        if self._held is not None:
+            self._held.append(update)
+        else:
+            self._tell(update)
+
+    async def _answer(self, question: str) -> str | None:
+        """What is typed to a question; ^C cancels the turn."""
+        try:
+            return await self.line(question)
+        except Interrupted:
+            self.aside("")
+            if self._opened is not None:
+                self._opened.cancel()
+            return None
+
+    def _question(self, styled: Styled) -> None:
+        self._screen.pause()
+        self.aside(styled.text, styled.style)
+
+    def _ended(self, outcome: Outcome) -> int:
+        if self.out.json:
+            self.out.document(prompts.document(None if self.session is None else self.session.id, outcome))
+        stopped = prompts.STOPPED.get(outcome.stop_reason)
+        if stopped is not None:
+            self.aside(stopped, MARK_STYLE)
+        if self.out.terminal:
+            self.out.line("")
+        return exit_codes.OK if stopped is None else exit_codes.ENGINE

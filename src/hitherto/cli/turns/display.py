@@ -1,0 +1,181 @@
+"""Where turns appear: on a screen with everything around them, or as the bare answer in a stream."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from hitherto.cli.terminal import diffs
+from hitherto.cli.terminal.entries import MARK_STYLE, Styled, lines_of, one_line, write_indented
+from hitherto.cli.terminal.output import Output, clean, plain_console
+from hitherto.cli.turns.stream_text import MARGIN, Cleaner, Margin
+from hitherto.engine import Notice
+from hitherto.model import Entry, Part, Text, Thought, ToolCall, ToolResult
+from hitherto.updates import Compacted, Said, Stored, Update
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+THOUGHT = "dim italic"
+
+
+class _Flow:
+    """Text in pieces: cleaned, thoughts and words on lines of their own, and each message ended with its line."""
+
+    def __init__(self) -> None:
+        self._cleaner = Cleaner()
+        self._thought = False
+        self._open = False
+
+    def say(self, text: str, *, thought: bool) -> None:
+        if thought != self._thought:
+            self.pause()
+            self._thought = thought
+        self._flow(self._cleaner.clean(text))
+
+    def pause(self) -> None:
+        self._flow(self._cleaner.rest())
+        if self._open:
+            self._flow("\n")
+
+    def _flow(self, text: str) -> None:
+        if text:
+            self._open = not text.endswith("\n")
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        raise NotImplementedError
+
+
+class Screen(_Flow):
+    """Everything on stdout, behind the margin, so that nothing that was said can look like a question of ours."""
+
+    def __init__(self, out: Output) -> None:
+        super().__init__()
+        self._out = out
+        self._margin = Margin(_cells if out.terminal else len)
+
+    def line(self, styled: Styled) -> None:
+        self.pause()
+        write_indented(self._out, styled)
+
+    def _write(self, text: str) -> None:
+        if not self._out.terminal:
+            sys.stdout.write(self._margin.set(text))
+            sys.stdout.flush()
+            return
+        set_text = self._margin.set(text, self._out.console.width - 1)
+        _styled(self._out.console, set_text, THOUGHT if self._thought else "")
+
+
+class Streams(_Flow):
+    """The answer alone on stdout; all else on stderr, if it is to be seen."""
+
+    def __init__(self, *, asides: bool, answer: bool = True) -> None:
+        super().__init__()
+        self._asides, self._answer = asides, answer
+
+    @cached_property
+    def _console(self) -> Console:
+        return plain_console(stderr=True)
+
+    def line(self, styled: Styled) -> None:
+        if self._asides:
+            self.pause()
+            _styled(self._console, f"{MARGIN}{styled.text}\n", styled.style or "dim")
+
+    def _write(self, text: str) -> None:
+        if self._thought and self._asides:
+            _styled(self._console, text, THOUGHT)
+        elif self._answer and not self._thought:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+
+def _styled(console: Console, text: str, style: str) -> None:
+    from rich.segment import Segment, Segments
+
+    # Not as a `Text`, which gives up spaces at the end of a long line: the next piece belongs to it.
+    console.print(Segments([Segment(text, console.get_style(style))]), end="", soft_wrap=True)
+    console.file.flush()
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+NOTICES = {"info": "dim", "warning": MARK_STYLE, "error": "red"}
+COMPACTED = "── the context was made smaller; a summary stands for what was said before ──"
+
+
+class Stage(Protocol):
+    """Where a turn appears: what is said flows, all else takes lines of its own."""
+
+    def say(self, text: str, *, thought: bool) -> None:
+        """Some more of what is being said."""
+
+    def line(self, styled: Styled) -> None:
+        """A line beside it."""
+
+    def pause(self) -> None:
+        """A message has ended; what is said next begins a new line."""
+
+
+class Telling:
+    """Tells a stage what happens. To be called with each update."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._streamed: str | None = None
+        self._calls: dict[str, str] = {}
+
+    def __call__(self, update: Update) -> None:
+        match update:
+            case Said(entry=entry, text=text, thought=thought):
+                self._streamed = entry
+                self._stage.say(text, thought=thought)
+            case Stored(entry=entry):
+                self._stored(entry)
+            case Notice(text=text, severity=severity):
+                self._stage.line(Styled(f"! {clean(text)}", NOTICES[severity]))
+            case Compacted():
+                self._stage.line(Styled(COMPACTED, MARK_STYLE))
+
+    def _stored(self, entry: Entry) -> None:
+        """What has not been told yet: of a message all but its text, if that came piece by piece."""
+        if entry.role == "user":
+            return
+        if entry.role == "assistant":
+            self._calls.clear()
+        for part in entry.parts:
+            if not isinstance(part, Text | Thought):
+                self._part(part)
+            elif entry.id != self._streamed:
+                self._stage.say(part.text, thought=isinstance(part, Thought))
+        self._stage.pause()
+
+    def _part(self, part: Part) -> None:
+        match part:
+            case ToolCall(id=id, title=str(title)):
+                self._calls[id] = title
+                self._stage.line(Styled(one_line(f"→ {title}"), "magenta"))
+            case ToolResult():
+                self._result(part)
+            case _:
+                self._lines(part)
+
+    def _result(self, part: ToolResult) -> None:
+        """How a tool has ended, by name if it was one of several; and what it has changed."""
+        several, title = len(self._calls) > 1, self._calls.get(part.id)
+        if several and title is not None:
+            self._stage.line(Styled(one_line(title), "magenta"))
+        self._lines(part)
+        for styled in diffs.change(part):
+            self._stage.line(styled)
+
+    def _lines(self, part: Part) -> None:
+        for styled in lines_of(part):
+            self._stage.line(styled)

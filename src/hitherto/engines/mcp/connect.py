@@ -1,0 +1,159 @@
+"""A connection to a server by the SDK, and what went wrong with one in plain words."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import httpx2
+import mcp_types
+from mcp.client import Client
+from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client.session import IncomingMessage
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+
+import hitherto
+from hitherto.engine import McpServer, StdioServer
+from hitherto.engines.mcp.http import PublicTransport, Web
+from hitherto.engines.mcp.public_addresses import NotPublic, Resolve
+from hitherto.engines.mcp.stdio import Stdio
+
+# What fails is reported with the server's name; the SDK's own log is for those who have set one up.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+TOOLS = 1_000
+"""The most tools of one server that are offered."""
+
+Transport = Stdio | Web
+
+
+def transport_to(
+    server: McpServer, *, cwd: str | None, local: bool, resolve: Resolve, noisy: Callable[[], None]
+) -> Transport:
+    """The way to a server. For a caller from outside it leads to public addresses only."""
+    if isinstance(server, StdioServer):
+        return Stdio(server, cwd, noisy)
+    return Web(server, None if local else PublicTransport(resolve))
+
+
+def client_of(transport: Transport, *, ended: Callable[[], None], changed: Callable[[], None]) -> Client:
+    """A client, not yet connected, that says when the connection ends and when the server's list of tools changes."""
+
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
+            changed()
+
+    return Client(
+        _Noticed(transport, ended),
+        client_info=mcp_types.Implementation(name="hitherto", version=hitherto.__version__),
+        message_handler=heard,
+        cache=None,
+    )
+
+
+async def listed(client: Client) -> tuple[mcp_types.Tool, ...]:
+    """The tools of a server, or more than `TOOLS` of them; none, if it has nothing to do with tools."""
+    tools: list[mcp_types.Tool] = []
+    cursor: str | None = None
+    while len(tools) <= TOOLS:
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as error:
+            if error.code == mcp_types.METHOD_NOT_FOUND:
+                break
+            raise
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tools)
+
+
+class _Noticed:
+    """A transport whose end is noticed: the SDK fails what waits for an answer then, and tells nobody else."""
+
+    def __init__(self, transport: Transport, ended: Callable[[], None]) -> None:
+        self._transport = transport
+        self._ended = ended
+
+    async def __aenter__(self) -> TransportStreams:
+        received, sent = await self._transport.__aenter__()
+        return _NoticedStream(received, self._ended), sent
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._transport.__aexit__(kind, error, trace)
+
+
+class _NoticedStream:
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    async def receive(self) -> SessionMessage | Exception:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _NoticedStream:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._ended()
+            raise
+
+    async def __aenter__(self) -> _NoticedStream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+# What went wrong
+
+
+CLOSED = "Connection closed"
+"""All that the SDK says when it does not know more."""
+
+WORDS: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
+    (NotPublic, lambda _: "its address is not on the public internet"),
+    (FileNotFoundError, lambda error: f"there is no {error.filename!r}"),
+    (PermissionError, lambda error: f"{error.filename!r} may not be run"),
+    (socket.gaierror, lambda _: "its host is not known"),
+    (TimeoutError, lambda _: "it does not answer"),
+    (OSError, lambda error: error.strerror or str(error)),
+    (httpx2.ConnectError, lambda _: "it cannot be reached"),
+    (httpx2.TimeoutException, lambda _: "it does not answer"),
+    (httpx2.RemoteProtocolError, lambda _: "the connection broke off"),
+    (
+        httpx2.HTTPStatusError,
+        lambda error: f"it answered {error.response.status_code} {error.response.reason_phrase}",
+    ),
+    (httpx2.ReadError, lambda error: str(error) or "the connection broke off"),
+    (httpx2.SSEError, str),
+)
+
+
+def in_words(error: BaseException, transport: Transport) -> str:
+    """What went wrong, for whoever asked for this server. No header, variable or URL of it is named."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        if error.code != mcp_types.CONNECTION_CLOSED:
+            return f"it answered: {error.message:.500}{transport.remark}"
+        return transport.last_words() if error.message == CLOSED else f"it broke off: {error.message:.500}"
+    for kind, words in WORDS:
+        if isinstance(error, kind):
+            return words(error)
+    return f"it does not speak MCP as it should ({type(error).__name__})"

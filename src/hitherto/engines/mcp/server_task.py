@@ -1,0 +1,174 @@
+"""One server, from its start to its end. The SDK wants a connection closed by the task that has opened it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import mcp_types
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from hitherto.engine import McpServer, Notice
+from hitherto.engines.mcp.connect import TOOLS, client_of, in_words, listed, transport_to
+from hitherto.engines.mcp.public_addresses import Resolve
+from hitherto.engines.mcp.tools import ran, showing
+from hitherto.engines.tool_calls import Ran, Show, is_proper
+from hitherto.model import Json, Text
+
+CLOSE_SECONDS = 5.0
+"""How long a server's connection may take to close, before what hangs there is cancelled."""
+
+
+class Owner:
+    """Starts a server in a task of its own, and reports once if it fails to start or stops.
+
+    Its tools can be called from any task, and it can be closed by any.
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        *,
+        cwd: str | None,
+        local: bool,
+        report: Callable[[Notice], None],
+        resolve: Resolve,
+        start_seconds: float,
+        call_seconds: float,
+    ) -> None:
+        self.name = server.name
+        self._report = report
+        self._start_seconds = start_seconds
+        self._call_seconds = call_seconds
+        self._transport = transport_to(server, cwd=cwd, local=local, resolve=resolve, noisy=self._noisy)
+        self._settled = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._client: Client | None = None
+        self._tools: tuple[mcp_types.Tool, ...] = ()
+        self._failure: str | None = None
+        self._is_noisy = False
+        self._task = asyncio.create_task(self._own(), name=f"mcp:{self.name}")
+
+    async def tools(self) -> tuple[mcp_types.Tool, ...]:
+        """What the server offers, as soon as it is ready; nothing, once it is clear that it will not be."""
+        await self._settled.wait()
+        client = self._client
+        if client is None:
+            return ()
+        if self._changed.is_set():
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self._start_seconds):
+                    await self._list(client)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the tools of before are still there
+                self._warn(f"cannot list its tools again: {in_words(error, self._transport)}")
+        return self._tools
+
+    async def call(self, tool: str, given: Json, show: Show) -> Ran:
+        """Call a tool. Whatever fails is in the answer; when this is cancelled, the server is told."""
+        client = self._client
+        if client is None:
+            return _failed(self._failure or f"The MCP server {self.name!r} is not running.")
+        if not _is_json(given):
+            return _failed("The input has characters or numbers that cannot be sent.")
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                return ran(await client.call_tool(tool, given, progress_callback=showing(show)))
+        except TimeoutError:
+            return _failed(f"The MCP server {self.name!r} gave no answer within {self._call_seconds:g} s.")
+        except Exception as error:  # noqa: BLE001 - a tool raises nothing
+            return _failed(f"The MCP server {self.name!r} failed: {in_words(error, self._transport)}.")
+
+    async def close(self) -> None:
+        """End the server, whether it runs or still starts."""
+        if not self._ended.is_set():  # from here on its end is no failure
+            self._failure = self._failure or f"The MCP server {self.name!r} is closed."
+        while not self._task.done():
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=CLOSE_SECONDS)
+
+    async def _own(self) -> None:
+        late = asyncio.get_running_loop().call_later(self._start_seconds, self._late)
+        try:
+            async with client_of(self._transport, ended=self._ended.set, changed=self._changed.set) as client:
+                await self._list(client)
+                late.cancel()
+                self._client = client
+                self._settled.set()
+                await self._stay(client)
+                self._client = None
+        except asyncio.CancelledError:  # it is being closed, or was too late, which has been reported
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other servers go on
+            self._fail(in_words(error, self._transport))
+        finally:
+            late.cancel()
+            self._client = None
+            if self._ended.is_set():
+                self._fail(self._transport.last_words())
+            self._settled.set()
+
+    async def _stay(self, client: Client) -> None:
+        """Until the connection ends. Newer servers tell of changed tools only while somebody listens."""
+        tools = client.server_capabilities.tools
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
+            try:
+                async with client.listen(tools_list_changed=True):
+                    await self._end()
+            except (MCPError, RuntimeError):  # it will not tell: the tools stay as they are
+                pass
+        await self._end()
+
+    async def _end(self) -> None:
+        """The end of the connection. If a request of it fails, the SDK cancels whoever has opened it, and says why only
+        when all is taken down; whoever closes the server meanwhile must not take that for an end that was wanted."""
+        try:
+            await self._ended.wait()
+        except asyncio.CancelledError:
+            self._ended.set()
+            raise
+
+    async def _list(self, client: Client) -> None:
+        tools = await listed(client)
+        if len(tools) > TOOLS:
+            self._warn(f"has more than {TOOLS} tools; the first of them are offered")
+        self._tools = tools[:TOOLS]
+
+    def _late(self) -> None:
+        self._fail(f"it was not ready within {self._start_seconds:g} s")
+        self._task.cancel()
+
+    def _fail(self, reason: str) -> None:
+        if self._failure is not None:
+            return
+        what = "has stopped" if self._settled.is_set() else "did not start"
+        self._failure = f"The MCP server {self.name!r} {what}: {reason.rstrip('.')}."
+        self._settled.set()
+        self._report(Notice(text=self._failure, severity="error"))
+
+    def _noisy(self) -> None:
+        if not self._is_noisy:
+            self._is_noisy = True
+            self._warn("prints to its standard output what is no message; that is skipped")
+
+    def _warn(self, what: str) -> None:
+        self._report(Notice(text=f"The MCP server {self.name!r} {what}.", severity="warning"))
+
+
+def _is_json(given: Json) -> bool:
+    """Whether this can be sent; the SDK gives up the whole connection for what cannot."""
+    if not is_proper(given):
+        return False
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _failed(text: str) -> Ran:
+    return Ran(content=(Text(text=text),), is_error=True)

@@ -1,0 +1,196 @@
+"""Turns by a model, with tools of this machine and of MCP servers.
+
+What talks to models takes seconds to import. It is imported when the first turn runs, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from hitherto.engine import Choices, Conversation, Event, Setup, Turn
+from hitherto.engines.model.names import full_name
+from hitherto.engines.model.settings import system_prompt
+from hitherto.engines.model.summary import (
+    FACT_TOKENS,
+    summary_in,
+    summary_instructions,
+    summary_request,
+    title_in,
+    title_request,
+)
+from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable
+from hitherto.model import Entry
+from hitherto.summaries.builtin import room_for
+from hitherto.summariser import CompactionPolicy, Summariser, Summary
+from hitherto.token_count import estimate
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from hitherto.engines.mcp import McpServers
+    from hitherto.engines.tool_calls import Tool
+
+Pause = Callable[[float], Awaitable[None]]
+SUMMARY_SECONDS = 120.0
+"""A summary that takes longer is not waited for: the built-in summariser does it."""
+
+
+class ModelEngine:
+    """Answers with the model that a turn chooses, else with `default_model`; keys and addresses come from the
+    environment. `pause` waits between two tries of a request."""
+
+    def __init__(self, default_model: str | None = None, *, pause: Pause = asyncio.sleep) -> None:
+        self._default = default_model
+        self._pause = pause
+
+    @asynccontextmanager
+    async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
+        """A conversation; its MCP servers start meanwhile, and end with the block."""
+        async with AsyncExitStack() as stack:
+            servers = await stack.enter_async_context(_servers(setup)) if setup.mcp_servers else None
+            yield _Talk(self._default, self._pause, setup, servers, stack)
+
+
+class _Talk:
+    def __init__(
+        self,
+        default: str | None,
+        pause: Pause,
+        setup: Setup,
+        servers: McpServers | None,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._default, self._pause, self._setup, self._servers = default, pause, setup, servers
+        self._stack = stack
+        self._models: dict[str, Model] = {}
+
+    async def run(self, turn: Turn) -> AsyncIterator[Event]:
+        name = self._name(turn.choices)
+        model, tools = await self._model(name), await self._tools()
+        from hitherto.engines.model.loop import answered
+        from hitherto.engines.model.pricing import window_of
+        from hitherto.engines.model.settings import for_turn
+
+        told = system_prompt(turn.choices, self._setup.roots)
+        asking = for_turn(model, turn.choices, told, tools.values(), self._pause)
+        async with aclosing(answered(turn, asking, tools, window_of(name))) as events:
+            async for event in events:
+                yield event
+
+    async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:
+        if (request := title_request(history)) is None:
+            return None
+        try:
+            model = await self._model(self._name(choices))
+            from hitherto.engines.model.request import asked_once, text_of
+            from hitherto.engines.model.settings import for_title
+
+            return title_in(text_of(await asked_once(for_title(model, choices), request)))
+        except EngineError:
+            return None  # the title from the prompt stays
+
+    async def window(self, choices: Choices) -> int | None:
+        name = self._name(choices)
+        await self._model(name)  # what cannot be connected to will answer nothing
+        from hitherto.engines.model.pricing import window_of
+
+        return await asyncio.to_thread(window_of, name)
+
+    def summariser(self, choices: Choices) -> Summariser | None:
+        return _Summariser(self, choices) if choices.model or self._default else None
+
+    async def summary(self, retired: Sequence[Entry], policy: CompactionPolicy, choices: Choices) -> Summary:
+        """What the model makes of these entries, asked once and without tools. Raises an `EngineError`."""
+        name, room = self._name(choices), room_for(retired, policy)
+        model, request = await self._model(name), await asyncio.to_thread(summary_request, retired)
+        from hitherto.engines.model.pricing import usage_of, window_of
+        from hitherto.engines.model.request import asked_once, text_of
+        from hitherto.engines.model.settings import for_summary
+
+        told, tokens = summary_instructions(room, policy.facts), room + FACT_TOKENS
+        window = await asyncio.to_thread(window_of, name)
+        if window is not None and estimate(told) + estimate(request) + tokens > window:
+            raise ContextTooLong(f"what is to be summarised does not fit the window of {name}")
+        response = await asked_once(for_summary(model, choices, told, tokens), request)
+        if response.finish_reason in ("length", "content_filter"):
+            raise EngineError(f"{name} did not finish its summary: {response.finish_reason}")
+        return replace(summary_in(text_of(response), retired, room), model=name, usage=usage_of(response))
+
+    def _name(self, choices: Choices) -> str:
+        return full_name(choices.model or self._default, os.environ)
+
+    async def _model(self, name: str) -> Model:
+        """The model of this name; its connections are closed with the conversation."""
+        if name not in self._models:
+            model = await asyncio.to_thread(_connected, name)
+            self._models[name] = await self._stack.enter_async_context(model)
+        return self._models[name]
+
+    async def _tools(self) -> dict[str, Tool]:
+        """All tools by their names; one of a server cannot take the place of our own.
+
+        Whoever is not on this machine names its folders freely, so nothing of its files is offered to them.
+        """
+        from hitherto.engines.tools.toolset import local_tools
+
+        theirs = await self._servers.tools() if self._servers is not None else ()
+        roots = self._setup.roots if self._setup.local else ()
+        return {tool.name: tool for tool in (*theirs, *local_tools(roots, self._setup.host))}
+
+
+class _Summariser:
+    """The model of a conversation, as what makes its context smaller."""
+
+    def __init__(self, talk: _Talk, choices: Choices) -> None:
+        self._talk, self._choices = talk, choices
+
+    async def summarise(
+        self,
+        retired: Sequence[Entry],
+        kept: Sequence[Entry],  # noqa: ARG002 - its turn will come
+        policy: CompactionPolicy,
+    ) -> Summary:
+        try:
+            async with asyncio.timeout(SUMMARY_SECONDS):
+                return await self._talk.summary(retired, policy, self._choices)
+        except TimeoutError as error:
+            raise ModelUnreachable(f"no summary came within {SUMMARY_SECONDS:.0f} s") from error
+
+
+def _servers(setup: Setup) -> McpServers:
+    from hitherto.engines.mcp import McpServers
+
+    cwd = setup.roots[0] if setup.roots else None
+    return McpServers(setup.mcp_servers, cwd=cwd, local=setup.local, report=setup.report)
+
+
+def _connected(name: str) -> Model:
+    """The heavy part, for a thread: whatever a turn needs is imported when this returns."""
+    with _uncollected():
+        try:
+            import genai_prices  # noqa: F401 - so that nothing is left to import
+
+            from hitherto.engines.model import loop, settings  # noqa: F401
+            from hitherto.engines.model.connect import connect
+        except ModuleNotFoundError as error:
+            raise ModelMissing("running a model needs more packages: install hitherto[models]") from error
+        return connect(name)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """An import makes thousands of classes of which none goes; to look for garbage among them took a sixth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,235 @@
+"""The conversation as a model is sent it, from stored entries alone. Pure: the same entries, the same messages.
+
+Whatever the entries hold, what comes out is a conversation that providers accept: it begins and ends with the user,
+and each tool call has exactly one result, in the message directly after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from hitherto.engines.model.content import Shown, clean, cleaned, shown, structured
+from hitherto.engines.model.reply import extras_of
+from hitherto.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResult, Unknown, plain_text
+
+BEGINNING = "(The beginning of this conversation is not shown.)"
+NOTHING = "(An empty message.)"
+GO_ON = "(Go on.)"
+NO_OUTPUT = "(no output)"
+INTERRUPTED = "interrupted: the tool was started and its end was never seen"
+
+_WHEN = datetime.fromtimestamp(0, UTC)
+"""Messages carry a time that is never sent; one for all keeps equal conversations equal."""
+_SIGNING = ("anthropic",)
+"""Providers that know a thought of theirs by its signature only; others know it by its id too."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+
+
+def rebuilt(entries: Sequence[Entry], provider: str) -> list[ModelMessage]:
+    """The messages of this conversation, for a model of this provider."""
+    calls = paired(entries)
+    talk = _Talk(provider)
+    for number, entry in enumerate(entries):
+        if entry.role != "assistant":
+            talk.hear(shown(_framed(entry), provider))
+        elif not entry.meta.get("synthetic"):  # another program's own words in the model's name
+            extras = extras_of(entry, provider)
+            for index, part in enumerate(entry.parts):
+                extra = extras.get(str(index), {})
+                if isinstance(part, ToolCall):
+                    talk.call(part, calls[number, index], extra)
+                else:
+                    talk.say(part, extra)
+    return talk.messages()
+
+
+class _Talk:
+    """Messages in the making: what the assistant says until it is answered, and what it is answered."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._messages: list[ModelMessage] = []
+        self._said: list[ModelResponsePart] = []
+        self._returns: list[ToolReturnPart] = []
+        self._request: list[ToolReturnPart] = []
+        self._heard: list[Shown] = []
+
+    def hear(self, items: Sequence[Shown]) -> None:
+        """The user's side speaks; with nothing to show, it may still have brought the results of tools."""
+        if items or self._returns:
+            self._end_answer()
+        self._heard.extend(items)
+
+    def say(self, part: Part, extra: Json) -> None:
+        mark = _marked(extra, self._provider)
+        match part:
+            case Thought(provider=by, signature=signature):
+                # Another provider's thought would be taken for text; so would one that carries no mark of its own.
+                if by == self._provider and (signature or (mark.get("id") and by not in _SIGNING)):
+                    self._said.append(_thought(part, {"provider_name": by, **mark}))
+            case Unknown(raw={"type": "redacted_thinking", "data": str(data)}) if (
+                self._provider == "anthropic"
+            ):
+                # As Claude's own transcripts keep a thought that only its provider can read.
+                self._said.append(
+                    ThinkingPart(
+                        content="", id="redacted_thinking", signature=clean(data), provider_name="anthropic"
+                    )
+                )
+            case Text(text=text) if text.strip():
+                self._said.append(TextPart(content=clean(text), **mark))
+            case _:
+                texts = (item for item in shown((part,), self._provider) if isinstance(item, str))
+                self._said.extend(TextPart(content=text) for text in texts)
+
+    def call(self, call: ToolCall, pair: Paired, extra: Json) -> None:
+        name = _NOT_IN_NAMES.sub("_", call.name)[:_LONGEST_NAME] or "tool"
+        mark = _marked(extra, self._provider)
+        self._said.append(
+            ToolCallPart(tool_name=name, args=_arguments(call.input), tool_call_id=pair.id, **mark)
+        )
+        self._returns.append(_returned(name, pair, self._provider))
+
+    def messages(self) -> list[ModelMessage]:
+        self._end_answer()
+        self._end_request(otherwise=GO_ON if self._messages else NOTHING)
+        return self._messages
+
+    def _end_answer(self) -> None:
+        while self._said and isinstance(self._said[-1], ThinkingPart):
+            self._said.pop()  # providers refuse a message that ends in a thought
+        if self._said:
+            self._end_request(otherwise=BEGINNING)
+            self._messages.append(_response(self._said, self._provider))
+            self._request, self._said, self._returns = self._returns, [], []
+
+    def _end_request(self, *, otherwise: str) -> None:
+        if not (self._request or self._heard):
+            self._heard.append(otherwise)
+        prompt = [UserPromptPart(content=_prompt(self._heard), timestamp=_WHEN)] if self._heard else []
+        self._messages.append(ModelRequest(parts=[*self._request, *prompt]))
+        self._request, self._heard = [], []
+
+
+def _framed(entry: Entry) -> tuple[Part, ...]:
+    """What a model is shown of an entry that is not the assistant's; results go to their calls."""
+    if entry.role != "system":
+        return tuple(part for part in entry.parts if not isinstance(part, ToolResult))
+    text = plain_text(entry)
+    if not text.strip() or entry.meta.get("error"):
+        return ()
+    summary = entry.meta.get("compaction") or entry.meta.get("compact_summary")
+    tag = "earlier-conversation-summary" if summary else "note"
+    return (Text(text=f"<{tag}>\n{text}\n</{tag}>"),)
+
+
+def _response(said: list[ModelResponsePart], provider: str) -> ModelResponse:
+    marked = any(
+        part.provider_name for part in said if isinstance(part, TextPart | ThinkingPart | ToolCallPart)
+    )
+    return ModelResponse(parts=said, provider_name=provider if marked else None, timestamp=_WHEN)
+
+
+def _thought(part: Thought, mark: Json) -> ThinkingPart:
+    signature = None if part.signature is None else clean(part.signature)
+    return ThinkingPart(content=clean(part.text), signature=signature, **mark)
+
+
+def _prompt(heard: list[Shown]) -> str | list[Shown]:
+    texts = [item for item in heard if isinstance(item, str)]
+    return "\n\n".join(texts) if len(texts) == len(heard) else heard
+
+
+def _marked(extra: Json, provider: str) -> Json:
+    """The fields by which a provider knows a part as its own."""
+    return (
+        {"id": extra.get("id"), "provider_name": provider, "provider_details": extra.get("details")}
+        if extra
+        else {}
+    )
+
+
+def _arguments(given: Any) -> Json:
+    values = cleaned(given)
+    if isinstance(values, dict):
+        return values
+    return {} if values is None else {"input": values}
+
+
+def _returned(name: str, pair: Paired, provider: str) -> ToolReturnPart:
+    result = pair.result or ToolResult(id=pair.id, content=(Text(text=INTERRUPTED),), is_error=True)
+    items = shown(result.content, provider)
+    if not items:
+        items.append(NO_OUTPUT if result.output is None else structured(result.output))
+    return ToolReturnPart(
+        tool_name=name,
+        content=items[0] if len(items) == 1 else items,
+        tool_call_id=pair.id,
+        outcome="failed" if result.is_error else "success",
+        timestamp=_WHEN,
+    )
+
+
+Place = tuple[int, int]
+"""The number of an entry, and of a part in it."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+class Paired(msgspec.Struct):
+    """A call's id on the wire, and its result, if there is one anywhere after it."""
+
+    id: str
+    result: ToolResult | None = None
+
+
+def paired(entries: Sequence[Entry]) -> dict[Place, Paired]:
+    """Each tool call of the assistant, by its place. Results without a call belong nowhere."""
+    found: dict[Place, Paired] = {}
+    taken: set[str] = set()
+    waiting: dict[str, list[Place]] = {}
+    for number, entry in enumerate(entries):
+        for index, part in enumerate(entry.parts):
+            if isinstance(part, ToolCall) and entry.role == "assistant":
+                found[number, index] = Paired(_wire_id(part.id, taken))
+                waiting.setdefault(part.id, []).append((number, index))
+            elif isinstance(part, ToolResult) and (places := waiting.get(part.id)):
+                found[_answered(places)].result = part
+    return found
+
+
+def _answered(places: list[Place]) -> Place:
+    """Of several calls with the same id, the first one of the newest message; it waits no longer."""
+    newest = places[-1][0]
+    place = next(place for place in places if place[0] == newest)
+    places.remove(place)
+    return place
+
+
+def _wire_id(given: str, taken: set[str]) -> str:
+    if not _ID.fullmatch(given):
+        given = f"call_{hashlib.sha256(given.encode('utf-8', 'replace')).hexdigest()[:24]}"
+    found, count = given, 1
+    while found in taken:
+        count += 1
+        found = f"{given[:32]}-{count}"
+    taken.add(found)
+    return found

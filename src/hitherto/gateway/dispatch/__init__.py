@@ -1,0 +1,1 @@
+"""From a request to the method that answers it: its parameters, its errors, its reference."""

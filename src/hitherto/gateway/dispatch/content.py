@@ -1,0 +1,212 @@
+"""Messages as callers write them, as drafts of entries. Pure.
+
+The content of a message is a text, or a list of blocks: those of this program, and as well those of MCP and of the Agent
+Client Protocol, which write `mimeType` and put what a resource holds into an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from hitherto.errors import InvalidInput
+from hitherto.exports.messages import arguments_of
+from hitherto.gateway.dispatch.schema import Number, Params
+from hitherto.model import (
+    Audio,
+    Draft,
+    Entry,
+    Image,
+    Json,
+    Part,
+    Resource,
+    ResourceLink,
+    Role,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
+from hitherto.token_count import ESTIMATED, tokens_of
+
+
+class _Block(Params, frozen=True, kw_only=True):
+    pass
+
+
+class TextBlock(_Block, frozen=True, kw_only=True, tag="text"):
+    """A text."""
+
+    text: str
+
+
+class ThoughtBlock(_Block, frozen=True, kw_only=True, tag="thought"):
+    """What the assistant thought."""
+
+    text: str
+
+
+class ImageBlock(_Block, frozen=True, kw_only=True, tag="image"):
+    """An image: its data in base64, or its address."""
+
+    mime_type: str | None = None
+    mimeType: str | None = None  # noqa: N815 - as other protocols write it
+    data: str | None = None
+    uri: str | None = None
+
+
+class AudioBlock(_Block, frozen=True, kw_only=True, tag="audio"):
+    """Sound, in base64."""
+
+    data: str
+    mime_type: str | None = None
+    mimeType: str | None = None  # noqa: N815
+
+
+class Embedded(_Block, frozen=True, kw_only=True):
+    """What a resource holds."""
+
+    uri: str
+    mime_type: str | None = None
+    mimeType: str | None = None  # noqa: N815
+    text: str | None = None
+    blob: str | None = None
+
+
+class ResourceBlock(_Block, frozen=True, kw_only=True, tag="resource"):
+    """A resource with what it holds, either beside its address or in an object."""
+
+    resource: Embedded | None = None
+    uri: str | None = None
+    mime_type: str | None = None
+    mimeType: str | None = None  # noqa: N815
+    text: str | None = None
+    blob: str | None = None
+
+
+class LinkBlock(_Block, frozen=True, kw_only=True, tag="resource_link"):
+    """The address of a resource."""
+
+    uri: str
+    name: str | None = None
+    mime_type: str | None = None
+    mimeType: str | None = None  # noqa: N815
+    title: str | None = None
+    description: str | None = None
+    size: Number | None = None
+
+
+Block = TextBlock | ThoughtBlock | ImageBlock | AudioBlock | ResourceBlock | LinkBlock
+Content = str | tuple[Block, ...]
+
+
+class Function(Params, frozen=True, kw_only=True):
+    """A call as OpenAI's API writes it: the arguments are JSON in a text."""
+
+    name: str
+    arguments: str = ""
+
+
+class GivenCall(Params, frozen=True, kw_only=True):
+    """A tool that the assistant has called."""
+
+    id: str
+    name: str | None = None
+    input: Any = None
+    type: Literal["function"] | None = None
+    function: Function | None = None
+
+
+class GivenMessage(Params, frozen=True, kw_only=True):
+    """A message to be appended; that of a tool says to which call it is the result."""
+
+    role: Role
+    content: Content | None = None
+    timestamp: Number | None = None
+    tool_calls: tuple[GivenCall, ...] = ()
+    tool_call_id: str | None = None
+    is_error: bool = False
+    message_id: str | None = None
+
+
+def drafts_of(messages: Sequence[GivenMessage]) -> list[Draft]:
+    """What is to be appended; tokens are estimated, and marked so."""
+    return [_draft(message) for message in messages]
+
+
+def parts_of(content: Content) -> tuple[Part, ...]:
+    """A prompt, or what a message says."""
+    if isinstance(content, str):
+        return (Text(text=content),) if content else ()
+    return tuple(map(_part, content))
+
+
+def _draft(given: GivenMessage) -> Draft:
+    said = parts_of(given.content or "")
+    if given.role == "tool" and given.tool_call_id is not None:
+        said = (ToolResult(id=given.tool_call_id, content=said, is_error=given.is_error),)
+    elif given.tool_call_id is not None or given.is_error:
+        raise InvalidInput("tool_call_id and is_error belong to a message of the role tool")
+    if given.tool_calls and given.role != "assistant":
+        raise InvalidInput("tool_calls belong to a message of the role assistant")
+    parts = (*said, *map(_call, given.tool_calls))
+    tokens = tokens_of(Entry(id="", at=0, role=given.role, parts=parts)).number
+    meta: Json = {ESTIMATED: True}
+    return Draft(
+        role=given.role,
+        parts=parts,
+        id=given.message_id,
+        at=given.timestamp,
+        tokens=tokens,
+        meta=meta,
+    )
+
+
+def _call(given: GivenCall) -> ToolCall:
+    if given.function is None:
+        if not given.name:
+            raise InvalidInput("a tool call needs a name")
+        return ToolCall(id=given.id, name=given.name, input=given.input)
+    return ToolCall(id=given.id, name=given.function.name, input=arguments_of(given.function.arguments))
+
+
+def _part(block: Block) -> Part:
+    match block:
+        case TextBlock():
+            return Text(text=block.text)
+        case ThoughtBlock():
+            return Thought(text=block.text)
+        case ImageBlock():
+            return _image(block)
+        case AudioBlock():
+            return Audio(mime_type=_kind(block.mime_type or block.mimeType), data=block.data)
+        case ResourceBlock():
+            return _resource(block)
+    return ResourceLink(
+        uri=block.uri,
+        name=block.name,
+        mime_type=block.mime_type or block.mimeType,
+        title=block.title,
+        description=block.description,
+        size=block.size,
+    )
+
+
+def _image(block: ImageBlock) -> Image:
+    if block.data is None and block.uri is None:
+        raise InvalidInput("an image has data or a uri")
+    kind = _kind(block.mime_type or block.mimeType)
+    return Image(mime_type=kind, data=block.data, uri=block.uri)
+
+
+def _resource(block: ResourceBlock) -> Resource:
+    held = block.resource or block
+    if held.uri is None:
+        raise InvalidInput("a resource has a uri")
+    return Resource(uri=held.uri, mime_type=held.mime_type or held.mimeType, text=held.text, blob=held.blob)
+
+
+def _kind(given: str | None) -> str:
+    if not given:
+        raise InvalidInput("images and sound say what they are by mime_type")
+    return given

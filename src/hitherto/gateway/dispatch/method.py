@@ -1,0 +1,247 @@
+"""How a request is answered, whatever carried it: rights first, then ownership, then parameters, then the method.
+
+Whether a session is there is said before anything else about the request, and for somebody else's session it is said
+that there is none, in the same bytes: what is refused never tells what exists.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
+from hitherto.gateway.dispatch.context import Context
+from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
+from hitherto.limits import KEY_CHARS
+from hitherto.model import Principal, Session
+from hitherto.rpc import frames
+from hitherto.rpc.errors import Failure
+from hitherto.service import Guard, Sessions
+
+P_co = TypeVar("P_co", covariant=True)
+T = TypeVar("T")
+A = TypeVar("A")
+log = logging.getLogger(__name__)
+
+
+class Owns(StrEnum):
+    """What of the caller's a method is about. There is no other: a method answers nothing of anybody else's."""
+
+    SESSION = "session"
+    """Names one of the caller's sessions; without one there is nothing to answer."""
+    SESSION_OR_NEW = "session or new"
+    """The same, but with `create` it may be made."""
+    SESSION_IF_NAMED = "session, if named"
+    """Names one of the caller's sessions, or none at all."""
+    OWN = "own"
+    """Looks among all that the caller has, or adds to it."""
+    NOTHING = "nothing"
+    """Is about no session at all."""
+
+
+NAMED = frozenset((Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED))
+"""Those by which the session that a request names is looked up before anything else."""
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A row of the table. `needs` names parameters that take a further scope; `waits` says that it may take long.
+
+    `lasts`: it goes on when the client leaves, who may ask for the answer again by its idempotency key.
+    `final`: the session is gone afterwards, and whoever asks again is still answered by what is remembered. `most` is
+    how many bytes an answer may have, of a method whose answers are long.
+    """
+
+    handle: Callable[[Call[Any]], Awaitable[Any]]
+    params: type[Any]
+    result: Any
+    scope: str
+    owns: Owns
+    needs: Mapping[str, str] = {}
+    waits: bool = False
+    lasts: bool = False
+    final: bool = False
+    most: int = 0
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return (self.handle.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ")
+
+    @property
+    def writes(self) -> bool:
+        """Whether it takes an idempotency key."""
+        return "idempotency_key" in self.params.__struct_fields__
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[P_co]):
+    """A request on its way: rights and ownership are checked, the parameters have their shape."""
+
+    context: Context
+    method: str
+    params: P_co
+    found: Session | None = None
+
+    @property
+    def who(self) -> Principal:
+        """On whose behalf."""
+        return self.context.who
+
+    @property
+    def session(self) -> Session:
+        """The session that the request names."""
+        return cast("Session", self.found)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Where that session is kept; without one, where all are that last."""
+        home = self.context.sessions
+        return home if self.found is None else home.at(self.found.key or self.found.id)
+
+    async def once(
+        self,
+        effect: Callable[[Sessions], Awaitable[T]],
+        answer: Callable[[T], A],
+        *,
+        at: Sessions | None = None,
+    ) -> A:
+        """Write, at most once for an idempotency key and only at the expected revision; `answer` makes the result.
+
+        What was answered before comes back as the plain values that it went out as.
+        """
+        return cast("A", await (at or self.sessions).guarded(self.who, self.guard(), effect, answer))
+
+    def guard(self) -> Guard:
+        """What the write depends on."""
+        given: Any = self.params
+        return Guard(
+            method=self.method,
+            asked=replace(given, idempotency_key=None),
+            key=given.idempotency_key,
+            session_id="" if self.found is None else self.found.id,
+            expected_revision=getattr(given, "expected_revision", None),
+        )
+
+
+class _Names(msgspec.Struct):
+    session_key: Any = None
+    session_id: Any = None
+    create: Any = False
+
+
+_names = msgspec.json.Decoder(_Names)
+_decoders: dict[object, msgspec.json.Decoder[Any]] = {}
+_PATH = re.compile(r" - at `(\$.*)`$")
+
+
+async def answer(context: Context, name: str, method: Method, params: Raw | bytes) -> bytes:
+    """The result as JSON; whatever goes wrong comes out as a `Failure`."""
+    named = _Names()
+    try:
+        _permit(context, method.scope)
+        named = _decoded(_names, params)
+        return frames.encode(await _answered(context, name, method, params, named))
+    except SessionNotFound as error:
+        # By the name that the caller knows it by, also if it was deleted only now.
+        asked = _name(named) if method.owns in NAMED else None
+        told = error if asked is None else SessionNotFound(asked)
+        raise failure_of(told, session_key=asked) from error
+    except HithertoError as error:
+        raise failure_of(error) from error
+    except Failure:
+        raise
+    except Exception as error:
+        log.exception("%s failed", name)
+        raise internal() from error
+
+
+async def _answered(context: Context, name: str, method: Method, params: Raw | bytes, named: _Names) -> Any:
+    try:
+        found = await _found(context, method, named)
+    except SessionNotFound:
+        if (known := await _remembered(context, name, method, params)) is None:
+            raise
+        return known
+    given = _decoded(_decoder(method.params), params)
+    for parameter, scope in method.needs.items():
+        if getattr(given, parameter):
+            _permit(context, scope)
+    return await method.handle(Call(context, name, given, found))
+
+
+def _permit(context: Context, scope: str) -> None:
+    if scope not in context.token.scopes:
+        raise failure("forbidden", f"this needs a token with the scope {scope}", scope=scope)
+
+
+async def _found(context: Context, method: Method, named: _Names) -> Session | None:
+    """The session that the request is about, if it may be about one."""
+    if method.owns not in NAMED:
+        return None
+    name = _name(named)
+    if name is None:
+        if method.owns is Owns.SESSION_IF_NAMED:
+            return None
+        raise invalid("session_key is missing", "$.session_key")
+    try:
+        return await _addressed(context, name, by_id=named.session_key is None)
+    except SessionNotFound:
+        if method.owns is Owns.SESSION_OR_NEW and named.create is True:
+            return None
+        raise
+
+
+def _name(named: _Names) -> str | None:
+    given = [name for name in (named.session_key, named.session_id) if name is not None]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise invalid("give session_key or session_id, not both", "$.session_id")
+    if not isinstance(given[0], str):
+        raise invalid("a session is named by a text", "$.session_key")
+    return given[0] if len(given[0]) <= KEY_CHARS else f"{given[0][:KEY_CHARS]}…"
+
+
+async def _addressed(context: Context, name: str, *, by_id: bool) -> Session:
+    try:
+        sessions = context.sessions.at(name)
+    except InvalidInput:
+        raise SessionNotFound(name) from None
+    return await (sessions.get(context.who, name) if by_id else sessions.addressed(context.who, name))
+
+
+async def _remembered(context: Context, name: str, method: Method, params: Raw | bytes) -> Any:
+    """What was answered when the session was still there, for a method that ends it."""
+    if not method.final:
+        return None
+    try:
+        given = _decoded(_decoder(method.params), params)
+    except Failure:
+        return None
+    call: Call[Any] = Call(context, name, given)
+    return await context.sessions.answered_before(context.who, call.guard())
+
+
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    if shape not in _decoders:
+        _decoders[shape] = msgspec.json.Decoder(shape)
+    return _decoders[shape]
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], params: Raw | bytes) -> T:
+    try:
+        return decoder.decode(params)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        place = _PATH.search(text)
+        raise invalid(_PATH.sub("", text), place[1] if place else None) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise invalid("they cannot be read") from None

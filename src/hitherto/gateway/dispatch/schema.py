@@ -1,0 +1,323 @@
+"""What goes over the wire: the parts that the answers of many methods share, and how they are made. Pure.
+
+Times are milliseconds since the epoch. What is not known is null; what does not apply is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from hitherto import model
+from hitherto.errors import InvalidKey
+from hitherto.keys import parse_key
+from hitherto.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
+from hitherto.model import Entry, Part, Role, Session, Text, ToolCall, ToolResult, plain_text
+from hitherto.service.records import is_erased
+
+SUMMARY = "[Compacted summary from "
+MODEL = "model"
+"""The key of a session's meta under which stands the model that answers in it."""
+
+Status = Literal["idle", "running", "error", "archived"]
+_STATUSES: dict[model.Status, Status] = {
+    "idle": "idle",
+    "running": "running",
+    "waiting": "running",
+    "failed": "error",
+}
+
+Number = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
+ListLimit = Annotated[int, Meta(ge=1, le=LIST_PAGE)]
+HistoryLimit = Annotated[int, Meta(ge=1, le=HISTORY_PAGE)]
+Revision = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
+
+
+# Parameters
+
+
+class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters, by name; one that the method does not know is refused."""
+
+
+class Named(Params, frozen=True, kw_only=True):
+    """One of the caller's sessions, by its key (or its id in place of the key), or by its id."""
+
+    session_key: str | None = None
+    session_id: str | None = None
+
+
+class Writing(Params, frozen=True, kw_only=True):
+    """The same request with the same idempotency key is done once, and answered alike for seven days."""
+
+    idempotency_key: str | None = None
+
+
+class NamedWriting(Named, frozen=True, kw_only=True):
+    """A change of one session, done once for an idempotency key."""
+
+    idempotency_key: str | None = None
+
+
+class Overwriting(NamedWriting, frozen=True, kw_only=True):
+    """A change that is refused if the session has changed since the caller read this revision."""
+
+    expected_revision: Revision | None = None
+
+
+# Answers
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer."""
+
+
+class Identity(Answer, frozen=True, kw_only=True):
+    """Who speaks in a session."""
+
+    role: str | None
+    identity_id: str | None
+    source_channel: str | None
+
+
+class Row(Answer, frozen=True, kw_only=True):
+    """A session in a list. One without a routing key shows its id as `session_key`."""
+
+    session_key: str
+    agent_id: str | None
+    channel: str | None
+    message_count: int
+    token_count: int | None
+    created_at: int
+    updated_at: int
+    session_id: str
+    title: str | None
+    status: Status
+    revision: int
+
+
+class Told(Row, frozen=True, kw_only=True):
+    """More about a session."""
+
+    last_compaction: int | None
+    identity: Identity
+    cwd: str | None
+    project: str | None
+    branch: str | None
+    tags: tuple[str, ...]
+    pinned: bool
+    parent: str | None
+    source: str | None
+    cost_usd: float | None
+
+
+class Details(Told, frozen=True, kw_only=True):
+    """All about a session but what was said. `model` and `metadata` are what `sessions.patch` has put there."""
+
+    model: str | None
+    metadata: dict[str, Any]
+
+
+class RuntimeRow(Told, frozen=True, kw_only=True):
+    """The same under the names of the runtime's own methods, beside ours."""
+
+    key: str
+    session_type: str | None
+    topic: str | None
+    last_active_at: int
+
+
+class Call(Answer, frozen=True, kw_only=True):
+    """A tool that the assistant has called."""
+
+    id: str
+    name: str
+    input: Any
+
+
+class Usage(Answer, frozen=True, kw_only=True):
+    """What was used, as far as the provider told."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+
+
+class Message(Answer, frozen=True, kw_only=True):
+    """One message: `content` is its text. What is more than text, calls and results stands in `parts`."""
+
+    role: Role
+    content: str
+    timestamp: int
+    message_id: str
+    tool_calls: tuple[Call, ...] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    usage: Usage | UnsetType = UNSET
+    parts: tuple[Any, ...] | UnsetType = UNSET
+    erased: bool | UnsetType = UNSET
+
+
+def key_of(session: Session) -> str:
+    """The name by which a session is shown, and found again."""
+    return session.key or session.id
+
+
+def status_of(session: Session) -> Status:
+    """What the session is doing."""
+    return "archived" if session.archived else _STATUSES[session.status]
+
+
+def tokens_of(session: Session) -> int | None:
+    """The tokens of the context; nothing has none."""
+    return session.token_count if session.message_count else 0
+
+
+def row(session: Session) -> Row:
+    """A session as a list shows it."""
+    return Row(**_row(session))
+
+
+def told(session: Session) -> Told:
+    """A session as events show it."""
+    return Told(**_row(session), **_details(session))
+
+
+def details(session: Session) -> Details:
+    """A session by itself."""
+    kept = {
+        name: value
+        for name, value in session.meta.items()
+        if name != MODEL and not name.startswith(model.OWN)
+    }
+    return Details(**_row(session), **_details(session), model=session.meta.get(MODEL), metadata=kept)
+
+
+def runtime_row(session: Session) -> RuntimeRow:
+    """A session as the runtime's own methods show it."""
+    return RuntimeRow(
+        **_row(session),
+        **_details(session),
+        key=key_of(session),
+        session_type=_type(session),
+        topic=session.title,
+        last_active_at=session.updated_at,
+    )
+
+
+def _row(session: Session) -> dict[str, Any]:
+    return {
+        "session_key": key_of(session),
+        "agent_id": session.agent_id,
+        "channel": session.channel,
+        "message_count": session.message_count,
+        "token_count": tokens_of(session),
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+        "session_id": session.id,
+        "title": session.title,
+        "status": status_of(session),
+        "revision": session.revision,
+    }
+
+
+def _details(session: Session) -> dict[str, Any]:
+    who = session.identity or model.Identity()
+    return {
+        "last_compaction": session.last_compaction,
+        "identity": Identity(role=who.role, identity_id=who.identity_id, source_channel=who.source_channel),
+        "cwd": session.cwd,
+        "project": session.project,
+        "branch": session.branch,
+        "tags": session.tags,
+        "pinned": session.pinned,
+        "parent": session.parent,
+        "source": session.source,
+        "cost_usd": session.cost,
+    }
+
+
+def _type(session: Session) -> str | None:
+    try:
+        return None if session.key is None else str(parse_key(session.key).kind)
+    except InvalidKey:
+        return None
+
+
+# Messages
+
+
+def message(entry: Entry) -> Message:
+    """An entry as a message."""
+    if entry.meta.get("compaction"):
+        return _summary(entry)
+    results = [part for part in entry.parts if isinstance(part, ToolResult)]
+    return Message(
+        role=entry.role,
+        content="\n".join(_texts(entry.parts)),
+        timestamp=entry.at,
+        message_id=entry.id,
+        tool_calls=_calls(entry) if entry.role == "assistant" else UNSET,
+        tool_call_id=results[0].id if results else UNSET,
+        is_error=True if any(result.is_error for result in results) else UNSET,
+        model=UNSET if entry.model is None else entry.model,
+        usage=UNSET if entry.usage is None else usage(entry.usage),
+        parts=UNSET if _is_told(entry, results) else entry.parts,
+        erased=True if is_erased(entry) else UNSET,
+    )
+
+
+def usage(given: model.Usage) -> Usage:
+    """What was used."""
+    return Usage(
+        input_tokens=given.input,
+        output_tokens=given.output,
+        cache_read_tokens=given.cache_read,
+        cache_write_tokens=given.cache_write,
+        cost_usd=given.cost,
+    )
+
+
+def _summary(entry: Entry) -> Message:
+    """The summary of a compaction, whoever wrote it: it says what it is and of which day."""
+    text = plain_text(entry)
+    if not text.startswith(SUMMARY):
+        text = f"{SUMMARY}{_day(entry.at)}]\n{text}"
+    return Message(role="system", content=text, timestamp=entry.at, message_id=entry.id)
+
+
+def _day(ms: int) -> str:
+    try:
+        return str(datetime.fromtimestamp(ms / 1_000, UTC).date())
+    except (OverflowError, ValueError, OSError):
+        return "an unknown day"
+
+
+def _calls(entry: Entry) -> tuple[Call, ...]:
+    return tuple(
+        Call(id=part.id, name=part.name, input=part.input)
+        for part in entry.parts
+        if isinstance(part, ToolCall)
+    )
+
+
+def _is_told(entry: Entry, results: list[ToolResult]) -> bool:
+    """Whether text, calls and the one result say all that the entry holds."""
+    plain = all(isinstance(part, Text | ToolCall | ToolResult) for part in entry.parts)
+    inner = all(isinstance(part, Text) for result in results for part in result.content)
+    return plain and inner and len(results) <= 1
+
+
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, ToolResult):
+            yield from _texts(part.content)

@@ -1,0 +1,1 @@
+"""Subscriptions: what changed since somebody was last sent something."""

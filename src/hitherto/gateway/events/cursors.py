@@ -1,0 +1,202 @@
+"""What there is to tell of one session, or of all, since somebody was last told.
+
+Nothing is kept for a client but its place: what there is to tell is read when the client has taken what came before. So
+one that reads slowly is told less often and nothing twice, and one that does not read at all costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from hitherto.errors import EntryNotFound, SessionNotFound
+from hitherto.gateway.dispatch import schema
+from hitherto.gateway.events.feeds import Feed
+from hitherto.model import Change, Json, Live, Session, Thought, decode_json
+
+PAGE = 100
+REMEMBERED = 256
+CREATED = ("create", "fork", "import")
+
+
+class News(Protocol):
+    """A place in what happens. `over`: nothing will happen any more."""
+
+    over: bool
+
+    def concerns(self, change: Change) -> bool:
+        """Whether there may be something to tell after this change."""
+
+    def news(self) -> AsyncIterator[Json]:
+        """What is to be told now; the place moves on with each event that is taken."""
+
+    def cursor(self) -> str:
+        """The place, for somebody who comes back."""
+
+
+class _Seen(NamedTuple):
+    revision: int
+    compaction: int | None
+    key: str
+
+
+class OwnersNews:
+    """What happens to an owner's sessions: one event for each that has changed, however often it has."""
+
+    over = False
+
+    def __init__(self, feed: Feed, position: int) -> None:
+        self._feed, self._position = feed, position
+        self._seen: dict[str, _Seen] = {}
+
+    @classmethod
+    async def begin(cls, feed: Feed, cursor: str | None) -> OwnersNews:
+        """From that cursor, or from now on."""
+        if cursor is not None:
+            return cls(feed, feed.sessions.place_of(feed.who, None, cursor, int))
+        return cls(feed, await feed.sessions.newest_change(feed.who))
+
+    def concerns(self, change: Change) -> bool:
+        seen = self._seen.get(change.session)
+        return seen is None or seen.revision != change.revision
+
+    async def news(self) -> AsyncIterator[Json]:
+        while changes := await self._feed.changes(self._position, PAGE):
+            for change in changes:
+                event = await self._event(change) if self.concerns(change) else None
+                self._position = change.number
+                if event is not None:
+                    yield event
+
+    def cursor(self) -> str:
+        return self._feed.sessions.place_told(self._feed.who, None, self._position)
+
+    async def _event(self, change: Change) -> Json | None:
+        seen = self._seen.pop(change.session, None)
+        if change.revision is None:
+            key = change.key or change.session
+            return {"event": "deleted", "session_key": key, "session_id": change.session}
+        try:
+            session = await self._feed.get(change.session)
+        except SessionNotFound:
+            return None  # deleted since: a later change says so
+        self._note(session)
+        if seen is None and change.kind in CREATED:
+            return _about("created", session)
+        compacted = change.kind == "compact" if seen is None else seen.compaction != session.last_compaction
+        return _about("compacted" if compacted else "updated", session)
+
+    def _note(self, session: Session) -> None:
+        """Remember the sessions that changed lately: their words being said are no event, nor the same state twice."""
+        self._seen[session.id] = _Seen(session.revision, session.last_compaction, schema.key_of(session))
+        if len(self._seen) > REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+
+class _Place(NamedTuple):
+    """The last message that was told, and the state of the session that was."""
+
+    last: str | None
+    revision: int
+    compaction: int | None
+
+
+class SessionsNews:
+    """What happens in one session: its messages, the words that are being said, its own state."""
+
+    def __init__(self, feed: Feed, session: Session, place: _Place) -> None:
+        self.over = False
+        self._feed, self._place = feed, place
+        self._id, self._key = session.id, schema.key_of(session)
+        self._saying: tuple[str, bool, int, int] | None = None
+
+    @classmethod
+    async def begin(cls, feed: Feed, session_id: str, cursor: str | None) -> SessionsNews:
+        """From that cursor, or from now on."""
+        session = await feed.get(session_id)
+        if cursor is not None:
+            return cls(feed, session, feed.sessions.place_of(feed.who, session.id, cursor, _Place))
+        last = await feed.last_entry(session.id)
+        return cls(feed, session, _Place(last, session.revision, session.last_compaction))
+
+    def concerns(self, change: Change) -> bool:
+        return change.session == self._id
+
+    async def news(self) -> AsyncIterator[Json]:
+        try:
+            session = await self._feed.get(self._id)
+            if session.revision != self._place.revision:
+                async for event in self._entries():
+                    yield event
+                compacted = session.last_compaction != self._place.compaction
+                self._place = _Place(self._place.last, session.revision, session.last_compaction)
+                if schema.key_of(session) != self._key:
+                    yield await self._moved(session)
+                yield _about("compacted" if compacted else "updated", session)
+            if (delta := await self._delta()) is not None:
+                yield delta
+        except SessionNotFound:
+            self.over = True
+            yield {"event": "deleted", **self._named()}
+
+    def cursor(self) -> str:
+        return self._feed.sessions.place_told(self._feed.who, self._id, self._place)
+
+    async def _entries(self) -> AsyncIterator[Json]:
+        more = True
+        while more:
+            try:
+                page = await self._feed.entries(self._id, self._place.last)
+            except EntryNotFound:
+                yield await self._reset()
+                return
+            more = page.next is not None
+            if page.raw:
+                self._place = self._place._replace(last=page.entries[-1].id)
+                yield {
+                    "event": "entries",
+                    **self._named(),
+                    "messages": list(map(schema.message, page.entries)),
+                }
+
+    async def _moved(self, session: Session) -> Json:
+        """The key is another session's now; this one goes on to be followed, by its id."""
+        key, self._key = self._key, schema.key_of(session)
+        try:
+            fresh = (await self._feed.sessions.addressed(self._feed.who, key)).id
+        except SessionNotFound:
+            fresh = None
+        return {"event": "moved", "session_key": key, "session_id": self._id, "new_session_id": fresh}
+
+    async def _reset(self) -> Json:
+        """The conversation was rewound to before what was told: whoever follows it reads it again."""
+        self._place = self._place._replace(last=await self._feed.last_entry(self._id))
+        return {"event": "entries", **self._named(), "messages": [], "reset": True}
+
+    async def _delta(self) -> Json | None:
+        """What is being said, as far as it was not told yet."""
+        data = await self._feed.live(self._id)
+        if data is None:
+            return None
+        live = msgspec.convert(decode_json(data), Live)
+        part = live.parts[-1]
+        thought, text = isinstance(part, Thought), getattr(part, "text", "")
+        told = 0
+        if self._saying is not None and self._saying[:2] == (live.entry, thought):
+            length, digest = self._saying[2:]
+            told = length if hash(text[:length]) == digest else 0
+        self._saying = (live.entry, thought, len(text), hash(text))
+        if len(text) == told:
+            return None
+        kind = {"thought": True} if thought else {}
+        return {"event": "delta", **self._named(), "message_id": live.entry, "text": text[told:], **kind}
+
+    def _named(self) -> Json:
+        return {"session_key": self._key, "session_id": self._id}
+
+
+def _about(event: str, session: Session) -> Json:
+    names = {"session_key": schema.key_of(session), "session_id": session.id}
+    return {"event": event, **names, "session": schema.told(session)}

@@ -1,0 +1,133 @@
+"""The subscriptions of one connection: each is told its news, in order, when the client has taken what came before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hitherto.errors import HithertoError, TooLarge
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.dispatch.context import Subscribed, Wish
+from hitherto.gateway.dispatch.schema import key_of
+from hitherto.gateway.events.cursors import News, OwnersNews, SessionsNews
+from hitherto.gateway.events.feeds import RETRY_SECONDS, Feed, Feeds
+from hitherto.gateway.transport.metrics import Metrics
+from hitherto.ids import uuid7
+from hitherto.model import Change, Json
+from hitherto.rpc.errors import Gone
+from hitherto.service import Sessions
+
+EVENT = "session.event"
+
+Notify = Callable[[str, Json], Awaitable[None]]
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Subscription:
+    id: str
+    home: Sessions
+    events: frozenset[str]
+    feed: Feed | None = None
+    news: News | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def heard(self, change: Change) -> None:
+        if self.news is None or self.news.concerns(change):
+            self.wake.set()
+
+
+class Subscribing:
+    """See `context.Subscriptions`. Whether the caller may be told is looked at before it is told something.
+
+    `fail` ends the connection: a client must not believe in a subscription that tells nothing any more.
+    """
+
+    def __init__(
+        self,
+        feeds: Feeds,
+        caller: Caller,
+        most: int,
+        metrics: Metrics,
+        notify: Notify,
+        fail: Callable[[], None],
+    ) -> None:
+        self._feeds, self._caller, self._most = feeds, caller, most
+        self._metrics, self._notify, self._fail = metrics, notify, fail
+        self._all: dict[str, _Subscription] = {}
+
+    async def add(self, wish: Wish) -> Subscribed:
+        """Make a subscription; it is told nothing before `begin`."""
+        if len(self._all) >= self._most:
+            raise TooLarge(f"a connection may have at most {self._most} subscriptions")
+        home, who = self._caller.sessions, self._caller.who
+        if wish.session is not None:
+            home = home.at(key_of(wish.session))
+        made = _Subscription(uuid7(), home, frozenset(wish.events))
+        self._all[made.id] = made
+        try:
+            made.feed = await self._feeds.join(home, who, made.heard)
+            if wish.session is None:
+                made.news = await OwnersNews.begin(made.feed, wish.after)
+            else:
+                made.news = await SessionsNews.begin(made.feed, wish.session.id, wish.after)
+        except BaseException:
+            await self.drop(made.id)
+            raise
+        return Subscribed(id=made.id, cursor=made.news.cursor())
+
+    async def begin(self) -> None:
+        """Tell those that were made what there is; called when the client knows that they are."""
+        for each in self._all.values():
+            if each.task is None and each.news is not None and each.feed is not None:
+                each.task = asyncio.create_task(self._run(each, each.feed, each.news))
+
+    async def drop(self, subscription_id: str) -> bool:
+        """End a subscription."""
+        gone = self._all.pop(subscription_id, None)
+        if gone is None:
+            return False
+        self._feeds.leave(gone.home, self._caller.who, gone.heard)
+        if gone.task is not None:
+            gone.task.cancel()
+        return True
+
+    async def end(self) -> None:
+        """End all."""
+        tasks = [each.task for each in self._all.values() if each.task is not None]
+        for name in tuple(self._all):
+            await self.drop(name)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _run(self, subscription: _Subscription, feed: Feed, news: News) -> None:
+        with suppress(Gone):  # whoever reads requests notices it too
+            while not news.over:
+                subscription.wake.clear()
+                try:
+                    await self._tell(subscription, feed, news)
+                    if not news.over:
+                        await subscription.wake.wait()
+                except HithertoError as error:
+                    log.warning("a subscriber cannot be told, trying again: %s", error.message)
+                    await asyncio.sleep(RETRY_SECONDS)
+                except Gone:
+                    raise
+                except Exception:
+                    log.exception("a subscription failed")
+                    self._fail()
+                    return
+
+    async def _tell(self, subscription: _Subscription, feed: Feed, news: News) -> None:
+        async for event in news.news():
+            if event["event"] not in subscription.events:
+                continue
+            if not await feed.once(("token", self._caller.token.id), self._caller.holds):
+                raise Gone
+            told = {"subscription_id": subscription.id, **event, "cursor": news.cursor()}
+            await self._notify(EVENT, told)
+            self._metrics.events.add(event=event["event"])

@@ -1,0 +1,142 @@
+"""Making a session's context smaller, and going back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.schema import Answer, Named, Overwriting, key_of
+from hitherto.gateway.methods.turns import chosen
+from hitherto.model import Checkpoint, Session, Shrunk
+from hitherto.service import Sessions
+
+CheckpointLimit = Annotated[int, Meta(ge=1, le=1_000)]
+
+
+class ListCheckpoints(Named, frozen=True, kw_only=True):
+    """How many of the newest."""
+
+    limit: CheckpointLimit = 100
+
+
+class Restore(Overwriting, frozen=True, kw_only=True):
+    """With `since`, what was said after the checkpoint follows it."""
+
+    checkpoint_id: str
+    since: bool = False
+
+
+class Compacted(Answer, frozen=True, kw_only=True):
+    """What came of it; if nothing was changed, `reason` says why. `estimated`: not all tokens were counted.
+
+    `fallback` says why the built-in summariser did it and not the model.
+    """
+
+    session_key: str
+    compacted: bool
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    facts_extracted: int
+    estimated: bool
+    reason: str | UnsetType = UNSET
+    checkpoint_id: str | UnsetType = UNSET
+    fallback: str | UnsetType = UNSET
+
+
+class Kept(Answer, frozen=True, kw_only=True):
+    """What the session was once, and why it was kept."""
+
+    checkpoint_id: str
+    created_at: int
+    reason: str
+    message_count: int
+    token_count: int | None
+
+
+class Checkpoints(Answer, frozen=True, kw_only=True):
+    """The newest checkpoints, oldest first."""
+
+    session_key: str
+    checkpoints: tuple[Kept, ...]
+    total: int
+
+
+class Restored(Answer, frozen=True, kw_only=True):
+    """The session as it is now."""
+
+    session_key: str
+    checkpoint_id: str
+    message_count: int
+    revision: int
+    updated: bool
+
+
+async def compact(call: Call[Overwriting]) -> Compacted:
+    """Draw facts from older messages into the memory, and put a summary in their place for the model.
+
+    The server's model writes it for a token that may `run`, else the built-in summariser.
+    """
+    engine, session = call.context.engine, call.session
+
+    async def shrink(sessions: Sessions) -> Shrunk:
+        if engine is None or "run" not in call.context.token.scopes:
+            return await sessions.shrink(call.who, session.id)
+        async with sessions.opened(call.who, session.id, engine, roots=(), local=False) as opened:
+            return await opened.compact(choices=chosen(call))
+
+    def answer(done: Shrunk) -> Compacted:
+        return Compacted(
+            session_key=key_of(session),
+            compacted=done.compacted,
+            messages_before=done.messages_before,
+            messages_after=done.messages_after,
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            facts_extracted=done.facts_extracted,
+            estimated=done.estimated,
+            reason=done.reason or UNSET,
+            checkpoint_id=done.checkpoint or UNSET,
+            fallback=done.fallback or UNSET,
+        )
+
+    return await call.once(shrink, answer)
+
+
+async def list_checkpoints(call: Call[ListCheckpoints]) -> Checkpoints:
+    """What the session was before each compaction, reset, rewind and restoration."""
+    known = await call.sessions.checkpoints(call.who, call.session.id)
+    shown = tuple(map(_kept, known[-call.params.limit :]))
+    return Checkpoints(session_key=key_of(call.session), checkpoints=shown, total=len(known))
+
+
+async def restore(call: Call[Restore]) -> Restored:
+    """Go back to a checkpoint, exactly; what is there now becomes a checkpoint first."""
+    given = call.params
+
+    def answer(session: Session) -> Restored:
+        return Restored(
+            session_key=key_of(session),
+            checkpoint_id=given.checkpoint_id,
+            message_count=session.message_count,
+            revision=session.revision,
+            updated=True,
+        )
+
+    return await call.once(
+        lambda sessions: sessions.restore(call.who, call.session.id, given.checkpoint_id, since=given.since),
+        answer,
+    )
+
+
+def _kept(checkpoint: Checkpoint) -> Kept:
+    return Kept(
+        checkpoint_id=checkpoint.id,
+        created_at=checkpoint.at,
+        reason=checkpoint.reason,
+        message_count=checkpoint.message_count,
+        token_count=checkpoint.token_count,
+    )

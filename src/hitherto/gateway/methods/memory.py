@@ -1,0 +1,125 @@
+"""What is remembered of the caller's sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from hitherto.errors import NotFound, SessionNotFound
+from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.schema import Answer, Named, Number, Params, Writing, key_of
+from hitherto.gateway.methods.search import Query
+from hitherto.limits import FACTS_PAGE
+from hitherto.model import Fact
+
+FactLimit = Annotated[int, Meta(ge=1, le=FACTS_PAGE)]
+
+
+class Recall(Params, frozen=True, kw_only=True):
+    """Only what is known to an agent, or of a person (`identity_id`)."""
+
+    query: Query
+    agent_id: str | None = None
+    identity_id: str | None = None
+    limit: FactLimit = 20
+
+
+class ListFacts(Named, frozen=True, kw_only=True):
+    """Only what is known to an agent, of a person, or from a session."""
+
+    agent_id: str | None = None
+    identity_id: str | None = None
+    limit: FactLimit = 50
+    offset: Number = 0
+
+
+class Forget(Writing, frozen=True, kw_only=True):
+    """Which fact."""
+
+    id: str
+
+
+class Remembered(Answer, frozen=True, kw_only=True):
+    """A fact that still holds; `created_at` is when it was said."""
+
+    id: str
+    content: str
+    kind: str
+    confidence: float | None
+    session_key: str | None
+    created_at: int
+
+
+class Facts(Answer, frozen=True, kw_only=True):
+    """Facts: the best first in a search, else the newest."""
+
+    facts: tuple[Remembered, ...]
+
+
+class Forgotten(Answer, frozen=True, kw_only=True):
+    """It is gone, and what it had taken the place of."""
+
+    id: str
+    forgotten: bool
+
+
+async def search(call: Call[Recall]) -> Facts:
+    """The facts that have words of the query, best first."""
+    given = call.params
+    found = await call.sessions.remembered(
+        call.who, given.query, agent_id=given.agent_id, identity_id=given.identity_id, limit=given.limit
+    )
+    return await _told(call, found)
+
+
+async def list_facts(call: Call[ListFacts]) -> Facts:
+    """The facts that still hold, newest first."""
+    given = call.params
+    found = await call.sessions.remembered(
+        call.who,
+        agent_id=given.agent_id,
+        identity_id=given.identity_id,
+        session_id=None if call.found is None else call.found.id,
+        limit=given.limit,
+        offset=given.offset,
+    )
+    return await _told(call, found)
+
+
+async def forget(call: Call[Forget]) -> Forgotten:
+    """Forget a fact for good, and what it had taken the place of."""
+    name = call.params.id
+
+    def answer(was_there: bool) -> Forgotten:
+        if not was_there:
+            raise NotFound(f"no fact {name!r:.200}")
+        return Forgotten(id=name, forgotten=True)
+
+    return await call.once(lambda sessions: sessions.forget(call.who, name), answer)
+
+
+async def _told(call: Call[Recall] | Call[ListFacts], found: list[Fact]) -> Facts:
+    keys = {fact.session: await _key(call, fact.session) for fact in found}
+    return Facts(
+        facts=tuple(
+            Remembered(
+                id=fact.id,
+                content=fact.text,
+                kind=fact.kind,
+                confidence=fact.confidence,
+                session_key=keys[fact.session],
+                created_at=fact.at,
+            )
+            for fact in found
+        )
+    )
+
+
+async def _key(call: Call[Recall] | Call[ListFacts], session_id: str | None) -> str | None:
+    if session_id is None:
+        return None
+    try:
+        return key_of(await call.sessions.get(call.who, session_id))
+    except SessionNotFound:
+        return None

@@ -1,0 +1,127 @@
+"""Finding sessions: by words, by the beginning of an id, by who writes to whom."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from hitherto.errors import SessionNotFound
+from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.schema import Answer, Params, key_of
+from hitherto.keys import dm_scope, route
+from hitherto.limits import SEARCH_PAGE
+from hitherto.model import Account, Hit, Session
+
+SearchLimit = Annotated[int, Meta(ge=1, le=SEARCH_PAGE)]
+Query = Annotated[str, Meta(max_length=4_096)]
+Name = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class Search(Params, frozen=True, kw_only=True):
+    """Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow."""
+
+    query: Query
+    limit: SearchLimit = 20
+    cursor: str | None = None
+
+
+class Resolve(Params, frozen=True, kw_only=True):
+    """A key, an id, or the beginning of an id."""
+
+    session_key: str
+
+
+class ResolveRoute(Params, frozen=True, kw_only=True):
+    """Who writes to which agent, and where."""
+
+    agent_id: Name
+    channel: Name
+    peer_id: Name
+    group_id: Name | None = None
+    dm_scope: str | None = None
+
+
+class Found(Answer, frozen=True, kw_only=True):
+    """The newest hit in one session; `more` counts the others, at most 99. A hit in a title has no message."""
+
+    session_key: str
+    session_id: str
+    title: str | None
+    message_id: str | None
+    snippet: str
+    more: int
+
+
+class Results(Answer, frozen=True, kw_only=True):
+    """A page, which may be short and still have a cursor."""
+
+    results: tuple[Found, ...]
+    cursor: str | UnsetType = UNSET
+
+
+class Resolved(Answer, frozen=True, kw_only=True):
+    """The one session that was meant."""
+
+    session_key: str
+    session_id: str
+    agent_id: str | None
+    title: str | None
+
+
+class Routed(Answer, frozen=True, kw_only=True):
+    """Which session a message goes to, and why. Whether there is one yet is not said."""
+
+    session_key: str
+    dm_scope: str
+    reason: str
+
+
+async def search(call: Call[Search]) -> Results:
+    """The newest hit in each of the caller's sessions, newest first."""
+    given = call.params
+    page = await call.sessions.search(call.who, given.query, cursor=given.cursor, limit=given.limit)
+    return Results(results=tuple(map(_found, page.hits)), cursor=page.cursor or UNSET)
+
+
+async def resolve(call: Call[Resolve]) -> Resolved:
+    """The session that a key, an id or the beginning of an id means, among the caller's own."""
+    session = await _meant(call)
+    return Resolved(
+        session_key=key_of(session), session_id=session.id, agent_id=session.agent_id, title=session.title
+    )
+
+
+async def resolve_route(call: Call[ResolveRoute]) -> Routed:
+    """The key of the session that a message of this peer goes to, and why."""
+    given = call.params
+    peer = Account(given.channel, given.peer_id)
+    found = route(
+        given.agent_id,
+        peer,
+        group=given.group_id,
+        scope=None if given.dm_scope is None else dm_scope(given.dm_scope),
+        scopes=call.context.dm_scopes,
+        canonical=await call.sessions.linked(call.who, *peer),
+    )
+    return Routed(session_key=str(found.key), dm_scope=str(found.scope), reason=found.reason)
+
+
+async def _meant(call: Call[Resolve]) -> Session:
+    name = call.params.session_key
+    home = call.context.sessions.at(name)
+    try:
+        return await home.addressed(call.who, name)
+    except SessionNotFound:
+        return await home.get(call.who, await home.resolve(call.who, name))
+
+
+def _found(hit: Hit) -> Found:
+    return Found(
+        session_key=key_of(hit.session),
+        session_id=hit.session.id,
+        title=hit.session.title,
+        message_id=hit.entry,
+        snippet=hit.snippet,
+        more=hit.more,
+    )

@@ -1,0 +1,156 @@
+"""The service's own calls, for programs that want its values as they are: in nobody else's shapes, and without loss.
+
+Each method is a call of the table `hitherto.remote.calls`: its parameters are those of the service's own function, its
+result what that returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from hitherto.errors import InvalidInput, TooLarge
+from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.method import Call, Method, Owns
+from hitherto.gateway.dispatch.schema import Answer, Named, NamedWriting, Params, Writing
+from hitherto.model import Draft, Json, encode
+from hitherto.remote.calls import CALLS, PREFIX, Offered
+from hitherto.remote.values import Field, fields_of, out_of, result_of
+from hitherto.service import Sessions
+from hitherto.service.catalog.sessions import foreign_keys
+from hitherto.service.transfer.synced import BATCH
+from hitherto.service.validation import OURS, SOURCES, said
+
+ANSWER_BYTES = 64 * 1024 * 1024
+"""The longest result that is sent as one answer."""
+HISTORY_BYTES = 8 * 1024 * 1024
+"""Beyond this a page of a history is cut, and says where it goes on."""
+BASES: Mapping[tuple[bool, bool], type[Params]] = {
+    (False, False): Params,
+    (False, True): Writing,
+    (True, False): Named,
+    (True, True): NamedWriting,
+}
+"""What the parameters of a method begin with, by whether it names a session and whether it writes."""
+NOTHING_HELD = "this needs a connection that stays open: use the WebSocket"
+
+
+class HandedOver(Params, frozen=True, kw_only=True):
+    """The name of an argument that was handed over in pieces, by `store.hand_over`."""
+
+    handed_over: str
+
+
+Exact = bytes | HandedOver
+"""The bytes of a value's own JSON, in base64; or where they are."""
+
+
+class Result(Answer, frozen=True, kw_only=True):
+    """The value; as the bytes of its JSON if it holds what not every reader of JSON takes."""
+
+    value: Raw | UnsetType = UNSET
+    exact: bytes | UnsetType = UNSET
+
+
+def result(value: Any) -> Result:
+    """A value of the program, for the wire. Raises `TooLarge`."""
+    try:
+        told = Result(value=Raw(msgspec.json.encode(value)))
+    except (UnicodeEncodeError, OverflowError):
+        told = Result(exact=encode(value))
+    if len(bytes(told.value or b"") if told.exact is UNSET else told.exact) > ANSWER_BYTES:
+        raise TooLarge(f"an answer of more than {ANSWER_BYTES} bytes is not sent: ask for less at once")
+    return told
+
+
+def held(call: Call[Any]) -> Held:
+    """The connection. Raises `InvalidInput` where there is none that stays open."""
+    if call.context.held is None:
+        raise InvalidInput(NOTHING_HELD)
+    return call.context.held
+
+
+def put_together(call: Call[Any]) -> Call[Any]:
+    """The call with the arguments that were handed over in pieces, each of which is taken once."""
+    fields = {name: getattr(call.params, name) for name in call.params.__struct_fields__}
+    named = {name: value.handed_over for name, value in fields.items() if isinstance(value, HandedOver)}
+    if not named:
+        return call
+    taken = {name: held(call).taken(each) for name, each in named.items()}
+    if unknown := [each for name, each in named.items() if taken[name] is None]:
+        raise InvalidInput(f"nothing was handed over as {unknown[0]!r:.100}")
+    return replace(call, params=msgspec.structs.replace(call.params, **taken))
+
+
+def _method(name: str, offered: Offered) -> Method:
+    fields, owns, writes = fields_of(name), Owns(offered.about), offered.scope == "write"
+
+    async def handle(call: Call[Any]) -> Result:
+        call = put_together(call)
+        given = {each: _value(getattr(call.params, each), field) for each, field in fields.items()}
+        given = _bounded(name, given, call.params)
+
+        async def effect(sessions: Sessions) -> Any:
+            about = (call.session.id,) if owns is Owns.SESSION else ()
+            return await getattr(sessions, name)(call.who, *about, **given)
+
+        return await call.once(effect, result) if writes else result(await effect(call.sessions))
+
+    handle.__doc__ = f"{_sentence(name)} Gives {_worded(result_of(name))}."
+    shape = msgspec.defstruct(
+        f"Store{''.join(map(str.capitalize, name.split('_')))}",
+        [(each, Exact if field.exact else field.type, field.default) for each, field in fields.items()],
+        bases=(BASES[owns is Owns.SESSION, writes],),
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+    )
+    most = HISTORY_BYTES if name == "history" else 0
+    return Method(
+        handle, shape, Result, offered.scope, owns, needs=offered.needs, final=offered.final, most=most
+    )
+
+
+def _value(given: Any, field: Field) -> Any:
+    return out_of(given, field.type) if isinstance(given, bytes) else given
+
+
+def _bounded(name: str, given: Json, params: Any) -> Json:
+    """The arguments, within what a server does at once and what it lets a caller say."""
+    if name == "history" and given["around"] is None:
+        return {**given, "max_bytes": HISTORY_BYTES}
+    if name == "append":
+        drafts = given["drafts"]
+        said((each.meta for each in ((drafts,) if isinstance(drafts, Draft) else drafts)), OURS | SOURCES)
+    if name == "take_in":
+        foreign_keys(given["imported"].meta)
+        said((each.meta for each in (*given["entries"], *filter(None, [given["amended"]]))), OURS)
+        if params.idempotency_key is not None and len(given["entries"]) > BATCH:
+            raise InvalidInput(
+                f"more than {BATCH} entries are taken in without an idempotency key: doing it twice is doing it once"
+            )
+    return given
+
+
+def _sentence(name: str) -> str:
+    text = (getattr(Sessions, name).__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.split())
+
+
+def _worded(kind: Any) -> str:
+    """A type, in words."""
+    if kind is type(None):
+        return "nothing"
+    if isinstance(kind, UnionType):
+        return " or ".join(map(_worded, get_args(kind)))
+    if get_origin(kind) is list:
+        return f"a list of `{get_args(kind)[0].__name__}`"
+    return f"`{kind.__name__}`"
+
+
+CALLED: dict[str, Method] = {PREFIX + name: _method(name, offered) for name, offered in CALLS.items()}

@@ -1,0 +1,96 @@
+"""Taking sessions along, and bringing them in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.errors import InvalidInput, TooLarge
+from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.schema import Answer, Named, Writing, key_of
+from hitherto.gateway.methods.create import addressed
+from hitherto.model import Session
+from hitherto.service import Sessions
+
+EXPORT_BYTES = 64 * 1024 * 1024
+"""The largest export that is sent as one answer."""
+
+Format = Literal["json", "markdown", "html", "jsonl"]
+
+
+class Export(Named, frozen=True, kw_only=True):
+    """Secrets are replaced, each with a note, unless it is to be `raw`."""
+
+    format: Format = "json"
+    raw: bool = False
+
+
+class Import(Writing, frozen=True, kw_only=True):
+    """The data of an export as `json` (an object) or as `jsonl` (a text), or the messages of another program."""
+
+    data: Raw
+    new_session_key: str | None = None
+
+
+class Exported(Answer, frozen=True, kw_only=True):
+    """As `json` the data is an object, else a text."""
+
+    session_key: str
+    format: str
+    data: Raw | str
+
+
+class Imported(Answer, frozen=True, kw_only=True):
+    """The session that was brought in, or the same one if it was there already."""
+
+    session_key: str
+    session_id: str
+    message_count: int
+
+
+async def export(call: Call[Export]) -> Exported:
+    """The whole conversation, in a form that people or programs read."""
+    given = call.params
+    size, pieces = 0, []
+    async for piece in call.sessions.export_file(call.who, call.session.id, given.format, raw=given.raw):
+        size += len(piece)
+        pieces.append(piece)
+        if size > EXPORT_BYTES:
+            raise TooLarge(f"an export of more than {EXPORT_BYTES} bytes is not sent: use `hitherto export`")
+    data = b"".join(pieces)
+    return Exported(
+        session_key=key_of(call.session),
+        format=given.format,
+        data=Raw(data.strip()) if given.format == "json" else data.decode("utf-8", "replace"),
+    )
+
+
+async def import_session(call: Call[Import]) -> Imported:
+    """Bring a conversation in: all of it is checked first, and only what was said is taken, never who may do what."""
+    given, lines = call.params, _lines(call.params.data)
+    address = None if given.new_session_key is None else addressed(call, given.new_session_key)
+
+    async def bring(sessions: Sessions) -> Session:
+        if address is None:
+            return await sessions.import_session(call.who, lines, trusted=False)
+        made = await sessions.import_session(call.who, lines, trusted=False, key=address.key)
+        return await sessions.readdress(call.who, made.id, address)
+
+    def answer(session: Session) -> Imported:
+        return Imported(
+            session_key=key_of(session), session_id=session.id, message_count=session.message_count
+        )
+
+    return await call.once(bring, answer)
+
+
+def _lines(data: Raw) -> list[bytes]:
+    """What was sent, in lines: an object as it came, a text as what it says."""
+    given = bytes(data).strip()
+    if given.startswith(b'"'):
+        return msgspec.json.decode(given, type=str).encode().split(b"\n")
+    if not given.startswith(b"{"):
+        raise InvalidInput("the data of an import is an object or a text")
+    return given.split(b"\n")

@@ -1,0 +1,206 @@
+"""Running turns: a prompt is answered by the server's engine, and can be called off from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitherto.engine import Choices, Conversation, Engine, Setup, StopReason
+from hitherto.errors import InvalidInput, ModelMissing
+from hitherto.gateway.dispatch.content import Content, parts_of
+from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.schema import (
+    MODEL,
+    Answer,
+    Message,
+    Named,
+    NamedWriting,
+    Usage,
+    key_of,
+    message,
+    usage,
+)
+from hitherto.model import Part, ToolCall
+from hitherto.permissions import Choice
+from hitherto.service import Sessions
+from hitherto.updates import Ask, Emit, Outcome, Stored, Update, elsewhere
+
+
+class Send(NamedWriting, frozen=True, kw_only=True):
+    """A text, or a list of content blocks. With `ask`, a tool that needs permission waits for `session.answer`; else it
+    is refused. Without `wait`, the answer comes as soon as the prompt is kept."""
+
+    content: Content
+    ask: bool = False
+    wait: bool = True
+
+
+class Sent(Answer, frozen=True, kw_only=True):
+    """The id of the prompt, the assistant's last message, null if there was none, and how the turn ended: null while it
+    runs."""
+
+    prompt_id: str
+    message: Message | None
+    stop_reason: StopReason | None
+    usage: Usage | None
+
+
+class Asked(Answer, frozen=True, kw_only=True):
+    """A tool call that needs a permission."""
+
+    tool_call_id: str
+    name: str
+    kind: str | None
+    title: str | None
+    input: Any
+
+
+class Question(Answer, frozen=True, kw_only=True):
+    """What the running turn waits for; null if it waits for nobody."""
+
+    session_key: str
+    question: Asked | None
+
+
+class GiveAnswer(NamedWriting, frozen=True, kw_only=True):
+    """The call, and what is said about it; an answer for always is remembered in the session."""
+
+    tool_call_id: str
+    choice: Choice
+
+
+class Answered(Answer, frozen=True, kw_only=True):
+    """Whether the question stood."""
+
+    session_key: str
+    answered: bool
+
+
+class Cancelled(Answer, frozen=True, kw_only=True):
+    """Whether a turn was running."""
+
+    session_key: str
+    cancelled: bool
+
+
+async def send(call: Call[Send]) -> Sent:
+    """Say something in a session and have it answered; what happens meanwhile is told to subscribers."""
+    kept: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def emit(update: Update) -> None:
+        if isinstance(update, Stored) and update.entry.role == "user" and not kept.done():
+            kept.set_result(update.entry.id)
+        call.context.emit(call.session.id, update)
+
+    turn = run_turn(
+        call,
+        parts_of(call.params.content),
+        chosen(call),
+        ask=elsewhere if call.params.ask else None,
+        emit=emit,
+        key=call.params.idempotency_key,
+    )
+    if call.params.wait:
+        return await _sent(call, await turn)
+    running = call.context.beside(turn)
+    await asyncio.wait((running, kept), return_when=asyncio.FIRST_COMPLETED)
+    if kept.done():
+        return Sent(prompt_id=kept.result(), message=None, stop_reason=None, usage=None)
+    return await _sent(call, await running)  # it was answered before, or cannot begin
+
+
+async def run_turn(
+    call: Call[object],
+    parts: Sequence[Part],
+    choices: Choices,
+    *,
+    ask: Ask | None,
+    emit: Emit,
+    key: str | None,
+) -> Outcome:
+    """Have a prompt answered by the server's engine, with the rights that the token has on this machine."""
+    if not parts:
+        raise InvalidInput("there is nothing to answer in an empty prompt")
+    engine = engine_of(call)
+    if choices.model is not None:
+        call.context.offered(choices.model)
+    local = "commands" in call.context.token.scopes
+    async with call.sessions.opened(
+        call.who, call.session.id, engine if local else Rootless(engine), local=local, improve_titles=False
+    ) as opened:
+        with call.context.turns.running(call.who, opened):
+            return await opened.prompt(parts, choices=choices, ask=ask, emit=emit, idempotency_key=key)
+
+
+def engine_of(call: Call[object]) -> Engine:
+    """What answers prompts here. Raises `ModelMissing`."""
+    if call.context.engine is None:
+        raise ModelMissing("this server has no model: start it with one, or set HITHERTO_MODEL")
+    return call.context.engine
+
+
+async def question(call: Call[Named]) -> Question:
+    """The tool call that the session's running turn, in whichever process, waits for an answer about."""
+    asked = await call.sessions.question(call.who, call.session.id)
+    return Question(session_key=key_of(call.session), question=None if asked is None else _asked(asked))
+
+
+async def answer(call: Call[GiveAnswer]) -> Answered:
+    """Say whether a tool may run; whoever answers first decides. False if the question does not stand any more."""
+    given = call.params
+    done = await call.sessions.answer(call.who, call.session.id, given.tool_call_id, given.choice)
+    return Answered(session_key=key_of(call.session), answered=done)
+
+
+async def cancel(call: Call[NamedWriting]) -> Cancelled:
+    """End the session's running turn, in whichever process it runs; what was said is kept."""
+
+    async def end(sessions: Sessions) -> bool:
+        asked = await sessions.call_off(call.who, call.session.id)
+        return call.context.turns.cancel(call.who, call.session.id) or asked
+
+    def told(was_running: bool) -> Cancelled:
+        return Cancelled(session_key=key_of(call.session), cancelled=was_running)
+
+    return await call.once(end, told)
+
+
+class Rootless:
+    """An engine for callers who have no rights on the machine that it runs on: it opens no folder for them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def open(self, setup: Setup) -> AbstractAsyncContextManager[Conversation]:
+        """The conversation, without roots."""
+        return self._engine.open(replace(setup, roots=()))
+
+
+def _asked(call: ToolCall) -> Asked:
+    return Asked(tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input)
+
+
+async def _sent(call: Call[Send], outcome: Outcome) -> Sent:
+    return Sent(
+        prompt_id=outcome.prompt,
+        message=await _answer(call, outcome),
+        stop_reason=outcome.stop_reason,
+        usage=None if outcome.usage is None else usage(outcome.usage),
+    )
+
+
+async def _answer(call: Call[Send], outcome: Outcome) -> Message | None:
+    if outcome.answer is None:
+        return None
+    return message(await call.sessions.entry(call.who, call.session.id, outcome.answer))
+
+
+def chosen(call: Call[object]) -> Choices:
+    """The model that was chosen for the session, by `sessions.patch`, if this server still offers it."""
+    model, offered = call.session.meta.get(MODEL), call.context.models
+    is_one = isinstance(model, str) and model and (offered is None or model in offered)
+    return Choices(model=model if is_one else None)

@@ -1,0 +1,101 @@
+"""A session as a row of the list: what is shown of it, ready for a template. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+from hitherto.cleaning import clean
+from hitherto.gateway.dispatch.schema import tokens_of
+from hitherto.gateway.page.list_query import called
+from hitherto.gateway.page.templates import named
+from hitherto.model import Hit, Session, agent_of
+from hitherto.presentation import formats
+
+UNTITLED = "A session without a title"
+STATUSES = {"running": "running", "waiting": "waiting for an answer", "failed": "failed"}
+WINDOWS = (200_000, 1_000_000)
+"""How much models see, as is usual. A session does not say which it had, so it is measured by the least that holds it."""
+FULL = 0.8
+
+
+class Context(NamedTuple):
+    """How much of a model's window the context of a session takes."""
+
+    tokens: int
+    window: int
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return min(self.tokens / self.window, 1.0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is little room left."""
+        return self.share > FULL
+
+
+class Row(NamedTuple):
+    """What a row shows. `found` is what was searched for, with marks; `depth` is how far down a family it stands."""
+
+    session: Session
+    title: str
+    origin: str
+    status: str | None
+    tokens: int | None
+    context: Context | None
+    unread: bool
+    age: str
+    address: str
+    found: Markup | None = None
+    more: int = 0
+    depth: int = 0
+
+
+def row(session: Session, now: int) -> Row:
+    """The row of a session."""
+    tokens = tokens_of(session) or None
+    return Row(
+        session=session,
+        title=clean(session.title or "").strip() or UNTITLED,
+        origin=called(agent_of(session)),
+        status=STATUSES.get(session.status),
+        tokens=tokens,
+        context=None if tokens is None else _context(tokens),
+        unread=session.read_at is not None and session.read_at < session.updated_at,
+        age=formats.age(session.updated_at, now),
+        address=address(session.id),
+    )
+
+
+def hit_row(hit: Hit, now: int) -> Row:
+    """The row of a session in which something was found."""
+    shown = row(hit.session, now)
+    if hit.entry is None:
+        return shown
+    return shown._replace(
+        found=Markup("").join(_marked(hit)), more=hit.more, address=address(hit.session.id, hit.entry)
+    )
+
+
+def address(session_id: str, entry: str | None = None) -> str:
+    """Where a session is read, at a message if one is named."""
+    place = f"/s/{named(session_id)}"
+    return place if entry is None else f"{place}?at={named(entry)}#m-{named(entry)}"
+
+
+def _context(tokens: int) -> Context:
+    return Context(tokens, next((window for window in WINDOWS if tokens <= window), tokens))
+
+
+def _marked(hit: Hit) -> Iterator[Markup]:
+    """The snippet, what was looked for set off. Cleaned piece by piece, because that moves the marks."""
+    done = 0
+    for start, stop in hit.marks:
+        yield escape(clean(hit.snippet[done:start]))
+        yield Markup("<mark>{}</mark>").format(clean(hit.snippet[start:stop]))
+        done = stop
+    yield escape(clean(hit.snippet[done:]))

@@ -1,0 +1,139 @@
+"""A tool's call and what came of it, as a card: one line that says all, and the rest folded below. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from hitherto.cleaning import clean, clean_lines
+from hitherto.gateway.page.render.ansi import coloured
+from hitherto.gateway.page.render.code import Picture, highlight, highlight_file, pictures
+from hitherto.gateway.page.render.json_tree import Node, tree
+from hitherto.gateway.page.render.rows import Row
+from hitherto.model import Part, Resource, Text, ToolCall, ToolResult
+from hitherto.presentation.diffs import Diff, of_call, of_result
+
+SUMMARY_CHARS = 200
+SHOWN_CHARS = 20_000
+JSON_CHARS = 100_000
+TELLING = (
+    "command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "uri", "description",
+    "subject", "prompt", "skill", "name",
+)  # fmt: skip
+"""Inputs that say what a call is about; the first that is given does."""
+COMMANDS = ("command", "cmd")
+PATHS = ("file_path", "filePath", "notebook_path", "path")
+
+
+class Output(NamedTuple):
+    """What a tool came back with. `anchor` is the message that says so."""
+
+    anchor: str
+    failed: bool
+    text: Markup | None = None
+    node: Node | None = None
+    diff: Diff | None = None
+    pictures: tuple[Picture, ...] = ()
+    more: int = 0
+
+
+class Card(NamedTuple):
+    """A call; its parts are there if they say something. `output` is None while it `runs`, or if it never came back.
+
+    `child` is the session that it has started.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    command: Markup | None = None
+    diff: Diff | None = None
+    given: Node | None = None
+    output: Output | None = None
+    child: Row | None = None
+    runs: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.output is not None and self.output.failed
+
+
+def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Card:
+    """The card of a call."""
+    given = call.input if isinstance(call.input, dict) else {}
+    command, diff = _text(given, COMMANDS), of_call(given)
+    shown = {name for name in COMMANDS if command is not None}
+    return Card(
+        name=clean(call.name)[:100],
+        kind=call.kind or "other",
+        summary=_summary(call, given),
+        command=None if command is None else Markup(highlight(clean_lines(command[:SHOWN_CHARS]), "bash")),  # noqa: S704 - escaped by the highlighter
+        diff=diff,
+        given=None if diff is not None else _given(call.input, shown),
+        output=output,
+        child=child,
+    )
+
+
+def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> Output:
+    """What came back, in the best form there is for it."""
+    diff = None if call is not None and of_call(call.input) is not None else of_result(result.output)
+    said = "\n".join(_said(result.content))
+    node = _parsed(said) if said.strip() else _given(result.output, set())
+    more = max(0, len(said) - SHOWN_CHARS)
+    return Output(
+        anchor=anchor,
+        failed=result.is_error,
+        text=None if node is not None or not said.strip() else _output_text(said[:SHOWN_CHARS], call),
+        node=None if diff is not None and not said.strip() else node,
+        diff=diff,
+        pictures=tuple(pictures(result.content)),
+        more=0 if node is not None else more,
+    )
+
+
+def _summary(call: ToolCall, given: dict[str, Any]) -> str:
+    told = call.title or _text(given, TELLING) or ""
+    line = clean(told[: 2 * SUMMARY_CHARS]).strip().removeprefix(f"{call.name} ")
+    return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
+
+
+def _output_text(said: str, call: ToolCall | None) -> Markup:
+    given = call.input if call is not None and isinstance(call.input, dict) else {}
+    path = _text(given, PATHS) if call is not None and call.kind == "read" else None
+    if path is None or "\x1b" in said:
+        return coloured(said)
+    return Markup(highlight_file(clean_lines(said), path))  # noqa: S704 - escaped by the highlighter
+
+
+def _given(value: Any, shown: set[str]) -> Node | None:
+    rest = (
+        {name: each for name, each in value.items() if name not in shown}
+        if isinstance(value, dict)
+        else value
+    )
+    return None if rest in (None, {}, [], "") else tree(rest)
+
+
+def _parsed(said: str) -> Node | None:
+    """A tree, if the text is JSON of more than one value."""
+    text = said.strip()
+    if len(text) > JSON_CHARS or text[:1] not in ("{", "["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tree(value)
+
+
+def _said(content: tuple[Part, ...]) -> list[str]:
+    return [part.text for part in content if isinstance(part, Text | Resource) and isinstance(part.text, str)]
+
+
+def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next(
+        (value for name in names if isinstance(value := given.get(name), str) and value.strip()), None
+    )

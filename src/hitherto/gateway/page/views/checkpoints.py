@@ -1,0 +1,81 @@
+"""`/checkpoints`: what a session was once; `/checkpoint`: one of them, to look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from hitherto.errors import CheckpointNotFound
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page import templates
+from hitherto.gateway.page.render.rows import row
+from hitherto.gateway.page.render.transcript import messages_of
+from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
+from hitherto.ids import now_ms
+from hitherto.model import Checkpoint, Session
+
+MOST = 200
+REASONS = {
+    "compaction": "Before a compaction",
+    "rewind": "Before going back",
+    "reset": "Before starting anew",
+    "restore": "Before another one was restored",
+}
+OTHERWISE = "As it was"
+
+
+async def checkpoints(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
+    """The newest first."""
+    home = caller.sessions.at(told.get("session", ""))
+    session = await home.get(caller.who, told.get("session", ""))
+    known = await home.checkpoints(caller.who, session.id)
+    return templates.page(
+        "checkpoints.html",
+        session=session,
+        checkpoints=[(each, _reason(each)) for each in known[: -MOST - 1 : -1]],
+        more=max(0, len(known) - MOST),
+        writes=_writes(caller, session),
+        forks=caller.may("write"),
+    )
+
+
+async def checkpoint(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
+    """A page of what was said then. It is only read."""
+    home = caller.sessions.at(told.get("session", ""))
+    session = await home.get(caller.who, told.get("session", ""))
+    known = await home.checkpoints(caller.who, session.id)
+    found = next((each for each in known if each.id == told.get("id")), None)
+    if found is None:
+        raise CheckpointNotFound(told.get("id", ""))
+    place = Place(
+        session=session.id,
+        checkpoint=found.id,
+        at=told.get("at"),
+        before=told.get("before"),
+        after=told.get("after"),
+        first="first" in told,
+    )
+    stretch = await stretch_of(home, caller.who, place)
+    may = {"writes": _writes(caller, session), "forks": caller.may("write")}
+    return await asyncio.to_thread(_rendered, session, found, stretch, may)
+
+
+def _rendered(session: Session, found: Checkpoint, stretch: Stretch, may: Mapping[str, bool]) -> bytes:
+    return templates.page(
+        "checkpoint.html",
+        row=row(session, now_ms()),
+        session=session,
+        checkpoint=found,
+        reason=_reason(found),
+        stretch=stretch,
+        messages=messages_of(stretch, {}),
+        **may,
+    )
+
+
+def _reason(given: Checkpoint) -> str:
+    return REASONS.get(given.reason, OTHERWISE)
+
+
+def _writes(caller: Caller, session: Session) -> bool:
+    return caller.may("write") and session.source is None

@@ -1,0 +1,86 @@
+"""`/compare`: with which sessions one can be compared, and two of them side by side from where they part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page import templates
+from hitherto.gateway.page.render.rows import Row, row
+from hitherto.gateway.page.render.transcript import Message, messages, messages_of
+from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
+from hitherto.ids import now_ms
+from hitherto.model import Entry
+from hitherto.service.history.comparison import Comparison, Side
+
+NAMES = ("a", "b")
+
+
+class Column(NamedTuple):
+    """One of the two: what it has beyond what both have, and a page of that. `next` is what follows it."""
+
+    name: str
+    side: Side
+    row: Row
+    messages: list[Message]
+    total: int
+    next: str | None
+
+
+async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
+    """Both, if two are named; else those that the one could be compared with."""
+    if "b" not in told:
+        return await _choice(caller, told.get("a", ""))
+    home = caller.sessions
+    found = await home.compare(caller.who, told.get("a", ""), told["b"])
+    last = (
+        None
+        if found.ancestor is None
+        else await home.entry(caller.who, found.sides[0].session.id, found.ancestor)
+    )
+    stretches = [
+        await stretch_of(
+            home,
+            caller.who,
+            Place(
+                session=side.session.id,
+                after=(after := told.get(f"after_{name}", found.ancestor)),
+                first=after is None,
+                glance=True,
+            ),
+        )
+        for name, side in zip(NAMES, found.sides, strict=True)
+    ]
+    return await asyncio.to_thread(_rendered, found, last, stretches)
+
+
+async def _choice(caller: Caller, session_id: str) -> bytes:
+    session, now = await caller.sessions.get(caller.who, session_id), now_ms()
+    known = await caller.sessions.relatives(caller.who, session.id)
+    return templates.page(
+        "relatives.html",
+        session=session,
+        relatives=[(row(each.session, now), each.shared) for each in known],
+    )
+
+
+def _rendered(found: Comparison, last: Entry | None, stretches: list[Stretch]) -> bytes:
+    columns = [
+        Column(
+            name,
+            side,
+            row(side.session, now_ms()),
+            messages_of(stretch, {}),
+            stretch.total,
+            stretch.entries[-1].id if stretch.after else None,
+        )
+        for name, side, stretch in zip(NAMES, found.sides, stretches, strict=True)
+    ]
+    return templates.page(
+        "compare.html",
+        found=found,
+        last=None if last is None else messages([last])[0],
+        columns=columns,
+    )

@@ -1,0 +1,147 @@
+"""`/export`: what leaves with a session, and what is replaced in it; `/resume`: the commands that go on with it elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import islice, zip_longest
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from hitherto.cleaning import clean
+from hitherto.exports import FORMATS, format_named
+from hitherto.exports.lines import Replaced
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.methods.transfer import EXPORT_BYTES
+from hitherto.gateway.page import templates
+from hitherto.gateway.page.list_query import SOURCES
+from hitherto.gateway.page.render.transcript import SPEAKERS
+from hitherto.model import Entry, Session, decode_json, encode
+from hitherto.presentation import formats
+from hitherto.service.transfer.export import Reviewed
+from hitherto.sources.handoff.resume import resuming
+
+TOLD = {
+    "html": ("Page", "One HTML file to read, that loads and runs nothing."),
+    "markdown": ("Markdown", "To read, and to paste elsewhere."),
+    "jsonl": ("JSON lines", "All of it, with checkpoints and facts; it can be imported again."),
+    "json": ("JSON", "The messages as any program reads them; it can be imported again."),
+}
+PLACES = {
+    "session": "the title, tags and notes",
+    "facts": "what is remembered",
+    "raw copies": "files of the agent",
+}
+AROUND, SNIPPETS = 60, 3
+_PLACEHOLDER = re.compile(r"\[redacted: [^\]]{1,60}\]")
+
+
+class Change(NamedTuple):
+    """What was replaced in one place, and how that reads now."""
+
+    where: str
+    at: int | None
+    replaced: list[Replaced]
+    snippets: list[Markup]
+
+
+class Way(NamedTuple):
+    """A way to go on: where, and the command."""
+
+    where: str
+    line: str
+    note: str = ""
+
+
+async def export(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
+    """The formats, and what is replaced in the one that is chosen."""
+    home = caller.sessions.at(told.get("session", ""))
+    session = await home.get(caller.who, told.get("session", ""))
+    chosen = told["format"] if told.get("format") in FORMATS else "html"
+    seen = await home.export_review(caller.who, session.id, chosen)
+    return await asyncio.to_thread(_rendered, session, chosen, seen, caller.may("raw"))
+
+
+async def resume(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
+    """The commands."""
+    session = await caller.sessions.at(told.get("session", "")).get(caller.who, told.get("session", ""))
+    return templates.page("resume.html", session=session, ways=list(_ways(session)))
+
+
+def _rendered(session: Session, chosen: str, seen: Reviewed, raw: bool) -> bytes:
+    format = format_named(chosen)
+    return templates.page(
+        "export.html",
+        session=session,
+        formats=[(name, *words) for name, words in TOLD.items()],
+        chosen=chosen,
+        media_type=format.media_type,
+        file=f"{_file_name(session)}{format.suffix}",
+        size=formats.size(seen.size),
+        too_large=seen.size > EXPORT_BYTES,
+        secrets=sum(each.count for each in seen.replaced),
+        changes=list(_changes(seen)),
+        raw=raw,
+    )
+
+
+def _changes(seen: Reviewed) -> Iterator[Change]:
+    """By place, in the order in which they were met."""
+    shown = {entry.id: entry for entry in seen.entries}
+    places: dict[tuple[str | None, str | None], list[Replaced]] = {}
+    for each in seen.replaced:
+        places.setdefault((each.entry, each.where), []).append(each)
+    for (entry_id, where), replaced in places.items():
+        entry = shown.get(entry_id or "")
+        told = (
+            SPEAKERS[entry.role]
+            if entry
+            else "a message"
+            if entry_id
+            else PLACES.get(where or "", where or "")
+        )
+        yield Change(told, entry.at if entry else None, replaced, list(_snippets(entry)) if entry else [])
+
+
+def _snippets(entry: Entry) -> Iterator[Markup]:
+    """What stands around placeholders, in the first texts that have any."""
+    found = (text for text in _texts(decode_json(encode(entry))) if _PLACEHOLDER.search(text))
+    return map(_snippet, islice(found, SNIPPETS))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+def _snippet(text: str) -> Markup:
+    """From a little before the first placeholder, with all that are near set off."""
+    first = next(_PLACEHOLDER.finditer(text)).start()
+    start, stop = max(0, first - AROUND), first + 4 * AROUND
+    pieces = _PLACEHOLDER.split(text[start:stop])
+    marks = [clean(each) for each in _PLACEHOLDER.findall(text[start:stop])]
+    shown = Markup("").join(
+        Markup("{}<mark>{}</mark>").format(clean(piece), mark) if mark else clean(piece)
+        for piece, mark in zip_longest(pieces, marks)
+    )
+    return Markup("{}{}{}").format("…" if start else "", shown, "…" if stop < len(text) else "")
+
+
+def _file_name(session: Session) -> str:
+    """The title as a name that every system takes."""
+    words = re.sub(r"[^\w]+", "-", clean(session.title or ""), flags=re.ASCII).strip("-").lower()
+    return words[:60].rstrip("-") or "session"
+
+
+def _ways(session: Session) -> Iterator[Way]:
+    if (how := resuming(session)) is not None:
+        yield Way(f"In {SOURCES.get(session.source or '', session.source)}", how.line)
+    folder = f"cd {shlex.quote(session.cwd)} && " if session.cwd else ""
+    note = "It goes on as a fork: the session itself stays as it is." if session.source else ""
+    yield Way("In a terminal, with Hitherto", f"{folder}hitherto chat {shlex.quote(session.id)}", note)

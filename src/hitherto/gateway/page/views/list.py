@@ -1,0 +1,120 @@
+"""`/`: the sessions, newest activity first, or those in which something was found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from hitherto.errors import InvalidCursor, SessionNotFound
+from hitherto.filters import normal_filter, passes
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page import templates
+from hitherto.gateway.page.list_query import Asked
+from hitherto.gateway.page.render.rows import Row, hit_row, row
+from hitherto.gateway.page.views.list_facets import groups
+from hitherto.ids import now_ms
+from hitherto.model import Session
+
+ROWS, HITS = 50, 20
+GENERATIONS = 4
+
+
+async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> bytes:
+    """The list that is asked for. A cursor that means nothing any more is as good as none.
+
+    `in_parts`: for a page that has the list already, and what it can be narrowed to with it.
+    """
+    # Read first: what changes while the list is read is told again by whoever follows from here.
+    newest = await caller.sessions.newest_change(caller.who)
+    try:
+        rows, cursor = await _rows(caller, wanted)
+    except InvalidCursor:
+        rows, cursor = await _rows(caller, replace(wanted, cursor=None))
+    is_more = in_parts and bool(wanted.cursor or wanted.ids)
+    return templates.page(
+        "home.html",
+        asked=wanted,
+        rows=rows,
+        following=None if cursor is None else wanted.but(cursor=cursor),
+        groups=[] if is_more else groups(await caller.sessions.facets(caller.who), wanted),
+        newest=newest,
+        owner=caller.token.owner,
+        writes=caller.may("write"),
+    )
+
+
+async def _rows(caller: Caller, wanted: Asked) -> tuple[list[Row], str | None]:
+    now = now_ms()
+    if wanted.ids:
+        given = normal_filter(wanted.filter)
+        known = await _read(caller, wanted.ids)
+        return [row(session, now) for session in known if passes(session, given)], None
+    if wanted.query is not None:
+        found = await caller.sessions.search(
+            caller.who, wanted.query, given=wanted.filter, cursor=wanted.cursor, limit=HITS
+        )
+        return [hit_row(hit, now) for hit in found.hits], found.cursor
+    page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)
+    origins = await _origins(caller, wanted, page.sessions)
+    return families([row(session, now) for session in (*page.sessions, *origins)]), page.cursor
+
+
+async def _origins(caller: Caller, wanted: Asked, sessions: Sequence[Session]) -> list[Session]:
+    """What these were forked from, if it is in the list too: it stands above them, wherever it would stand alone."""
+    if wanted.day is not None:
+        return []  # only entries tell on which days something was said
+    given = normal_filter(wanted.filter)
+    known, found = {session.id for session in sessions}, list[Session]()
+    newest = list(sessions)
+    for _ in range(GENERATIONS):
+        parents = {session.parent for session in newest if session.parent is not None} - known
+        known |= parents
+        newest = [session for session in await _read(caller, sorted(parents)) if passes(session, given)]
+        found += newest
+    return found
+
+
+async def _read(caller: Caller, ids: Iterable[str]) -> list[Session]:
+    """Those of these sessions that are there."""
+    asked = (caller.sessions.get(caller.who, each) for each in ids)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    for each in answers:
+        if isinstance(each, BaseException) and not isinstance(each, SessionNotFound):
+            raise each
+    return [each for each in answers if isinstance(each, Session)]
+
+
+def families(rows: Sequence[Row]) -> list[Row]:
+    """All of the rows, each fork below its origin if both are there. A family stands where its newest would."""
+    known = {each.session.id: each for each in rows}
+    below: dict[str, list[Row]] = {}
+    for each in rows:
+        if each.session.parent in known:
+            below.setdefault(each.session.parent, []).append(each)
+    shown: dict[str, Row] = {}
+    for each in rows:
+        if each.session.id not in shown:
+            shown |= {member.session.id: member for member in _descent(_eldest(each, known), below)}
+    return list(shown.values())
+
+
+def _eldest(row: Row, known: Mapping[str, Row]) -> Row:
+    """The first of a row's origins that is there; in a circle, which nobody should have made, one of it."""
+    seen: set[str] = set()
+    while (parent := row.session.parent) is not None and parent in known and parent not in seen:
+        seen.add(parent)
+        row = known[parent]
+    return row
+
+
+def _descent(eldest: Row, below: Mapping[str, list[Row]]) -> Iterator[Row]:
+    """Somebody and all who come from them, each once."""
+    waiting, seen = [eldest], {eldest.session.id}
+    while waiting:
+        row = waiting.pop()
+        yield row
+        children = [each for each in below.get(row.session.id, ()) if each.session.id not in seen]
+        seen.update(each.session.id for each in children)
+        waiting += [each._replace(depth=row.depth + 1) for each in reversed(children)]

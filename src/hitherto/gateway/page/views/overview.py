@@ -1,0 +1,184 @@
+"""`/overview`: what was done on which days, with what and for what, drawn; every mark leads to the sessions behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from msgspec.structs import asdict, replace
+
+from hitherto.days import today
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.page import templates
+from hitherto.gateway.page.list_query import NATIVE, Asked, called
+from hitherto.gateway.page.render.charts import Name, Piece, calendar, stacks
+from hitherto.gateway.page.render.rows import row
+from hitherto.gateway.page.views.list_facets import whose
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Counts, Facets, Json, Overview, Session, Share, Value
+from hitherto.presentation import formats
+
+YEAR = 365
+RANGES = {30: "30 days", 90: "90 days", YEAR: "1 year"}
+MEASURES = {"tokens": "Tokens", "cost": "Cost"}
+DIVISIONS = {"agent": "Agent", "model": "Model"}
+UNKNOWN = ""
+"""The name of what is of no agent, or of no model, that is known."""
+STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "memory": "memory"}
+
+
+class Looked(Value, frozen=True):
+    """What the address of the overview says: how many days, what is measured, and what is told apart."""
+
+    days: int = 90
+    of: str = "tokens"
+    by: str = "agent"
+
+    def but(self, **changes: Any) -> str:
+        """The address of the same with something changed."""
+        usual = asdict(Looked())
+        said = {
+            name: value for name, value in asdict(replace(self, **changes)).items() if value != usual[name]
+        }
+        return f"/overview?{urlencode(said)}" if said else "/overview"
+
+
+class Length(NamedTuple):
+    """Something that has much of what is counted, and its share of what the first of its kind has, in hundredths."""
+
+    name: str
+    address: str
+    told: str
+    share: float
+
+
+def looked(told: Mapping[str, str]) -> Looked:
+    """What is asked for. Whatever it does not know is as if it were not said."""
+    usual, days = Looked(), {str(number): number for number in RANGES}
+    return Looked(
+        days=days.get(told.get("days", ""), usual.days),
+        of=told["of"] if told.get("of") in MEASURES else usual.of,
+        by=told["by"] if told.get("by") in DIVISIONS else usual.by,
+    )
+
+
+async def overview(caller: Caller, wanted: Looked) -> bytes:
+    """The page. The calendar is always of a year, all else of the days that are asked for."""
+    until = today(now_ms())
+    since, year = until - timedelta(days=wanted.days - 1), until - timedelta(days=YEAR - 1)
+    facets = await caller.sessions.facets(caller.who)
+    found = await caller.sessions.overview(caller.who, since_day=str(since), until_day=str(until))
+    whole = found
+    if wanted.days != YEAR:
+        whole = await caller.sessions.overview(caller.who, since_day=str(year), until_day=str(until))
+    return templates.page(
+        "overview.html",
+        asked=wanted,
+        ranges=[(text, wanted.but(days=days), days == wanted.days) for days, text in RANGES.items()],
+        measures=[(text, wanted.but(of=of), of == wanted.of) for of, text in MEASURES.items()],
+        divisions=[(text, wanted.but(by=by), by == wanted.by) for by, text in DIVISIONS.items()],
+        used=MEASURES[wanted.of],
+        sums=_sums(found),
+        calendar=calendar({day.day: day.messages for day in whole.days}, year, until),
+        drawn=_Drawn(wanted, facets.sources, found, since, until),
+        projects=_projects(found),
+        longest=_longest(found.longest),
+        health=_health(caller, facets, found.store),
+    )
+
+
+class _Drawn:
+    """What was used on each day, by agent or by model, and in what words it is told."""
+
+    def __init__(self, wanted: Looked, sources: Counts, found: Overview, since: date, until: date) -> None:
+        self._wanted, self._sources = wanted, sources
+        shares = found.by_agent if wanted.by == "agent" else found.by_model
+        self.stacks = stacks(
+            ((each.day, each.name or UNKNOWN, self._value(each)) for each in shares), since, until
+        )
+
+    def called(self, name: str | None) -> str:
+        if name is None:
+            return "others"
+        if name == UNKNOWN:
+            return "Hitherto" if self._wanted.by == "agent" else "no model"
+        return called(name) if self._wanted.by == "agent" else name
+
+    def measured(self, value: float) -> str:
+        if self._wanted.of == "cost":
+            return formats.cost(value) if value else "$0"
+        return formats.count(round(value))
+
+    def behind(self, piece: Piece) -> str:
+        """The sessions of a piece: of its day, and of its agent where one is known by it."""
+        return Asked().but(day=piece.day, **self._whose(piece.name))
+
+    def all_of(self, name: Name) -> str | None:
+        """The sessions of a name, if they can be told by it."""
+        known = self._whose(name.name)
+        return Asked().but(**known) if known else None
+
+    def _whose(self, name: str | None) -> dict[str, str | None]:
+        if self._wanted.by != "agent" or name is None:
+            return {}
+        return {"source": NATIVE} if name == UNKNOWN else whose(name, self._sources)
+
+    def _value(self, share: Share) -> float:
+        return share.tokens if self._wanted.of == "tokens" else share.cost or 0.0
+
+
+def _sums(found: Overview) -> list[tuple[str, str]]:
+    costs = [day.cost for day in found.days if day.cost is not None]
+    return [
+        ("Active days", str(len(found.days))),
+        ("Messages", formats.count(sum(day.messages for day in found.days))),
+        ("Tokens", formats.count(sum(day.tokens for day in found.days))),
+        ("Cost", formats.cost(sum(costs)) if costs else "–"),
+    ]
+
+
+def _projects(found: Overview) -> list[Length]:
+    most = max((each.messages for each in found.projects), default=1)
+    return [
+        Length(
+            formats.folder(each.project),
+            Asked().but(project=each.project),
+            f"{formats.count(each.messages)} messages, {each.sessions} session{'' if each.sessions == 1 else 's'}",
+            round(100 * each.messages / most, 1),
+        )
+        for each in found.projects
+    ]
+
+
+def _longest(sessions: Iterable[Session]) -> list[Length]:
+    longest = sorted(sessions, key=lambda session: -session.message_count)
+    rows = [row(session, now_ms()) for session in longest]
+    most = max((each.session.message_count for each in rows), default=1) or 1
+    return [
+        Length(
+            each.title,
+            each.address,
+            f"{formats.count(each.session.message_count)} messages",
+            round(100 * each.session.message_count / most, 1),
+        )
+        for each in rows
+    ]
+
+
+def _health(caller: Caller, facets: Facets, store: Json) -> list[tuple[str, str]]:
+    """About the store; how large it is only to somebody who has it for themselves, for others are in it too."""
+    told = [
+        ("Sessions", f"{facets.total:,}"),
+        ("Put away", f"{facets.archived:,}"),
+        (
+            "Kept in",
+            " ".join(filter(None, (STORES[store["kind"]], store.get("sqlite") or store.get("server")))),
+        ),
+    ]
+    if "schema" in store:
+        told.append(("Form", f"version {store['schema']}"))
+    if caller.who == LOCAL:
+        told.append(("Size", formats.size(store["bytes"])))
+    return told

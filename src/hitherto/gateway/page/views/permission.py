@@ -1,0 +1,48 @@
+"""What a running turn asks: a tool that needs a permission, as a card with the answers that there are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hitherto.gateway.page.render.tool_card import Card, card
+from hitherto.model import Principal, Session
+from hitherto.permissions import Choice
+from hitherto.service import Sessions
+
+WANTS = {
+    "execute": "wants to run a command",
+    "edit": "wants to change a file",
+    "delete": "wants to delete something",
+    "move": "wants to move something",
+    "fetch": "wants to fetch something from elsewhere",
+    "switch_mode": "wants to go on in another mode",
+}
+ALWAYS = {"execute": "Always is for exactly this command in this folder, within this session."}
+ALWAYS_ELSE = "Always is for all that this tool does, within this session."
+ANSWERS: tuple[tuple[Choice, str], ...] = (
+    ("allow_once", "Allow once"),
+    ("allow_always", "Always allow"),
+    ("reject_once", "Reject"),
+    ("reject_always", "Always reject"),
+)
+
+
+class Question(NamedTuple):
+    """The call, by its id, what it wants, and what an answer for always means."""
+
+    call: str
+    card: Card
+    wants: str
+    always: str
+    answers: tuple[tuple[Choice, str], ...] = ANSWERS
+
+
+async def question_of(home: Sessions, who: Principal, session: Session) -> Question | None:
+    """What the session waits for, if it does."""
+    call = await home.question(who, session.id) if session.status == "waiting" else None
+    if call is None:
+        return None
+    kind = call.kind or "other"
+    return Question(
+        call.id, card(call, None), WANTS.get(kind, "wants to be used"), ALWAYS.get(kind, ALWAYS_ELSE)
+    )

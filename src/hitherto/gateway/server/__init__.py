@@ -1,0 +1,1 @@
+"""The running server: its state, its sockets, its schedule."""

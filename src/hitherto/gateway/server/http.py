@@ -1,0 +1,89 @@
+"""`POST /rpc`: one JSON-RPC request in each body, answered from the table of methods."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+
+from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.methods import METHODS
+from hitherto.gateway.server.state import Desk
+from hitherto.gateway.transport.limits import MESSAGE_BYTES
+from hitherto.gateway.transport.responses import JSON, Refusal, ending, refuse, reply, unreadable
+from hitherto.rpc import frames
+from hitherto.rpc.errors import INVALID_REQUEST, Failure
+from hitherto.rpc.frames import BadFrame
+
+SLOWEST = 100_000
+"""Bytes per second: a long body may take longer than a short one."""
+
+
+class Rpc:
+    """The endpoint. Nothing of a body is read before it is known whose it is."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        desk = self._desk
+        try:
+            caller = await desk.admit(scope)
+            body = await body_of(scope, receive, desk.limits.body_seconds)
+            line = None if body is None else await _answer(desk, caller, body)
+        except Refusal as refusal:
+            await refuse(scope, send, refusal)
+        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+            await refuse(scope, send, ending())
+        else:
+            if line is not None:  # else the client has left
+                with desk.outgoing.sending(caller.token.id, len(line)):
+                    await reply(scope, send, 200 if line else 204, line)
+
+
+async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
+    """The answer; nothing for a notification, which is done all the same unless it would take long."""
+    try:
+        frame = frames.read_frame(body)
+    except BadFrame as bad:
+        return bad.answer
+    if frame.method is None:
+        return frames.refusal(frame.id, INVALID_REQUEST, "nothing was asked that this could answer")
+    asked = frames.has_id(frame)
+    if not asked and (frame.method not in METHODS or METHODS[frame.method].waits):
+        return b""
+    try:
+        answering = desk.call(desk.context(caller), frame.method, frames.params_of(frame), "http")
+        lasts = frame.method in METHODS and METHODS[frame.method].lasts
+        result = await (desk.works.done(caller, answering) if lasts else answering)
+    except Failure as failure:
+        return frames.refusal(frame.id, failure.code, failure.message, failure.data) if asked else b""
+    return frames.answer(frame.id, result) if asked else b""
+
+
+async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = MESSAGE_BYTES) -> bytes | None:
+    """All of the body, which is JSON; None if the client leaves meanwhile. Raises `Refusal`."""
+    kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+    if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
+        raise unreadable(415, "the body of a request is application/json")
+    told = [value for name, value in scope["headers"] if name == b"content-length"]
+    if told and told[0].isdigit() and int(told[0]) > most:
+        raise _too_long(most)
+    body, began = bytearray(), asyncio.get_running_loop().time()
+    while True:
+        try:
+            async with asyncio.timeout_at(began + seconds + len(body) / SLOWEST):
+                message = await receive()
+        except TimeoutError:
+            raise unreadable(408, "the body did not come") from None
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise _too_long(most)
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _too_long(most: int) -> Refusal:
+    return unreadable(413, f"a request may have at most {most} bytes")

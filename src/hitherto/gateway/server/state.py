@@ -1,0 +1,220 @@
+"""The server's state that all connections share, and the ways in: who is admitted, how a request is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Protocol
+
+from msgspec import Raw
+from starlette.types import Scope
+
+from hitherto.engine import Engine
+from hitherto.errors import HithertoError
+from hitherto.gateway.auth.cookies import guest_of
+from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
+from hitherto.gateway.dispatch.context import Context, Held, Subscriptions, Turns
+from hitherto.gateway.dispatch.uploads import Arguments
+from hitherto.gateway.events.feeds import Feeds
+from hitherto.gateway.methods import METHODS, call
+from hitherto.gateway.server.background import Outgoing, Works
+from hitherto.gateway.transport.limits import Buckets, Limits, Room, peer_name
+from hitherto.gateway.transport.metrics import OTHER, Metrics
+from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
+from hitherto.keys import DmScopes
+from hitherto.remote.address import is_loopback
+from hitherto.rpc.errors import Failure
+from hitherto.rpc.transport import Transport
+from hitherto.service import Sessions
+
+REVOKED_SECONDS = 0.5
+"""How long a token revoked by another process may keep a socket that says nothing."""
+
+log = logging.getLogger(__name__)
+Agent = Callable[[Transport, Caller], Awaitable[None]]
+"""Serves the Agent Client Protocol to one caller."""
+
+
+class Open(Protocol):
+    """A socket that is being served."""
+
+    async def check(self) -> None:
+        """Close it if its token is good for nothing any more."""
+
+    def drain(self) -> None:
+        """Close it as soon as nothing that was asked on it is left to answer."""
+
+
+class Desk:
+    """See the module. `proxied`: a proxy on this machine says who is behind it."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        engine: Engine | None = None,
+        agent: Agent | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        *,
+        proxied: bool = False,
+        dm_scopes: DmScopes = DmScopes(),  # noqa: B008 - a frozen value
+        models: tuple[str, ...] | None = None,
+    ) -> None:
+        self.sessions, self.engine, self.agent, self.limits = sessions, engine, agent, limits
+        self.room = Room(limits.connections, limits.peer_connections)
+        self.waiting = Room(limits.connections, limits.stranger_sockets)
+        self.sockets: set[Open] = set()
+        self.feeds, self.turns, self.metrics, self.arguments = Feeds(), Turns(), Metrics(), Arguments()
+        self.works = Works()
+        self.outgoing = Outgoing(limits.answer_bytes)
+        self.ending = False
+        self._proxied, self._dm_scopes, self._models = proxied, dm_scopes, models
+        self._answering = 0
+        self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, time.monotonic)
+        self._known = Buckets(limits.rate, limits.burst, time.monotonic)
+        self._show()
+
+    @asynccontextmanager
+    async def attended(self) -> AsyncIterator[None]:
+        """While this runs, sockets are closed when their token is revoked, by whichever process."""
+        watching = asyncio.create_task(self._watch_tokens())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await self.works.end()
+
+    def end(self) -> None:
+        """Take nothing new, and close sockets as they have nothing left to answer."""
+        self.ending = True
+        for socket in tuple(self.sockets):
+            socket.drain()
+
+    # Ways in
+
+    def peer(self, scope: Scope) -> str:
+        """Who is at the other end, for limits alone: nobody has more rights for being somewhere."""
+        address: str = (scope.get("client") or ("",))[0]
+        if self._proxied and is_loopback(address):
+            told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+            address = told[-1].decode("latin-1").rpartition(",")[2].strip() if told else address
+        return peer_name(address)
+
+    def greet(self, scope: Scope, wish: str = "page") -> None:
+        """Take note of a stranger. Raises `Refusal` for one who comes too often with the same wish.
+
+        So whoever tries bad tokens keeps nobody on the same machine from signing in, or from seeing that it runs.
+        """
+        self.turn_away(self._strangers.take((wish, self.peer(scope))))
+
+    def turn_away_stranger(self, scope: Scope) -> None:
+        """Take note of a bad token."""
+        self.metrics.refused.add(reason="unauthenticated")
+        self.greet(scope, "token")
+
+    def count(self, caller: Caller) -> float:
+        """Take note of a request; returns the seconds to wait if there are too many."""
+        return self._known.take(caller.token.id)
+
+    def turn_away(self, wait: float) -> None:
+        """Raise `Refusal` if there is something to wait for."""
+        if wait:
+            self.metrics.refused.add(reason="rate_limited")
+            raise rate_limited(wait)
+
+    async def admit(self, scope: Scope) -> Caller:
+        """Who makes the request. Raises `Refusal` without a good token, or the page's own pass.
+
+        Nobody can keep somebody with a good token out by trying bad ones: only those count against a peer.
+        """
+        caller = await self.recognise(bearer(scope)) or await self.welcome(scope)
+        if caller is None:
+            self.turn_away_stranger(scope)
+            raise unauthenticated()
+        self.turn_away(self.count(caller))
+        if self.ending:
+            raise ending()
+        return caller
+
+    async def recognise(self, secret: str | None) -> Caller | None:
+        """Who holds this secret. Raises `Refusal` if the store cannot tell."""
+        try:
+            return await caller_of(self.sessions, secret)
+        except HithertoError as error:
+            raise unavailable(error) from error
+
+    async def welcome(self, scope: Scope) -> Caller | None:
+        """Who calls from the page, by its cookie. Raises `Refusal` if the store cannot tell."""
+        try:
+            return await guest_of(self.sessions, scope)
+        except HithertoError as error:
+            raise unavailable(error) from error
+
+    # Requests
+
+    def context(
+        self, caller: Caller, subscriptions: Subscriptions | None = None, held: Held | None = None
+    ) -> Context:
+        """What the requests of a caller are answered with."""
+        return Context(
+            sessions=self.sessions,
+            token=caller.token,
+            engine=self.engine,
+            models=self._models,
+            turns=self.turns,
+            subscriptions=subscriptions,
+            held=held,
+            dm_scopes=self._dm_scopes,
+            beside=partial(self.works.begin, caller),
+        )
+
+    async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:
+        """The result of a method. Raises `Failure`."""
+        began, outcome = time.monotonic(), "cancelled"
+        self._answering += 1
+        try:
+            most = METHODS[name].most if name in METHODS else 0
+            if most:
+                async with self.outgoing.making(context.token.id, most):
+                    result = await call(context, name, params)
+            else:
+                result = await call(context, name, params)
+            outcome = "ok"
+            return result
+        except Failure as failure:
+            outcome = str((failure.data or {}).get("code", failure.code))
+            raise
+        finally:
+            self._answering -= 1
+            self.metrics.seconds.add(time.monotonic() - began, way=way)
+            self.metrics.requests.add(method=name if name in METHODS else OTHER, outcome=outcome)
+
+    # Beside
+
+    async def _watch_tokens(self) -> None:
+        known = -1
+        while True:
+            try:
+                revoked = await self.sessions.access_generation()
+                if revoked != known:
+                    await self._check_sockets()
+                    known = revoked
+            except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
+                log.warning("tokens cannot be looked at, trying again: %s", error)
+            self.arguments.forget()
+            await asyncio.sleep(REVOKED_SECONDS)
+
+    async def _check_sockets(self) -> None:
+        for socket in tuple(self.sockets):
+            await socket.check()
+        await self.works.check()
+
+    def _show(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("hitherto_connections", "Connections that are open.", lambda: len(self.room))
+        gauge("hitherto_sockets", "WebSockets that are served.", lambda: len(self.sockets))
+        gauge("hitherto_subscriptions", "Subscriptions.", lambda: len(self.feeds))
+        gauge("hitherto_requests_running", "Requests being answered.", lambda: self._answering)

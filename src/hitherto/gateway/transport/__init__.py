@@ -1,0 +1,1 @@
+"""HTTP and WebSocket below the methods: limits, origins, responses, metrics."""

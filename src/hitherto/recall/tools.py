@@ -1,0 +1,321 @@
+"""What an agent may look up: bounded, redacted, its owner's only. Nothing here knows of a protocol.
+
+Every answer is short enough for a model's context and says how to go on. What was said is data: it is told as such, and
+secrets in it are replaced before anything leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import TypeVar
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from hitherto import words
+from hitherto.errors import EntryNotFound, InvalidInput, SessionNotFound
+from hitherto.exports.redaction import Redactor
+from hitherto.model import (
+    Entry,
+    Filter,
+    Hit,
+    Part,
+    Principal,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    Value,
+    plain_text,
+    search_text,
+)
+from hitherto.secrets import redacted
+from hitherto.service import Sessions
+
+T = TypeVar("T")
+HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50
+"""The most that one answer tells."""
+ANSWER_CHARS = 40_000
+"""About ten thousand tokens: more of a session comes with the next call."""
+MESSAGE_CHARS = 8_000
+TOOL_CHARS = 1_000
+"""So much of what a tool was given, or gave back; the rest is seldom what is looked for."""
+BEYOND = 24_000
+"""So much behind what is told is looked at for secrets: none is longer."""
+CUT = "…"
+_LAST_WORD = re.compile(r"\S*$")
+_CUT_WORD = re.compile(rf"\S{{12,}}{CUT}$")
+
+
+class SessionRow(Value, frozen=True, omit_defaults=True):
+    """A session. Times are in ms since 1970."""
+
+    session_id: str
+    title: str | None
+    updated_at: int
+    messages: int
+    link: str
+    agent: str | None = None
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class FoundMessage(Value, frozen=True, omit_defaults=True):
+    """The newest message of a session that has all the words; `more` others have them too."""
+
+    session_id: str
+    title: str | None
+    link: str
+    message_id: str | None
+    role: str | None
+    at: int | None
+    snippet: str
+    more: int = 0
+
+
+class SearchAnswer(Value, frozen=True):
+    """Newest first. `cursor` goes on; null at the end."""
+
+    hits: tuple[FoundMessage, ...]
+    cursor: str | None
+
+
+class RecentAnswer(Value, frozen=True):
+    """Newest activity first. `cursor` goes on; null at the end."""
+
+    sessions: tuple[SessionRow, ...]
+    cursor: str | None
+
+
+class ToldMessage(Value, frozen=True):
+    """A message as text. `cut` says that it is longer."""
+
+    message_id: str
+    role: str
+    at: int
+    text: str
+    link: str
+    cut: bool = False
+
+
+class ReadAnswer(Value, frozen=True):
+    """Messages in the order in which they were said. `before` and `after` are message ids to go on with, null at the
+    ends."""
+
+    session: SessionRow
+    messages: tuple[ToldMessage, ...]
+    before: str | None
+    after: str | None
+
+
+class RememberedFact(Value, frozen=True):
+    """Something that was learnt in a session and still holds."""
+
+    fact: str
+    kind: str
+    at: int
+    session_id: str | None
+    link: str | None
+
+
+class FactsAnswer(Value, frozen=True):
+    """Best first."""
+
+    facts: tuple[RememberedFact, ...]
+
+
+class Recall:
+    """Looks things up for one owner; `page` is where links lead."""
+
+    def __init__(self, sessions: Sessions, who: Principal, page: str) -> None:
+        self._sessions, self._who, self._page = sessions, who, page.rstrip("/")
+
+    async def search(self, query: str, limit: int = 10, cursor: str | None = None) -> SearchAnswer:
+        """Messages that have all these words."""
+        if not query.strip():
+            raise InvalidInput("say which words to look for")
+        found = await self._sessions.search(self._who, query, cursor=cursor, limit=_bounded(limit, HITS))
+        hits = [
+            FoundMessage(
+                session_id=hit.session.id,
+                title=_title(hit.session.title),
+                link=self._link(hit.session.id, hit.entry),
+                message_id=hit.entry,
+                role=hit.role,
+                at=hit.at,
+                snippet=await self._snippet(hit, query),
+                more=hit.more,
+            )
+            for hit in found.hits
+        ]
+        return SearchAnswer(hits=tuple(hits), cursor=found.cursor)
+
+    async def recent(
+        self, folder: str | None = None, limit: int = 20, cursor: str | None = None
+    ) -> RecentAnswer:
+        """Sessions, those of one folder or all."""
+        page = await self._sessions.find(
+            self._who, Filter(cwd=folder), cursor=cursor, limit=_bounded(limit, RECENT)
+        )
+        return RecentAnswer(sessions=tuple(map(self._row, page.sessions)), cursor=page.cursor)
+
+    async def read(
+        self,
+        session_id: str,
+        around: str | None = None,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int = 20,
+    ) -> ReadAnswer:
+        """A part of a session: its end, or around, before or after one of its messages."""
+        known = await self._sessions.resolve(self._who, session_id)
+        session = await self._sessions.get(self._who, known)
+        page = await self._sessions.history(
+            self._who,
+            known,
+            view="conversation",
+            around=around,
+            before=before,
+            after=after,
+            last=around is None and before is None and after is None,
+            limit=_bounded(limit, MESSAGES),
+        )
+        told = list(self._told(known, page.entries, from_end=around is None and after is None))
+        whole = len(told) == len(page.entries)
+        cut_before, cut_after = _ends(told, page.entries)
+        return ReadAnswer(
+            session=self._row(session),
+            messages=tuple(told),
+            before=page.previous if whole or not cut_before else told[0].message_id,
+            after=page.next if whole or not cut_after else told[-1].message_id,
+        )
+
+    async def remembered(self, query: str, limit: int = 10) -> FactsAnswer:
+        """Facts with these words."""
+        found = await self._sessions.remembered(
+            self._who, query.strip() or None, limit=_bounded(limit, FACTS)
+        )
+        return FactsAnswer(
+            facts=tuple(
+                RememberedFact(
+                    fact=_clean(fact.text),
+                    kind=fact.kind,
+                    at=fact.at,
+                    session_id=fact.session,
+                    link=None if fact.session is None else self._link(fact.session, None),
+                )
+                for fact in found
+            )
+        )
+
+    async def _snippet(self, hit: Hit, query: str) -> str:
+        """What stands around the words, cut from a text that has no secrets any more: half of one is not known as such."""
+        if hit.entry is None:
+            return _title(hit.snippet) or ""
+        try:
+            entry = await self._sessions.entry(self._who, hit.session.id, hit.entry)
+        except (SessionNotFound, EntryNotFound):  # gone since it was found
+            return ""
+        clean = Redactor().entry(replace(entry, parts=tuple(map(_shorter, entry.parts))))
+        return words.snippet(search_text(clean), words.parse_query(query).terms)
+
+    def _row(self, session: Session) -> SessionRow:
+        return SessionRow(
+            session_id=session.id,
+            title=_title(session.title),
+            updated_at=session.updated_at,
+            messages=session.message_count,
+            link=self._link(session.id, None),
+            agent=session.source or session.agent_id,
+            folder=session.cwd,
+            tags=session.tags,
+        )
+
+    def _link(self, session_id: str, entry: str | None) -> str:
+        place = f"{self._page}/s/{quote(session_id, safe=':')}"
+        return place if entry is None else f"{place}?at={quote(entry, safe='')}"
+
+    def _told(self, session_id: str, entries: tuple[Entry, ...], *, from_end: bool) -> Iterator[ToldMessage]:
+        """The messages that fit an answer, counted from the end that was asked for; at least one."""
+        told, room = list[ToldMessage](), ANSWER_CHARS
+        for entry in reversed(entries) if from_end else entries:
+            message = _message(entry, self._link(session_id, entry.id))
+            room -= len(message.text)
+            if told and room < 0:
+                break
+            told.append(message)
+        return iter(told[::-1] if from_end else told)
+
+
+def _ends(told: list[ToldMessage], entries: tuple[Entry, ...]) -> tuple[bool, bool]:
+    """Whether messages were left out before, and after, those that are told."""
+    if not told:
+        return False, False
+    return told[0].message_id != entries[0].id, told[-1].message_id != entries[-1].id
+
+
+def _message(entry: Entry, link: str) -> ToldMessage:
+    said = "\n".join(filter(None, (_beginning(plain_text(entry), MESSAGE_CHARS + 1), *_tools(entry))))
+    return ToldMessage(
+        message_id=entry.id,
+        role=entry.role,
+        at=entry.at,
+        text=said[:MESSAGE_CHARS],
+        link=link,
+        cut=len(said) > MESSAGE_CHARS,
+    )
+
+
+def _tools(entry: Entry) -> Iterator[str]:
+    """What was done with tools, in a line or a few."""
+    for part in entry.parts:
+        if isinstance(part, ToolCall):
+            yield f"[{_clean(part.name)}: {_called(part)}]"
+        elif isinstance(part, ToolResult):
+            said = plain_text(Entry(id="", at=0, role="tool", parts=part.content))
+            yield f"[{'failed' if part.is_error else 'result'}: {_beginning(said, TOOL_CHARS)}]"
+
+
+def _called(call: ToolCall) -> str:
+    """What a tool is called for: by its title, unless that is cut, else by what it was given."""
+    if call.title and not call.title.endswith(CUT):
+        return _clean(call.title)
+    return "" if call.input is None else _beginning(str(call.input), TOOL_CHARS)
+
+
+def _beginning(text: str, most: int) -> str:
+    """The beginning of a text without its secrets. They are looked for in more than is told, since half of one is not
+    known as such."""
+    looked_at = text[: most + BEYOND]
+    clean = redacted(looked_at, Counter())
+    if len(looked_at) < len(text) and len(clean) <= most:
+        clean = _LAST_WORD.sub("", clean)
+    return clean[:most]
+
+
+def _shorter(part: Part) -> Part:
+    """A part that words were found in, without what is far behind them, and without a title that is cut."""
+    match part:
+        case Text() | Thought():
+            return replace(part, text=part.text[: words.MAX_CHARS + BEYOND])
+        case ToolResult():
+            return replace(part, content=tuple(map(_shorter, part.content)), output=None)
+        case ToolCall(title=str(title)) if title.endswith(CUT):
+            return replace(part, title=None)
+    return part
+
+
+def _title(text: str | None) -> str | None:
+    """A title; if it was cut within a long word, without that."""
+    return None if text is None else _CUT_WORD.sub(CUT, _clean(text))
+
+
+def _clean(text: str) -> str:
+    return redacted(text, Counter())
+
+
+def _bounded(limit: int, most: int) -> int:
+    return max(1, min(limit, most))

@@ -1,0 +1,122 @@
+"""Where a server is, as its users write it. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from hitherto.errors import InvalidInput
+from hitherto.settings import TOKEN, TOKEN_FILE, read_settings
+
+SCHEMES = {"http": "ws", "https": "wss"}
+"""How a server is written, and how its socket is called."""
+SHAPE = "a server is given as https://host:port, or http://127.0.0.1:8787 on this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server: `shown` is what may be printed, `socket` what is connected to."""
+
+    shown: str
+    socket: str
+    host: str
+    tls: bool
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether nothing that is sent there leaves the machine."""
+        return is_loopback(self.host)
+
+
+def parse_address(text: str) -> Address:
+    """The server that is meant. What is wrong is told without the text: people put secrets into addresses."""
+    parts, host, port = _split(text)
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InvalidInput(
+            "the address of a server holds no token, no name and no question: the token comes from the environment,"
+            " or from a file"
+        )
+    named = f"[{host}]" if ":" in host else host
+    place = f"{named}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
+    address = Address(
+        shown=f"{parts.scheme}://{place}",
+        socket=f"{SCHEMES[parts.scheme]}://{place}/ws",
+        host=host,
+        tls=parts.scheme == "https",
+    )
+    if not (address.tls or address.on_this_machine):
+        raise InvalidInput(
+            f"{host} is another machine, and http:// would send the token there in the clear: use https://"
+        )
+    return address
+
+
+def _split(text: str) -> tuple[SplitResult, str, int | None]:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidInput(SHAPE) from None
+    if parts.scheme not in SCHEMES or not host:
+        raise InvalidInput(SHAPE)
+    return parts, host, port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that address. A name is not looked up: it may mean another one tomorrow."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_SECRET = re.compile(r"[!-~]{1,500}", re.ASCII)
+OTHERS = 0o077
+
+
+def token_for(address: Address, environ: Mapping[str, str] = os.environ) -> str:
+    """The secret for this server. What is wrong with it is told without it."""
+    if given := environ.get(TOKEN, "").strip():
+        return _checked(given, TOKEN)
+    path = _file(address, environ)
+    if path is None:
+        raise InvalidInput(
+            f"{address.shown} wants a token: set {TOKEN}, or {TOKEN_FILE} to a file that holds it;"
+            " `hitherto token create` makes one where the server runs"
+        )
+    return _checked(_kept(path), str(path))
+
+
+def _file(address: Address, environ: Mapping[str, str]) -> Path | None:
+    """The file that is named; for a server on this machine, else the one that it keeps for its own user."""
+    if named := environ.get(TOKEN_FILE):
+        return Path(named)
+    if not address.on_this_machine:
+        return None
+    folder = read_settings(environ).data_dir
+    own, others = folder / "token", sorted(folder.glob("token-*"))
+    if own.exists() or len(others) > 1:
+        return own
+    return others[0] if others else None
+
+
+def _kept(path: Path) -> str:
+    try:
+        if path.stat().st_mode & OTHERS:
+            raise InvalidInput(f"others can read the token in {path}: chmod 600 it, or make a new token")
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise InvalidInput(
+            f"the token in {path} cannot be read: {error.strerror or 'it is no file'}"
+        ) from None
+
+
+def _checked(secret: str, where: str) -> str:
+    if not _SECRET.fullmatch(secret):
+        raise InvalidInput(f"what {where} holds is no token")
+    return secret

@@ -1,0 +1,259 @@
+"""A connection to a server, and requests on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable
+from hitherto.model import Json
+from hitherto.remote.address import Address, token_for
+from hitherto.remote.calls import PREFIX
+from hitherto.remote.values import UNKNOWN, error_of, exactly, fields_of, out_of, result_of
+from hitherto.rpc.errors import Gone, Refused
+from hitherto.rpc.peer import Method, Peer
+from hitherto.settings import CA_FILE
+
+try:
+    from websockets.asyncio.client import ClientConnection, connect
+    from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+except ModuleNotFoundError as error:
+    raise StoreUnavailable(
+        f"a server is reached with the package {error.name}: install hitherto[remote]"
+    ) from None
+
+PIECE_BYTES = 4 * 1024 * 1024
+"""Longer arguments are handed over in pieces of this size."""
+ANSWER_BYTES = 128 * 1024 * 1024
+OPEN_SECONDS, CLOSE_SECONDS = 20.0, 2.0
+WAITING = 64
+"""So much of a stream is kept for whoever reads it; then the server waits."""
+REVOKED = 1008
+UNAUTHORISED, FORBIDDEN = 401, 403
+
+# What the library would note includes the token.
+_silent = logging.getLogger(f"{__name__}.socket")
+_silent.disabled = True
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Some more of a stream: bytes of a file, or what happens in a turn."""
+
+    stream: str
+    data: bytes
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A result: plain, or as the bytes of its exact JSON."""
+
+    value: Raw = Raw(b"null")
+    exact: bytes | None = None
+
+    def read(self, kind: Any) -> Any:
+        """The value, which is of this type."""
+        return out_of(bytes(self.value) if self.exact is None else self.exact, kind)
+
+
+class Line:
+    """See the module. Everything that goes wrong comes out as an error of the program, without the token."""
+
+    def __init__(self, address: Address, socket: ClientConnection) -> None:
+        self._address, self._socket = address, socket
+        self._names = map(str, count(1))
+        self._streams: dict[str, asyncio.Queue[bytes]] = {}
+        self._peer: Peer[Line] = Peer(_Socket(socket), {}, NOTIFICATIONS, self)
+
+    async def run(self) -> None:
+        """Hear what the server says, until it or we leave."""
+        await self._peer.run()
+
+    async def ask(self, method: str, params: Json) -> Raw:
+        """The result of any method of the gateway."""
+        try:
+            return await self._peer.ask(method, params)
+        except Refused as refused:
+            raise error_of(refused, self._address.shown) from None
+        except Gone:
+            raise self._lost() from None
+
+    async def call(self, name: str, about: str | None, arguments: Json) -> Any:
+        """The value of a call of the service."""
+        named = {} if about is None else {"session_id": about}
+        given = await self._given(name, arguments)
+        return await self.told(name, {**named, **given}, result_of(name))
+
+    async def told(self, name: str, params: Json, kind: Any) -> Any:
+        """The value that a method of the server's store gives."""
+        result = await self.ask(PREFIX + name, params)
+        return msgspec.json.decode(result, type=Told).read(kind)
+
+    async def stream(
+        self, name: str, params: Json, take: Callable[[bytes], Awaitable[None]], kind: Any = None
+    ) -> Any:
+        """The same for a method that tells more before it ends; `take` is given that, in order."""
+        stream = next(self._names)
+        queue = self._streams[stream] = asyncio.Queue(WAITING)
+        taking = asyncio.create_task(_taken(queue, take))
+        try:
+            asking = asyncio.ensure_future(self.told(name, {**params, "stream": stream}, kind))
+            try:
+                await asyncio.wait((asking, taking), return_when=asyncio.FIRST_COMPLETED)
+                if taking.done():
+                    taking.result()
+                value = await asking
+                await queue.join()
+                return value
+            finally:
+                asking.cancel()
+                with suppress(asyncio.CancelledError, HithertoError):
+                    await asking
+        finally:
+            taking.cancel()
+            del self._streams[stream]
+
+    async def exact(self, data: bytes) -> bytes | Json:
+        """An argument as it is given: itself, or if it is long the name under which it was handed over in pieces."""
+        if len(data) <= PIECE_BYTES:
+            return data
+        name = next(self._names)
+        for start in range(0, len(data), PIECE_BYTES):
+            await self.ask(PREFIX + "hand_over", {"name": name, "data": data[start : start + PIECE_BYTES]})
+        return {"handed_over": name}
+
+    async def heard(self, piece: Piece) -> None:
+        """Take what the server tells."""
+        if (queue := self._streams.get(piece.stream)) is not None:
+            await queue.put(piece.data)
+
+    async def _given(self, name: str, arguments: Json) -> Json:
+        fields = fields_of(name)
+        given: Json = {}
+        for each, value in arguments.items():
+            if each not in fields:
+                raise InvalidInput(f"a server is not told {each}")
+            field = fields[each]
+            given[each] = await self.exact(exactly(value, field.type)) if field.exact else value
+        return given
+
+    def _lost(self) -> HithertoError:
+        if self._socket.close_code == REVOKED:
+            return StoreUnavailable(f"{self._address.shown} {UNKNOWN}")
+        return StoreUnavailable(
+            f"the connection to {self._address.shown} was lost; what was asked last may have been done"
+        )
+
+
+async def _taken(queue: asyncio.Queue[bytes], take: Callable[[bytes], Awaitable[None]]) -> None:
+    while True:
+        await take(await queue.get())
+        queue.task_done()
+
+
+async def _heard(line: Line, piece: Piece) -> None:
+    await line.heard(piece)
+
+
+NOTIFICATIONS = {"store.told": Method(_heard, Piece)}
+
+
+class _Socket:
+    """See `rpc.transport.Transport`."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self._socket.recv(decode=False)
+        except ConnectionClosed:
+            return None
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._socket.send(data, text=True)
+        except ConnectionClosed:
+            raise Gone from None
+
+
+class _Straight(connect):
+    """Goes where it is told to, and nowhere else: a redirect would take the token along."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+@asynccontextmanager
+async def connected(address: Address) -> AsyncIterator[Line]:
+    """A connection to the server, for as long as the block runs."""
+    socket = await open_socket(address, token_for(address))
+    try:
+        line = Line(address, socket)
+        running = asyncio.create_task(line.run())
+        try:
+            yield line
+        finally:
+            await socket.close()
+            await running
+    finally:
+        await socket.close()
+
+
+async def open_socket(address: Address, secret: str) -> ClientConnection:
+    """A WebSocket whose holder has shown this secret. Raises `StoreUnavailable`."""
+    try:
+        return await _Straight(
+            address.socket,
+            additional_headers={"Authorization": f"Bearer {secret}"},
+            ssl=_checking() if address.tls else None,
+            proxy=None if address.on_this_machine else True,
+            compression=None,
+            max_size=ANSWER_BYTES,
+            open_timeout=OPEN_SECONDS,
+            close_timeout=CLOSE_SECONDS,
+            logger=_silent,
+        )
+    except InvalidStatus as error:
+        raise _turned_away(address, error.response.status_code) from None
+    except ssl.SSLCertVerificationError as error:
+        raise StoreUnavailable(
+            f"the certificate of {address.shown} is not good: {error.verify_message}"
+        ) from None
+    except (OSError, WebSocketException) as error:
+        told = f"{address.shown} cannot be reached: {_why(error)}"
+        raise StoreUnavailable(f"{told}; does `hitherto serve` run there?") from None
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case TimeoutError():
+            return "it does not answer"
+        case OSError(errno=number, strerror=told) if number is not None:
+            return os.strerror(number) if number > 0 else told or "its name is not known"
+    return "it speaks no WebSocket" if isinstance(error, WebSocketException) else "the connection broke off"
+
+
+def _turned_away(address: Address, status: int) -> HithertoError:
+    told = {UNAUTHORISED: UNKNOWN, FORBIDDEN: "refuses this connection"}
+    return StoreUnavailable(
+        f"{address.shown} {told.get(status, f'answers with status {status}: is it Hitherto?')}"
+    )
+
+
+def _checking() -> ssl.SSLContext:
+    """What checks the server's certificate."""
+    authority = os.environ.get(CA_FILE) or None
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInput(
+            f"the certificates in {authority} cannot be read: {error.strerror or 'no PEM'}"
+        ) from None

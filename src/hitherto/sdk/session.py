@@ -1,0 +1,178 @@
+"""A session to talk in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Self
+
+from hitherto.engine import Notice
+from hitherto.errors import Busy
+from hitherto.sdk.blocks import Prompt, spoken
+from hitherto.sdk.messages import SDKMessage, SDKResultMessage
+from hitherto.sdk.open import Begin, Open, Owned, opening
+from hitherto.sdk.options import Options
+from hitherto.sdk.prompt import Prompted
+from hitherto.sdk.turn_messages import Account
+
+
+class SDKSession:
+    """A session that keeps its conversation from prompt to prompt, in this program and in those that come later.
+
+    Nothing is opened before the first use. Use it with `async with`, or close it. It belongs to one event loop.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        begin: Begin,
+        options: Options,
+        *,
+        improve_titles: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._id, self._begin, self._options = session_id, begin, options
+        self._improve_titles, self._clock = improve_titles, clock
+        self._resumed_from: str | None = None
+        self._home = Owned(self._opening)
+        self._turns: deque[Prompted] = deque()
+        self._one = asyncio.Lock()
+        self._running: Prompted | None = None
+        self._sent: asyncio.Queue[Prompted | None] = asyncio.Queue()
+        self._told: asyncio.Queue[SDKMessage | Exception | None] = asyncio.Queue()
+        self._notices: deque[Notice] = deque()
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session. Of one that goes on from another agent's, the id given until it is open."""
+        return self._id
+
+    @property
+    def resumed_from(self) -> str | None:
+        """The session of another agent that this one is a fork of, once it is open; None for a session of our own."""
+        return self._resumed_from
+
+    async def __aenter__(self) -> Self:
+        await self._home.get()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def prompt(self, message: Prompt) -> SDKResultMessage:
+        """Say something and wait for the result; that a provider refuses or breaks off is a result too.
+
+        Raises `Busy`, and nothing is stored, while another turn of the session runs, here or elsewhere;
+        `ModelMissing` if nothing can answer; `LeaseLost` if another process has taken the session over meanwhile;
+        what `can_use_tool` raises.
+        """
+        parts = spoken(message)
+        if self._turns:
+            raise Busy("this handle", round((self._clock() - self._turns[0].at) * 1000))
+        turn = self._queued(Prompted(parts, self._clock(), _unheard))
+        try:
+            return await self._run(await self._home.get(), turn, wait=False)
+        finally:
+            self._turns.remove(turn)
+
+    async def send(self, message: Prompt) -> None:
+        """Say something; it is answered as soon as what was sent before is. `stream` tells what happens."""
+        turn = self._queued(Prompted(spoken(message), self._clock(), self._told.put_nowait))
+        try:
+            await self._home.get()
+        except BaseException:
+            self._turns.remove(turn)
+            raise
+        self._sent.put_nowait(turn)
+
+    async def stream(self) -> AsyncGenerator[SDKMessage, None]:
+        """The messages of the oldest prompt sent that has not been told to its end, up to its result.
+
+        Waits for one to be sent. Left early, the next call goes on there. When the session is closed, it tells what is
+        left, and then ends at once.
+        """
+        while (message := await self._told.get()) is not None:
+            if isinstance(message, Exception):
+                raise message
+            yield message
+            if isinstance(message, SDKResultMessage):
+                return
+        self._told.put_nowait(None)
+
+    async def interrupt(self) -> bool:
+        """End the oldest prompt that is not answered; what was said in it is kept, and its result says so. False if
+        there is none.
+
+        One that has not begun, since the session is being opened or another process has its turn, is not stored. What
+        was sent after it goes on.
+        """
+        if not self._turns:
+            return False
+        self._turns[0].interrupt()
+        return True
+
+    async def close(self) -> None:
+        """End what runs, and let go of everything that was opened; the session stays in the store.
+
+        What was sent and has not begun is not stored; streams tell the result of each, which says `cancelled`.
+        """
+        try:
+            await self._home.close()
+        finally:
+            self._told.put_nowait(None)
+
+    def _queued(self, turn: Prompted) -> Prompted:
+        self._turns.append(turn)
+        return turn
+
+    async def _run(self, home: Open, turn: Prompted, *, wait: bool) -> SDKResultMessage:
+        """Have a prompt answered when those before it are."""
+        async with self._one:
+            account = Account(self._id, self._clock, partial=self._options.include_partial_messages)
+            turn.begin(home, account)
+            self._running = turn
+            while self._notices:
+                turn.tell(self._notices.popleft())
+            try:
+                return await turn.answered(home, account, self._options, wait=wait)
+            finally:
+                self._running = None
+
+    def _report(self, told: Notice) -> None:
+        """Tell something in the turn that runs, else in the next one."""
+        if self._running is not None:
+            self._running.tell(told)
+        else:
+            self._notices.append(told)
+
+    async def _answer_sent(self, home: Open) -> None:
+        """Answer what is sent, one after the other, to the end."""
+        while (turn := await self._sent.get()) is not None:
+            try:
+                await self._run(home, turn, wait=True)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it comes out of `stream`
+                self._told.put_nowait(error)
+            finally:
+                self._turns.remove(turn)
+
+    @asynccontextmanager
+    async def _opening(self) -> AsyncIterator[Open]:
+        everything = opening(
+            self._begin, self._options, report=self._report, improve_titles=self._improve_titles
+        )
+        async with everything as home, asyncio.TaskGroup() as tasks:
+            self._id, self._resumed_from = home.init.session_id, home.init.forked_from
+            tasks.create_task(self._answer_sent(home), name="sent")
+            try:
+                yield home
+            finally:
+                for turn in self._turns:
+                    turn.interrupt()
+                self._sent.put_nowait(None)
+
+
+def _unheard(_: SDKMessage) -> None:
+    """Shows nothing: whoever prompts gets the result alone."""

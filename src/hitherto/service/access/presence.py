@@ -1,0 +1,61 @@
+"""Which sessions are open anywhere, told by those who have them open.
+
+It is kept among what is remembered for some days and then forgotten, and is no change of a session. Whoever died without
+saying so is no longer counted: on the same machine at once, on another one after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hitherto.holders import is_gone
+from hitherto.model import Principal, decode_json, encode
+from hitherto.ports import Memo, Reader, Writer
+from hitherto.service.records import Core, checked_owner, checked_required, is_clean, required
+
+METHOD = "presence"
+PRESENT_MS = 600_000
+"""So long somebody is believed to be there who has not said so again."""
+
+
+class Presence(Core):
+    """Who has what open."""
+
+    async def attend(
+        self, who: Principal, holder: str, *, opened: Collection[str] = (), left: Collection[str] = ()
+    ) -> None:
+        """Say that the holder has these sessions open (again, before `PRESENT_MS` have passed), and those no longer.
+        Sessions that are not there are passed over."""
+        owner = checked_owner(who)
+        checked_required(holder, "a holder")
+
+        async def work(tx: Writer) -> None:
+            now = await tx.now()
+            # In one order always, so that two who say so do not wait for each other.
+            for session_id in sorted({*opened, *left}):
+                if not is_clean(session_id) or await tx.session(owner, session_id) is None:
+                    continue
+                there = await _there(tx, owner, session_id, now)
+                there.pop(holder, None)
+                if session_id in opened:
+                    there[holder] = now
+                await tx.put_memo(owner, METHOD, session_id, Memo(b"", encode(there), now))
+
+        await self._store.write(work)
+
+    async def attended(self, who: Principal, session_id: str, *, besides: str | None = None) -> bool:
+        """Whether anybody has the session open, in any process; `besides` is a holder who does not count."""
+
+        async def work(tx: Reader) -> bool:
+            record = await required(tx, who, session_id)
+            there = await _there(tx, record.owner, record.session.id, await tx.now())
+            return bool(there.keys() - {besides})
+
+        return await self._store.read(work)
+
+
+async def _there(tx: Reader, owner: str, session_id: str, now: int) -> dict[str, int]:
+    """Those who have the session open, and when each said so."""
+    memo = await tx.memo(owner, METHOD, session_id)
+    told: dict[str, int] = {} if memo is None else decode_json(memo.answer)
+    return {holder: at for holder, at in told.items() if now - at < PRESENT_MS and not is_gone(holder)}

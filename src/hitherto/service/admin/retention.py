@@ -1,0 +1,129 @@
+"""Retention: putting away or deleting old sessions, by policy. The default policy keeps everything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.limits import LIST_PAGE
+from hitherto.model import Archived, Filter, Principal, Session, Value
+from hitherto.ports import Writer
+from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.records import checked_owner
+from hitherto.service.turns.leases import Leasing
+
+DAY_MS = 86_400_000
+
+
+class Policy(Value, frozen=True):
+    """What to keep. A session goes when any given bound says so; None says nothing.
+
+    `agent_id` confines the policy to one agent's sessions. `spare_read_ms` spares what was read so recently.
+    """
+
+    older_than_ms: int | None = None
+    keep_newest: int | None = None
+    keep_bytes: int | None = None
+    agent_id: str | None = None
+    spare_read_ms: int = 7 * DAY_MS
+    delete: bool = False
+
+
+class Doomed(Value, frozen=True):
+    """A session that a policy puts away, and why: age, count or bytes."""
+
+    session: Session
+    reason: str
+
+
+class Retention(Catalogue, Leasing):
+    """Keeping a store small."""
+
+    async def prune(
+        self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
+    ) -> list[Doomed]:
+        """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
+
+        Pinned, leased and recently read sessions are never touched, though they count. Ages are those at the moment
+        `now`, unless told what the clock says.
+        """
+        _check(policy)
+        now = self._now() if now is None else now
+        doomed = [found async for found in self._doomed(who, policy, now)]
+        if dry_run:
+            return doomed
+        return [found for found in doomed if await self._put_away(who, found.session, policy, now)]
+
+    async def _doomed(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[Doomed]:
+        """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
+        count, size = 0, 0
+        archived: Archived = "include" if policy.delete else "exclude"
+        seen: set[str] = set()
+        async for session in every(self, who, Filter(agent_id=policy.agent_id, archived=archived)):
+            if session.id in seen:
+                continue
+            seen.add(session.id)
+            count, size = count + 1, size + session.bytes
+            reason = _reason(policy, now - session.updated_at, count, size)
+            if reason is not None and not await self._spared(who, session, policy, now):
+                yield Doomed(session=session, reason=reason)
+
+    async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
+        try:
+            return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
+        except SessionNotFound:  # deleted since it was listed
+            return True
+
+    async def _put_away(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
+        """Do it, unless the session has become worth sparing, or has changed, meanwhile: looked at and done at once."""
+
+        async def work(tx: Writer) -> bool:
+            record = await tx.session(checked_owner(who), session.id)
+            if record is None or record.session.revision != session.revision:
+                return False
+            leased = record.lease is not None and record.lease.expires_at > await tx.now()
+            if leased or _is_spared(record.session, policy, now):
+                return False
+            if policy.delete:
+                await tx.bury(record, self._now())
+            else:
+                await self._change(tx, record, "archive", archived=True)
+            return True
+
+        done = await self._store.write(work)
+        if done and policy.delete:
+            await self.collect()
+        return done
+
+
+async def every(sessions: Catalogue, who: Principal, given: Filter) -> AsyncIterator[Session]:
+    """All sessions that a filter finds, newest activity first; one that becomes active meanwhile may come twice."""
+    cursor: str | None = None
+    while True:
+        page = await sessions.find(who, given, cursor=cursor, limit=LIST_PAGE)
+        for session in page.sessions:
+            yield session
+        if (cursor := page.cursor) is None:
+            return
+
+
+def _is_spared(session: Session, policy: Policy, now: int) -> bool:
+    recently = session.read_at is not None and now - session.read_at < policy.spare_read_ms
+    return session.pinned or recently
+
+
+def _reason(policy: Policy, age: int, count: int, size: int) -> str | None:
+    bounds = (
+        ("age", policy.older_than_ms, age),
+        ("count", policy.keep_newest, count),
+        ("bytes", policy.keep_bytes, size),
+    )
+    return next((name for name, most, actual in bounds if most is not None and actual > most), None)
+
+
+def _check(policy: Policy) -> None:
+    bounds = (policy.older_than_ms, policy.keep_newest, policy.keep_bytes)
+    if all(bound is None for bound in bounds):
+        raise InvalidInput("a policy needs at least one bound: an age, a number of sessions or of bytes")
+    if any(bound is not None and bound < 0 for bound in (*bounds, policy.spare_read_ms)):
+        raise InvalidInput("a bound cannot be negative")

@@ -1,0 +1,1 @@
+"""Sessions as rows: making, finding, describing and deleting them, and the projects they belong to."""

@@ -1,0 +1,81 @@
+"""Live changes, across processes: every reader of the change feed sees what any writer did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+from hitherto.cursors import sealed, unsealed
+from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
+from hitherto.model import Change, Principal
+from hitherto.ports import Reader, Writer
+from hitherto.service.records import Core, checked_owner, required, writable
+
+T = TypeVar("T")
+WAIT_SECONDS = 30.0
+
+
+class Watching(Core):
+    """The change feed and the text of running turns."""
+
+    async def changes(self, who: Principal, *, after: int = 0, limit: int = 100) -> list[Change]:
+        """The newest change of each session changed after that number, deletions included, oldest first."""
+        owner = checked_owner(who)
+        checked_limit(limit, CHANGES_PAGE)
+        checked_number(after, "a change number")
+        return await self._store.read(lambda tx: tx.changes(owner, after, limit))
+
+    async def newest_change(self, who: Principal) -> int:
+        """The number of the caller's newest change: where a watch that wants only what is new begins."""
+        owner = checked_owner(who)
+        return await self._store.read(lambda tx: tx.newest(owner))
+
+    async def await_change(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
+        """The number of the caller's newest change, once it is above `after` or so many seconds have passed."""
+        owner = checked_owner(who)
+        checked_number(after, "a change number")
+        return await self._store.wait(owner, after, seconds)
+
+    async def watch(
+        self, who: Principal, *, session_id: str | None = None, after: int | None = None
+    ) -> AsyncIterator[Change]:
+        """Changes as they happen, of one session or of all; ends when the caller stops listening.
+
+        Two quick changes of one session may arrive as one, the newest: a change is a hint to read again.
+        """
+        position = await self.newest_change(who) if after is None else after
+        while True:
+            for change in await self.changes(who, after=position, limit=CHANGES_PAGE):
+                position = change.number
+                if session_id is None or change.session == session_id:
+                    yield change
+            await self.await_change(who, after=position)
+
+    def place_told(self, who: Principal, session_id: str | None, state: object) -> str:
+        """A cursor for somebody who is told of changes, of one session or of all, and may come back."""
+        return sealed(self._store.secret, checked_owner(who), ["events", session_id], state)
+
+    def place_of(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:
+        """What `place_told` was given. Raises `InvalidCursor`."""
+        return unsealed(self._store.secret, checked_owner(who), ["events", session_id], cursor, shape)
+
+    async def put_live(
+        self, who: Principal, session_id: str, data: bytes | None, *, fence: int | None = None
+    ) -> None:
+        """Show the partial text of a running turn to every watcher; None when the turn's entry is stored."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, fence)
+            await tx.put_live(record, None if data is None else checked_size(data, LIVE_BYTES, "a live text"))
+
+        await self._store.write(work)
+
+    async def live(self, who: Principal, session_id: str) -> bytes | None:
+        """The partial text of the session's running turn."""
+
+        async def work(tx: Reader) -> bytes | None:
+            record = await required(tx, who, session_id)
+            return await tx.live(record.owner, record.num)
+
+        return await self._store.read(work)

@@ -1,0 +1,1 @@
+"""Sessions of a chat gateway: their keys, and when they begin anew."""

@@ -1,0 +1,247 @@
+"""Sessions of a chat gateway: found by key or id, made for a key, moved to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
+from hitherto.keys import Kind, SessionKey, spelled
+from hitherto.model import Appended, Draft, Identity, Json, Principal, Session, Value
+from hitherto.ports import Reader, Writer
+from hitherto.service.catalog.sessions import CLAIMED, Catalogue
+from hitherto.service.history.checkpoints import Forking
+from hitherto.service.history.entries import History
+from hitherto.service.idempotency import within
+from hitherto.service.records import checked_owner, is_clean, is_ephemeral, required, writable
+
+GATEWAY = "gateway"
+"""The channel of a session that belongs to none."""
+GUEST = "guest"
+"""The role of a person who writes on a channel."""
+PREVIOUS = "previous"
+"""The key of a session's meta under which stands the id of the one whose place it took."""
+
+
+class Address(Value, frozen=True):
+    """Where a session stands: its key, the agent, the channel, and who speaks in it."""
+
+    key: str | None = None
+    agent_id: str | None = None
+    channel: str | None = None
+    identity: Identity | None = None
+
+
+def address_of(
+    key: SessionKey | None, role: str, *, agent_id: str | None = None, channel: str | None = None
+) -> Address:
+    """Where the session of a key stands, made by someone of this role; agent and channel are told if the key does not.
+
+    Raises `InvalidInput` if they contradict the key.
+    """
+    if key is None:
+        return Address(
+            agent_id=agent_id or "main", channel=channel or GATEWAY, identity=_holder(role, channel)
+        )
+    if agent_id not in (None, key.agent) or (key.channel is not None and channel not in (None, key.channel)):
+        raise InvalidInput(f"the key {key} is of another agent or channel")
+    own = key.channel or channel or GATEWAY
+    identity = _holder(role, own) if key.channel is None else _person(key)
+    return Address(key=str(key), agent_id=key.agent, channel=own, identity=identity)
+
+
+class Routing(Catalogue, History, Forking):
+    """Sessions that are reached by key."""
+
+    async def addressed(self, who: Principal, name: str) -> Session:
+        """The session that this is the key or the id of."""
+        return await self._store.read(lambda tx: _addressed(tx, who, name))
+
+    async def begin(
+        self,
+        who: Principal,
+        address: Address,
+        *,
+        cwd: str | None = None,
+        title: str | None = None,
+        parent: str | None = None,
+    ) -> Session:
+        """Make an empty session there; `parent` names the session that it works for. `AlreadyExists` if one is there.
+
+        That of a subagent belongs to the agent's main session, unless told.
+        """
+
+        async def work(tx: Writer) -> Session:
+            above = await self._above(tx, who, address, parent)
+            made = await within(self, tx).create(
+                who,
+                session_id=address.key if is_ephemeral(address.key) else None,
+                cwd=cwd,
+                title=title,
+                key=address.key,
+                agent_id=address.agent_id,
+                channel=address.channel,
+                identity=address.identity,
+            )
+            if above is None:
+                return made
+            return (await self._change(tx, await required(tx, who, made.id), "create", parent=above)).session
+
+        return await self._store.write(work)
+
+    async def begin_with(
+        self,
+        who: Principal,
+        address: Address,
+        drafts: Sequence[Draft],
+        *,
+        idempotency_key: str | None = None,
+        expected_revision: int | None = None,
+    ) -> tuple[Session, Appended]:
+        """Make a session there and say these in it, all of that or nothing. `AlreadyExists` if one is there."""
+
+        async def work(tx: Writer) -> tuple[Session, Appended]:
+            here = within(self, tx)
+            made = await here.begin(who, address)
+            return made, await here.append(
+                who, made.id, drafts, idempotency_key=idempotency_key, expected_revision=expected_revision
+            )
+
+        return await self._store.write(work)
+
+    async def start_anew(
+        self, who: Principal, session_id: str, *, title: str | None = None
+    ) -> tuple[Session, Session]:
+        """Give the session's key to a fresh one in the same place; the old one keeps its id, and all that was said.
+
+        Returns both, the old one first.
+        """
+
+        async def work(tx: Writer) -> tuple[Session, Session]:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, None)
+            old = record.session
+            if is_ephemeral(old.key):
+                raise InvalidInput("an ephemeral session is its key: make another with a key of its own")
+            if old.key is not None:
+                record = await self._change(tx, record, "route", key=None)
+            # Whoever asks for it names no folder: that of the old one is as good as it was.
+            fresh = await within(self, tx).create(
+                replace(who, local=True),
+                cwd=old.cwd,
+                project=old.project,
+                branch=old.branch,
+                additional_directories=old.additional_directories,
+                title=title,
+                key=old.key,
+                agent_id=old.agent_id,
+                channel=old.channel,
+                identity=old.identity,
+                meta={PREVIOUS: old.id},
+            )
+            if CLAIMED in old.meta:
+                fresh = await within(self, tx).keep_own(who, fresh.id, {CLAIMED: True})
+            return record.session, fresh
+
+        return await self._store.write(work)
+
+    async def fork_to(
+        self,
+        who: Principal,
+        session_id: str,
+        address: Address | None,
+        *,
+        at: str | None = None,
+        before: bool = False,
+        checkpoint: str | None = None,
+        title: str | None = None,
+    ) -> Session:
+        """A fork, or a branch from a checkpoint, that stands at an address of its own."""
+
+        async def work(tx: Writer) -> Session:
+            inner = within(self, tx)
+            if checkpoint is None:
+                made = await inner.fork(who, session_id, at=at, before=before, title=title)
+            else:
+                made = await inner.branch(who, session_id, checkpoint, title=title)
+            return made if address is None else await self._put_at(tx, who, made.id, address)
+
+        return await self._store.write(work)
+
+    async def readdress(self, who: Principal, session_id: str, address: Address) -> Session:
+        """Have a session stand elsewhere. `AlreadyExists` if another has the key."""
+        return await self._store.write(lambda tx: self._put_at(tx, who, session_id, address))
+
+    async def amend(
+        self,
+        who: Principal,
+        session_id: str,
+        *,
+        title: str | UnsetType | None = UNSET,
+        tags: Sequence[str] | None = None,
+        archived: bool | None = None,
+        pinned: bool | None = None,
+        meta: Json | None = None,
+    ) -> Session:
+        """Change what is said about a session, all of it or nothing."""
+
+        async def work(tx: Writer) -> Session:
+            inner, session = within(self, tx), (await required(tx, who, session_id)).session
+            if title is not UNSET:
+                session = await inner.rename(who, session_id, title)
+            if tags is not None:
+                session = await inner.tag(who, session_id, add=tags, remove=session.tags)
+            if archived is not None:
+                session = await inner.archive(who, session_id, archived=archived)
+            if pinned is not None:
+                session = await inner.pin(who, session_id, pinned=pinned)
+            return session if meta is None else await inner.set_meta(who, session_id, meta)
+
+        return await self._store.write(work)
+
+    async def _above(self, tx: Reader, who: Principal, address: Address, parent: str | None) -> str | None:
+        if parent is not None:
+            return (await _addressed(tx, who, parent)).id
+        if address.key is None or not address.key.startswith("subagent:") or address.agent_id is None:
+            return None
+        main = await tx.by_key(checked_owner(who), str(SessionKey(Kind.MAIN, address.agent_id)))
+        return None if main is None else main.session.id
+
+    async def _put_at(self, tx: Writer, who: Principal, session_id: str, address: Address) -> Session:
+        record = await required(tx, who, session_id)
+        other = None if address.key is None else await tx.by_key(record.owner, address.key)
+        if other is not None and other.num != record.num:
+            raise AlreadyExists(f"there is a session with the key {address.key!r} already")
+        return (
+            await self._change(
+                tx,
+                record,
+                "route",
+                key=address.key,
+                agent_id=address.agent_id,
+                channel=address.channel,
+                identity=address.identity,
+            )
+        ).session
+
+
+async def _addressed(tx: Reader, who: Principal, name: str) -> Session:
+    owner = checked_owner(who)
+    record = await tx.by_key(owner, name) or await tx.session(owner, name) if is_clean(name) else None
+    if record is None:
+        raise SessionNotFound(name)
+    return record.session
+
+
+def _holder(role: str, channel: str | None) -> Identity:
+    """Whoever holds the token."""
+    return Identity(role=role, identity_id=role, source_channel=channel or GATEWAY)
+
+
+def _person(key: SessionKey) -> Identity:
+    """Whoever writes on a channel: the same id on two channels is not one person."""
+    among = "group:" if key.kind is Kind.GROUP else ""
+    name = f"{spelled(key.channel or '')}:{among}{spelled(key.name or '')}"
+    return Identity(role=GUEST, identity_id=name, source_channel=key.channel)

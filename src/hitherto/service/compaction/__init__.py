@@ -1,0 +1,1 @@
+"""Making a context smaller: a summary takes the place of what was said, for the model only."""

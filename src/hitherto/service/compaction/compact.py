@@ -1,0 +1,224 @@
+"""Compaction: a summary takes the place of what was said, for the model only. The conversation keeps all of it.
+
+While a summariser works nothing is locked: the context is read, summarised, and read again when the summary is to take
+its place. What was said meanwhile stays word for word; if anything else has changed, the summary is thrown away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from msgspec.structs import replace
+
+from hitherto import spans as algebra
+from hitherto.errors import Busy, EngineError, InvalidInput, RevisionConflict
+from hitherto.holders import is_gone, new_holder
+from hitherto.model import Compaction as Done
+from hitherto.model import Draft, Principal, Shrunk, decode_json, encode
+from hitherto.ports import Memo, Reader, Record, Store, Writer
+from hitherto.service.compaction.plan import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
+from hitherto.service.history.checkpoints import Forking, recounted
+from hitherto.service.history.entries import History, append_entries, checked_drafts
+from hitherto.service.memory import merged, rivals_of, unforgotten
+from hitherto.service.records import checked_owner, load_lists, required, writable
+from hitherto.spans import Place
+from hitherto.summaries.builtin import Extractive
+from hitherto.summariser import CompactionPolicy, Summariser
+
+ATTEMPTS = 10
+"""So often a summary tries to take its place in a session that others write to all the time."""
+
+
+class Compaction(History, Forking):
+    """Making room in the context, in the way that holds unless a caller says otherwise."""
+
+    _compaction = CompactionPolicy()
+
+    async def compact(
+        self, who: Principal, session_id: str, summary: Draft, *, keep: int = 0, fence: int | None = None
+    ) -> Done:
+        """Replace the context by a summary and its last `keep` entries. What it was becomes a checkpoint."""
+
+        async def work(tx: Writer) -> Done:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, fence)
+            if keep < 0:
+                raise InvalidInput("keep cannot be negative")
+            checked_drafts([summary])
+            return await self._retire(tx, record, summary, keep)
+
+        return await self._store.write(work)
+
+    async def shrink(
+        self,
+        who: Principal,
+        session_id: str,
+        *,
+        summariser: Summariser | None = None,
+        policy: CompactionPolicy | None = None,
+        fence: int | None = None,
+    ) -> Shrunk:
+        """Summarise all but the end of the context and remember the facts in it; without a summariser, the built-in.
+
+        The built-in one also does it if another cannot, and the answer says why (`fallback`).
+
+        The facts are stored with the summary, in one step. If there is nothing to leave out, if the summary is no
+        smaller than what it stands for, or if the context was changed meanwhile (other than by what was added to it),
+        nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`, and
+        while another summariser is at work on the session.
+        """
+        seen = await self._store.read(partial(_seen, who, session_id, fence))
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
+        if not shrinking.retired:
+            return shrinking.refused(WHOLE if seen.payloads else EMPTY)
+        work = partial(self._shrunk, who, session_id, shrinking, summariser, fence)
+        if summariser is None or fence is not None:
+            return await work()
+        async with alone(self._aside, who, session_id):
+            return await work()
+
+    async def _shrunk(
+        self,
+        who: Principal,
+        session_id: str,
+        shrinking: Shrinking,
+        summariser: Summariser | None,
+        fence: int | None,
+    ) -> Shrunk:
+        shrinking = await _summarised(shrinking, summariser, self._now)
+        if shrinking.reason is not None:
+            return shrinking.refused(shrinking.reason)
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._store.write(partial(self._put, who, session_id, fence, shrinking))
+            except RevisionConflict:
+                seen = await self._store.read(partial(_seen, who, session_id, fence))
+                if not shrinking.is_beginning_of(seen):
+                    return shrinking.refused(CHANGED)
+                shrinking = shrinking.moved_to(seen)
+        return shrinking.refused(UNSETTLED)
+
+    async def shrink_preview(
+        self, who: Principal, session_id: str, *, policy: CompactionPolicy | None = None
+    ) -> Foreseen:
+        """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may go on."""
+        seen = await self._store.read(partial(_looked_at, who, session_id))
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
+        if not shrinking.retired:
+            return shrinking.foreseen(WHOLE if seen.payloads else EMPTY)
+        shrinking = await _summarised(shrinking, None, self._now)
+        return shrinking.foreseen(shrinking.reason)
+
+    async def _put(
+        self, who: Principal, session_id: str, fence: int | None, shrinking: Shrinking, tx: Writer
+    ) -> Shrunk:
+        """The summary and the facts, if the session is still as it was seen."""
+        record = await required(tx, who, session_id)
+        await writable(tx, record, fence)
+        seen = shrinking.seen
+        if (record.num, record.session.revision) != (seen.num, seen.revision):
+            raise RevisionConflict(seen.revision, record.session.revision)
+        added = await self._remember(tx, record, shrinking)
+        done = await self._retire(tx, record, shrinking.draft, shrinking.keep)
+        return shrinking.done(done, added)
+
+    async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:
+        """Put the facts that were found into the memory; returns how many are new."""
+        session, entries = record.session, shrinking.entries
+        found = await unforgotten(tx, record.owner, shrinking.findings, session, entries)
+        known = await rivals_of(tx, record.owner, found, session)
+        facts = merged(known, found, session, entries, self._new_id)
+        await tx.put_facts(record.owner, facts.facts)
+        return facts.added
+
+    async def _retire(self, tx: Writer, record: Record, summary: Draft, keep: int) -> Done:
+        """Put the summary in place of the present spans, all but the last `keep` entries of them."""
+        before, now = record.session, self._now()
+        present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
+        checkpoint = await self._checkpoint(tx, record, "compaction")
+        if checkpoint is None:
+            raise InvalidInput("there is nothing to compact in an empty session")
+        entry = self._complete(replace(summary, meta={**summary.meta, "compaction": checkpoint}), now)
+        record = await append_entries(tx, record, [entry], now)
+        spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
+        await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
+        session = await recounted(tx, record, spans, replace(record.session, last_compaction=now))
+        await tx.rewrite(replace(record, session=session), "compact")
+        return Done(
+            checkpoint=checkpoint,
+            summary=entry.id,
+            messages_before=before.message_count,
+            messages_after=session.message_count,
+            tokens_before=before.token_count,
+            tokens_after=session.token_count,
+        )
+
+
+async def _summarised(
+    shrinking: Shrinking, summariser: Summariser | None, now: Callable[[], int]
+) -> Shrinking:
+    """With a summary by this summariser, else by the built-in one."""
+    retired, kept, policy = shrinking.retired, shrinking.kept, shrinking.policy
+    try:
+        given = None if summariser is None else await summariser.summarise(retired, kept, policy)
+    except EngineError as error:
+        given, shrinking = None, replace(shrinking, fallback=error.message)
+    if given is None:
+        given = await Extractive(shrinking.found).summarise(retired, kept, policy)
+    return await asyncio.to_thread(shrinking.with_summary, given, now())
+
+
+async def _seen(who: Principal, session_id: str, fence: int | None, tx: Reader) -> Seen:
+    """The context as it is now, if the caller may change it."""
+    record = await required(tx, who, session_id)
+    await writable(tx, record, fence)
+    return await _context(tx, record)
+
+
+async def _looked_at(who: Principal, session_id: str, tx: Reader) -> Seen:
+    """The context as it is now, whoever may change it."""
+    return await _context(tx, await required(tx, who, session_id))
+
+
+async def _context(tx: Reader, record: Record) -> Seen:
+    stretches = (await load_lists(tx, record)).context()
+    return Seen(record.num, record.session.revision, await tx.payloads(record.owner, stretches))
+
+
+METHOD = "summarising"
+LONGEST_MS = 10 * 60_000
+"""Whoever has not ended by then is taken to be gone."""
+NOBODY = b"null"
+
+
+@asynccontextmanager
+async def alone(store: Store, who: Principal, session_id: str) -> AsyncIterator[None]:
+    """While this runs, no other summary of the session is begun. Raises `Busy` if one is being made."""
+    holder, owner = new_holder(), checked_owner(who)
+
+    async def begin(tx: Writer) -> None:
+        await _check(tx, owner, session_id)
+        await tx.put_memo(owner, METHOD, session_id, Memo(b"", encode(holder), await tx.now()))
+
+    async def end(tx: Writer) -> None:
+        memo = await tx.memo(owner, METHOD, session_id)
+        if memo is not None and memo.answer == encode(holder):
+            await tx.put_memo(owner, METHOD, session_id, memo._replace(answer=NOBODY))
+
+    await store.write(begin)
+    try:
+        yield
+    finally:
+        await store.write(end)
+
+
+async def _check(tx: Reader, owner: str, session_id: str) -> None:
+    memo = await tx.memo(owner, METHOD, session_id)
+    if memo is None or memo.answer == NOBODY:
+        return
+    holder, age = decode_json(memo.answer), await tx.now() - memo.at
+    if age < LONGEST_MS and not is_gone(holder):
+        raise Busy(holder, age)

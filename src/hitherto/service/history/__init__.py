@@ -1,0 +1,1 @@
+"""What was said in a session: entries, forks, checkpoints, erasure."""

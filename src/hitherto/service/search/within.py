@@ -1,0 +1,128 @@
+"""Looking around within one session, however long it is: for words, and for the next message of some kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from hitherto import spans as algebra
+from hitherto import words
+from hitherto.errors import EntryNotFound, InvalidInput
+from hitherto.limits import FOUND_WITHIN, checked_limit
+from hitherto.model import Principal, Value, decode_entry, is_error
+from hitherto.ports import Reader
+from hitherto.service.history.entries import find_place
+from hitherto.service.records import Core, load_lists, required
+from hitherto.spans import Stretch
+from hitherto.words import Query, Term
+
+Kind = Literal["user", "assistant", "system", "tool", "failure", "summary"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Found(Value, frozen=True):
+    """Entries with all the words, in the order of the conversation; if there are `more`, these are the newest."""
+
+    entries: tuple[str, ...]
+    more: bool = False
+    terms: tuple[Term, ...] = ()
+
+
+class Looking(Core):
+    """Finding the way within a session."""
+
+    async def look(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> Found:
+        """The messages of a conversation that have all the words: "phrases", prefix* and role: as in a search.
+
+        What else narrows a search says nothing about one session's messages, and is passed over.
+        """
+
+        async def work(tx: Reader) -> Found:
+            record = await required(tx, who, session_id)
+            checked_limit(limit, FOUND_WITHIN)
+            query = words.parse_query(text if isinstance(text, str) else "")
+            if not query.terms and query.role is None:
+                return Found(entries=())
+            stretches = (await load_lists(tx, record)).conversation()
+            found = await _newest(tx, record.owner, stretches, query, limit + 1)
+            return Found(entries=tuple(reversed(found[:limit])), more=len(found) > limit, terms=query.terms)
+
+        return await self._store.read(work)
+
+    async def beside(
+        self, who: Principal, session_id: str, entry_id: str | None, kind: Kind, *, backwards: bool = False
+    ) -> str | None:
+        """The next message of this kind after an entry of the conversation, or the one before it; None if there is none.
+
+        Without an entry: the first, or the last, of all. A kind is a role, `failure`, or `summary`: what a compaction
+        left.
+        """
+
+        async def work(tx: Reader) -> str | None:
+            record = await required(tx, who, session_id)
+            if kind not in KINDS:
+                raise InvalidInput(f"a kind is one of {', '.join(KINDS)}, not {kind!r}")
+            stretches = (await load_lists(tx, record)).conversation()
+            if entry_id is not None:
+                place = algebra.ordinal(stretches, await find_place(tx, record, stretches, entry_id))
+                if place is None:
+                    raise EntryNotFound(entry_id)
+                ends = (0, place) if backwards else (place + 1, algebra.size(stretches))
+                stretches = algebra.slice_of(stretches, *ends)
+            return await _first(tx, record.owner, stretches, kind, backwards=backwards)
+
+        return await self._store.read(work)
+
+
+async def _newest(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], query: Query, limit: int
+) -> list[str]:
+    found: list[str] = []
+    for stretch in reversed(stretches):
+        if len(found) == limit:
+            break
+        spots = await tx.within(owner, stretch, query.terms, query.role, limit - len(found), backwards=True)
+        found.extend(spot.id for spot in spots)
+    return found
+
+
+async def _first(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], kind: Kind, *, backwards: bool
+) -> str | None:
+    for stretch in reversed(stretches) if backwards else stretches:
+        if kind == "summary":
+            seq = stretch.first if stretch.mark else None
+        elif kind == "failure":
+            seq = await _failure(tx, owner, stretch, backwards=backwards)
+        else:
+            spots = await tx.within(owner, stretch, (), kind, 1, backwards=backwards)
+            seq = spots[0].seq if spots else None
+        if seq is not None:
+            (payload,) = await tx.payloads(owner, [stretch._replace(first=seq, last=seq)])
+            return decode_entry(payload).id
+    return None
+
+
+async def _failure(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool) -> int | None:
+    """The place of the first failure of a stretch, or of the last: the running sums say which half it is in."""
+    log, low, high = stretch.log, stretch.first, stretch.last
+
+    async def until(seq: int) -> int:
+        return (await tx.totals(owner, log, seq)).errors
+
+    # Told by the first entry itself: the one before it may have been collected.
+    (payload,) = await tx.payloads(owner, [stretch._replace(last=low)])
+    before, all_of_them = await until(low) - is_error(decode_entry(payload)), await until(high)
+    if before == all_of_them:
+        return None
+    wanted = all_of_them if backwards else before + 1
+    while low < high:
+        middle = (low + high) // 2
+        if await until(middle) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+__all__ = ["KINDS", "Found", "Kind", "Looking"]

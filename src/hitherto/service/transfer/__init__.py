@@ -1,0 +1,1 @@
+"""Sessions that come and go: exports, imports, and what sync reads from other agents."""

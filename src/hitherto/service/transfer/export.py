@@ -1,0 +1,225 @@
+"""Taking sessions along: as lossless lines, or as a file in any of the formats.
+
+What is exported is settled in one look at the store; the entries, which never change, are then read in pages. So
+memory is bounded by a page, nobody waits, and what is said meanwhile is not in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from sys import intern
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from hitherto import spans as algebra
+from hitherto.errors import SessionNotFound
+from hitherto.exports import About, Writer, format_named
+from hitherto.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_line, order_of, ranges_of
+from hitherto.model import Entry, Fact, Principal, Session, Value, decode_entry, encode
+from hitherto.ports import CURRENT, RawCopy, Reader, Record, Totals
+from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.records import load_lists, measure, required
+from hitherto.spans import Stretch
+
+if TYPE_CHECKING:
+    from hitherto.exports.redaction import Redactor
+
+PAGE = 200
+T = TypeVar("T")
+
+
+class _Outline(NamedTuple):
+    """Everything of an export but the entries: `order` and `conversation` say which, in two orders."""
+
+    record: Record
+    head: Head
+    checkpoints: list[Line]
+    facts: list[Fact]
+    copies: list[RawCopy]
+    order: list[Stretch]
+    conversation: list[Stretch]
+
+
+class Reviewed(Value, frozen=True):
+    """What a redacted file replaces, the first messages in which it does, as they are in it, and its size in bytes."""
+
+    replaced: tuple[Replaced, ...]
+    entries: tuple[Entry, ...]
+    size: int
+
+
+class Exporting(Catalogue):
+    """Taking sessions along."""
+
+    async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
+        """The lossless lines of one session, each without its newline."""
+        outline = await self._store.read(lambda tx: _outlined(tx, who, session_id))
+        async for line in self._lines(outline, None):
+            yield line
+
+    async def export_file(
+        self, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
+    ) -> AsyncIterator[bytes]:
+        """One session as a file of this format, piece by piece.
+
+        Secrets are replaced and listed in the file, unless it is to be `raw`.
+        """
+        async for piece in self._file(who, session_id, format, None if raw else _new_redactor()):
+            yield piece
+
+    async def export_review(
+        self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
+    ) -> Reviewed:
+        """What would be replaced in such a file. Nothing is kept of it."""
+        redactor, size = _new_redactor(limit), 0
+        async for piece in self._file(who, session_id, format, redactor):
+            size += len(piece)
+        return Reviewed(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
+
+    async def _file(
+        self, who: Principal, session_id: str, format: str, redactor: Redactor | None
+    ) -> AsyncIterator[bytes]:
+        outline, totals = await self._store.read(lambda tx: _measured(tx, who, session_id))
+        writer = format_named(format).writer(self._about(outline, totals, redactor))
+        yield _utf8(writer.begin())
+        if writer.shows:
+            async for text in self._shown(outline, writer, redactor):
+                yield _utf8(text)
+        if writer.keeps:
+            async for line in self._lines(outline, redactor):
+                yield writer.line(line)
+        yield _utf8(writer.end(redactor.replaced if redactor else ()))
+
+    def _about(self, outline: _Outline, totals: Totals, redactor: Redactor | None) -> About:
+        session = outline.record.session
+        return About(
+            session=redactor.session(session) if redactor else session,
+            message_count=algebra.size(outline.conversation),
+            token_count=totals.tokens or None,
+            exported_at=self._now(),
+            redacted=redactor is not None,
+        )
+
+    async def _shown(
+        self, outline: _Outline, writer: Writer, redactor: Redactor | None
+    ) -> AsyncIterator[str]:
+        """The conversation, written a page at a time beside the event loop."""
+        for part in _pages(outline.conversation):
+            payloads = await self._store.read(partial(_payloads, outline.record, part))
+            marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
+            yield await _beside(_written, writer, payloads, marks, redactor)
+
+    async def _lines(self, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
+        for line in _first_lines(outline, redactor):
+            yield encode(line)
+        for part in _pages(outline.order):
+            payloads = await self._store.read(partial(_payloads, outline.record, part))
+            if redactor is not None:
+                payloads = await _beside(_redacted, payloads, redactor)
+            for payload in payloads:
+                yield entry_line(payload)
+        if redactor is not None:
+            yield encode(Line(redacted=redactor.replaced))
+
+
+async def _beside(work: Callable[..., T], *given: object) -> T:
+    """What the work gives. All exports of a process take turns in one thread: more would only slow down what else runs."""
+    return await asyncio.get_running_loop().run_in_executor(_beside_thread(), work, *given)
+
+
+@cache
+def _beside_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "exports")
+
+
+async def _outlined(tx: Reader, who: Principal, session_id: str) -> _Outline:
+    record = await required(tx, who, session_id)
+    checkpoints = await tx.checkpoints(record.owner, record.num)
+    lists = {known.id: await tx.spans(record.owner, record.num, known.id) for known in checkpoints}
+    present = await load_lists(tx, record)
+    lists[CURRENT] = present.closed()
+    order = order_of(lists.values())
+    return _Outline(
+        record=record,
+        head=Head(
+            format=FORMAT,
+            version=VERSION,
+            session=_spelled(record.session),
+            entries=algebra.size(order),
+            spans=ranges_of(lists[CURRENT], order),
+        ),
+        checkpoints=[Line(checkpoint=each, spans=ranges_of(lists[each.id], order)) for each in checkpoints],
+        facts=await tx.facts(record.owner, record.session.id),
+        copies=await tx.raw_copies(record.owner, record.num),
+        order=order,
+        conversation=present.conversation(),
+    )
+
+
+async def _measured(tx: Reader, who: Principal, session_id: str) -> tuple[_Outline, Totals]:
+    outline = await _outlined(tx, who, session_id)
+    return outline, await measure(tx, outline.record.owner, outline.conversation)
+
+
+def _spelled(session: Session) -> Session:
+    # A default is left out of the JSON only if it is the very same object, which an interned text is.
+    return replace(session, read_at=None, status=intern(session.status))
+
+
+def _first_lines(outline: _Outline, redactor: Redactor | None) -> Iterator[Head | Line]:
+    """All lines but those of the entries; the bytes of source files are left out where secrets are."""
+    head = outline.head
+    yield replace(head, session=redactor.session(head.session), redacted=True) if redactor else head
+    yield from outline.checkpoints
+    for fact in reversed(outline.facts):
+        kept = redactor.fact(fact) if redactor else fact
+        yield Line(fact=replace(kept, session=None, kind=intern(kept.kind)))
+    if redactor is not None:
+        redactor.left_out(len(outline.copies))
+        return
+    for copy in outline.copies:
+        yield Line(raw=copy.name, data=base64.b64encode(copy.data).decode())
+
+
+async def _payloads(record: Record, part: Sequence[Stretch], tx: Reader) -> list[bytes]:
+    if await tx.by_num(record.owner, record.num) is None:
+        raise SessionNotFound(record.session.id)  # deleted while it was exported
+    return await tx.payloads(record.owner, part)
+
+
+def _pages(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+    for start in range(0, algebra.size(stretches), PAGE):
+        yield algebra.slice_of(stretches, start, start + PAGE)
+
+
+def _written(
+    writer: Writer, payloads: Sequence[bytes], marks: Sequence[bool], redactor: Redactor | None
+) -> str:
+    entries = map(decode_entry, payloads)
+    shown = map(redactor.entry, entries) if redactor else entries
+    return "".join(writer.entry(entry, mark=mark) for entry, mark in zip(shown, marks, strict=True))
+
+
+def _redacted(payloads: Sequence[bytes], redactor: Redactor) -> list[bytes]:
+    """The entries without secrets; those that have none keep their bytes."""
+    out = []
+    for payload in payloads:
+        entry = decode_entry(payload)
+        kept = redactor.entry(entry)
+        out.append(payload if kept is entry else encode(kept))
+    return out
+
+
+def _new_redactor(keep: int = 0) -> Redactor:
+    from hitherto.exports.redaction import Redactor  # its patterns take a while to make
+
+    return Redactor(keep)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

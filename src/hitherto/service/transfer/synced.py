@@ -1,0 +1,385 @@
+"""Taking in sessions that other agents keep in their own files. What is there stays; what was deleted stays deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto import spans as algebra
+from hitherto.errors import InvalidInput, SessionNotFound, TooLarge
+from hitherto.limits import ENTRY_BYTES, NAME_CHARS, RAW_BYTES, checked_size, is_storable
+from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
+from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
+from hitherto.service.catalog.sessions import (
+    add_session,
+    checked_meta,
+    checked_tags,
+    checked_title,
+    moved_to,
+    titled,
+    vouched,
+)
+from hitherto.service.compaction.imported import Summarised, forms_of, led, put_retired
+from hitherto.service.history.checkpoints import Forking, recounted
+from hitherto.service.history.entries import Written, append_written, written
+from hitherto.service.records import Lists, checked_owner, checked_required, is_clean, load_lists
+from hitherto.service.validation import checked_entry
+from hitherto.spans import Place, Span, Spans, Stretch
+
+BATCH = 1_000
+FROM_SOURCE = "source_tags"
+UNFINISHED = "unfinished"
+"""The span list that holds entries while a long session is being taken in; no checkpoint has such an id."""
+
+
+class Imported(Value, frozen=True):
+    """A session as its agent's own files tell it. `id` has the source's name in front: `claude:…`. `cwds` are the folders
+    that it has been in, in order."""
+
+    id: str
+    source: str
+    created_at: int
+    updated_at: int
+    cwd: str | None = None
+    cwds: tuple[str, ...] = ()
+    project: str | None = None
+    branch: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    agent_id: str | None = None
+    parent: str | None = None
+    archived: bool = False
+    meta: Json = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
+
+
+class Taken(Value, frozen=True):
+    """What taking a session in did. `refused`: its owner has deleted it here, so it stays out."""
+
+    created: bool = False
+    appended: int = 0
+    reshaped: bool = False
+    refused: bool = False
+
+
+class _Source(NamedTuple):
+    """All that is taken in at once; an amended entry is the first of the entries."""
+
+    imported: Imported
+    entries: Sequence[Written]
+    extends: bool
+    amended: Entry | None
+    compactions: Sequence[Summarised]
+    raw: Sequence[RawCopy] | Sequence[PackedCopy]
+    revive: bool
+    who: Principal
+
+
+class Intake(Forking):
+    """Sessions of other agents."""
+
+    async def take_in(
+        self,
+        who: Principal,
+        imported: Imported,
+        entries: Sequence[Entry],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
+        raw: Sequence[RawCopy] = (),
+        revive: bool = False,
+    ) -> Taken:
+        """Make the session in the store what its source says: these entries, in this order.
+
+        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
+        are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
+        again after a crash in the middle, is doing it once. When the source has lost something, what was there before
+        becomes a checkpoint. `compactions` tell which of the entries stand for what was said before them.
+        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
+        deleted here stays away, unless it is to `revive`.
+        """
+        for copy in raw:
+            checked_size(copy.data, RAW_BYTES, "a raw copy")
+        given = [*map(written, map(checked_entry, entries))]
+        return await self._take(
+            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def take_packed(
+        self,
+        who: Principal,
+        imported: Imported,
+        payloads: Sequence[bytes],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
+        raw: Sequence[PackedCopy] = (),
+        revive: bool = False,
+    ) -> Taken:
+        """`take_in` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
+        for copy in raw:
+            if copy.size > RAW_BYTES:
+                raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
+        for payload in payloads:
+            checked_size(payload, ENTRY_BYTES, "an entry")
+        given = [Written(checked_entry(decode_entry(payload)), payload) for payload in payloads]
+        return await self._take(
+            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def _take(self, who: Principal, source: _Source) -> Taken:
+        owner = checked_owner(who)
+        checked_required(source.imported.id, "a session id")
+        checked_required(source.imported.source, "a source")
+        if source.amended is not None:
+            source = source._replace(entries=[written(checked_entry(source.amended)), *source.entries])
+        taken = await self._store.write(partial(self._at_once, owner, source))
+        return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
+
+    async def _at_once(self, owner: str, source: _Source, tx: Writer) -> Taken | tuple[Record, bool]:
+        """All of it in one transaction; of a long session only the beginning, to be gone on with in batches."""
+        record = await tx.session(owner, source.imported.id)
+        created = record is None
+        if record is None:
+            if not source.revive and await tx.buried(owner, source.imported.id):
+                return Taken(refused=True)
+            if _is_plain(source):
+                return await self._make(tx, owner, source)
+            record = await self._begin(tx, owner, source.imported)
+        if record.session.source != source.imported.source:
+            raise InvalidInput(f"session {source.imported.id!r} does not come from {source.imported.source}")
+        if len(source.entries) > BATCH:
+            return record, created
+        ids, seqs, fresh = await _placed(record, source.entries, tx)
+        if fresh:
+            seqs |= await self._add(record, fresh, tx)
+        reshaped = await self._finish(record, source, [seqs[name] for name in ids], tx)
+        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+
+    async def _in_batches(self, source: _Source, record: Record, created: bool) -> Taken:
+        ids, seqs, fresh = await self._store.read(partial(_placed, record, source.entries))
+        for start in range(0, len(fresh), BATCH):
+            seqs |= await self._store.write(partial(self._add_held, record, fresh[start : start + BATCH]))
+        numbers = [seqs[name] for name in ids]
+        reshaped = await self._store.write(partial(self._finish, record, source, numbers))
+        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+
+    async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
+        """Note that a session's source has vanished, or is there again; whether that is news."""
+        owner = checked_owner(who)
+
+        async def work(tx: Writer) -> bool:
+            record = await tx.session(owner, session_id) if is_clean(session_id) else None
+            if record is None or bool(record.session.meta.get("source_gone")) == gone:
+                return False
+            meta = {name: value for name, value in record.session.meta.items() if name != "source_gone"}
+            await self._change(tx, record, "source", meta={**meta, "source_gone": True} if gone else meta)
+            return True
+
+        return await self._store.write(work)
+
+    async def _make(self, tx: Writer, owner: str, source: _Source) -> Taken:
+        """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
+        now, count = self._now(), len(source.entries)
+        session = _described(_blank(source.imported), source)
+        order_at = max(min(session.updated_at, now), 0)
+        record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
+        await append_written(tx, record, source.entries, now)
+        await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
+        for copy in source.raw:
+            await tx.put_raw_copy(owner, record.num, copy)
+        return Taken(created=True, appended=count)
+
+    async def _begin(self, tx: Writer, owner: str, imported: Imported) -> Record:
+        order_at = min(imported.updated_at, self._now())
+        record = await add_session(tx, owner, _blank(imported), order_at=order_at)
+        await tx.put_spans(owner, record.num, ())
+        return record
+
+    async def _add(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
+        """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
+        record = await required_source(tx, old)
+        grown = await append_written(tx, record, entries, self._now())
+        kept = replace(record.session, revision=grown.session.revision)
+        await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
+        return {entry.id: seq for seq, (entry, _) in enumerate(entries, record.head + 1)}
+
+    async def _add_held(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
+        """The same, and a span list of its own holds them, so that nobody collects what is not reached yet."""
+        seqs = await self._add(old, entries, tx)
+        await tx.put_spans(old.owner, old.num, [Span(old.num, 1, max(seqs.values()))], UNFINISHED)
+        return seqs
+
+    async def _finish(self, old: Record, source: _Source, seqs: Sequence[int], tx: Writer) -> bool:
+        """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
+        record = await required_source(tx, old)
+        known = await load_lists(tx, record)
+        before = known.present
+        placed = [(entry, seq) for (entry, _), seq in zip(source.entries, seqs, strict=True)]
+        if source.amended is not None and source.extends:
+            known, placed = await _amended(tx, known, source.amended.id, seqs[0]), placed[1:]
+        behind = known.present if source.extends else ()
+        spans, retired = await led(tx, record, behind, placed, source.compactions)
+        spans = algebra.closed(spans, record.num, record.head)
+        held = known.expansions | {each.checkpoint: each.spans for each in retired}
+        now = Lists(record, spans, held).conversation()
+        lost = bool(algebra.said_since(known.conversation(), now))
+        if lost:
+            await self._checkpoint(tx, record, "sync")
+        await put_retired(tx, record, retired)
+        await _put_raw(tx, record, source)
+        described = _described(record.session, source)
+        compacted = retired[-1].summary.at if retired else described.last_compaction
+        described = replace(described, last_compaction=compacted if algebra.summaries(spans) else None)
+        session = await recounted(tx, record, spans, described)
+        if session == record.session and spans == before:
+            return False
+        await tx.put_spans(record.owner, record.num, spans)
+        await tx.put_spans(record.owner, record.num, (), UNFINISHED)
+        order_at = max(min(session.updated_at, self._now()), 0)
+        await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
+        return lost
+
+
+def _is_plain(source: _Source) -> bool:
+    """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
+    entries = source.entries
+    return (
+        not source.extends
+        and not source.compactions
+        and 0 < len(entries) <= BATCH
+        and len({entry.id for entry, _ in entries}) == len(entries)
+        and max(entry.at for entry, _ in entries) <= source.imported.updated_at
+    )
+
+
+def _blank(imported: Imported) -> Session:
+    return Session(
+        id=imported.id,
+        revision=1,
+        created_at=imported.created_at,
+        updated_at=imported.updated_at,
+        source=imported.source,
+        parent=imported.parent,
+    )
+
+
+async def _put_raw(tx: Writer, record: Record, source: _Source) -> None:
+    if source.raw and not source.extends:
+        await tx.drop_raw_copies(record.owner, record.num)
+    for copy in source.raw:
+        await tx.put_raw_copy(record.owner, record.num, copy)
+
+
+async def _amended(tx: Writer, lists: Lists, entry_id: str, new: int) -> Lists:
+    """The lists with the entry at `new` in the place of the form that the entry of this id had before."""
+    record = lists.record
+    forms = [place async for place in forms_of(tx, record, entry_id)]
+    expansions = dict(lists.expansions)
+    for name, spans in lists.expansions.items():
+        if (changed := _exchanged(spans, forms, new)) != spans:
+            await tx.put_spans(record.owner, record.num, changed, name)
+            expansions[name] = changed
+    return Lists(record, _exchanged(lists.present, forms, new), expansions)
+
+
+def _exchanged(spans: Spans, forms: Sequence[Place], new: int) -> Spans:
+    """The spans with an entry in the place of the last of its forms that they hold."""
+    found = next((form for form in reversed(forms) if any(span.holds(form) for span in spans)), None)
+    if found is None or found.seq == new:
+        return spans
+    out: list[Span] = []
+    for span in spans:
+        if not span.holds(found):
+            out.append(span)
+            continue
+        pieces = (
+            span._replace(last=found.seq - 1),
+            span._replace(first=new, last=new),
+            span._replace(first=found.seq + 1),
+        )
+        out += [piece for piece in pieces if piece.last is not None and piece.first <= piece.last]
+    return tuple(out)
+
+
+async def required_source(tx: Reader, old: Record) -> Record:
+    """The session as it is now; it may have been deleted meanwhile."""
+    record = await tx.session(old.owner, old.session.id)
+    if record is None or record.num != old.num:
+        raise SessionNotFound(old.session.id)
+    return record
+
+
+async def _placed(
+    record: Record, entries: Sequence[Written], tx: Reader
+) -> tuple[list[str], dict[str, int], list[Written]]:
+    """The ids under which the entries are kept, in order; where those are that are stored; and those that are not.
+
+    An id whose entry has changed gets a number behind it.
+    """
+    ids: list[str] = []
+    seqs: dict[str, int] = {}
+    fresh: dict[str, Written] = {}
+    for given in entries:
+        name, number, named = given.entry.id, 1, given
+        while (
+            kept := fresh.get(name) or await _stored(tx, record, name, seqs)
+        ) is not None and kept.entry != named.entry:
+            number += 1
+            name = f"{given.entry.id}~{number}"
+            named = written(replace(given.entry, id=name))
+        if kept is None:
+            fresh[name] = named
+        ids.append(name)
+    return ids, seqs, list(fresh.values())
+
+
+async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> Written | None:
+    places = await tx.locate(record.owner, [record.num], entry_id) if record.head else []
+    if not places:
+        return None
+    seqs[entry_id] = places[0].seq
+    (payload,) = await tx.payloads(record.owner, [Stretch(record.num, places[0].seq, places[0].seq)])
+    return Written(decode_entry(payload), payload)
+
+
+def _described(session: Session, source: _Source) -> Session:
+    """The session with what its source says of it; what its owner said here wins."""
+    imported = source.imported
+    if imported.cwd is not None or imported.cwds:
+        session = replace(session, **vouched(source.who, session, {}))
+    title = checked_title(imported.title)
+    fields: Json = {}
+    if session.title_by != "user" and title is not None and title != session.title:
+        by: TitleBy = "source"
+        fields = titled(session, title, by)
+    given = checked_tags(imported.tags)
+    was = set(session.meta.get(FROM_SOURCE, ()))
+    tags = (set(session.tags) - (was - set(given))) | (set(given) - was)
+    meta = {**session.meta, **checked_meta(imported.meta)}
+    meta.pop("source_gone", None)
+    meta.pop(FROM_SOURCE, None)
+    if given:
+        meta[FROM_SOURCE] = list(given)
+    return replace(
+        session,
+        created_at=imported.created_at,
+        updated_at=imported.updated_at,
+        project=_kept_name(imported.project) or session.project,
+        branch=_kept_name(imported.branch) or session.branch,
+        agent_id=imported.agent_id or session.agent_id,
+        archived=session.archived or imported.archived,
+        tags=tuple(sorted(tags)),
+        meta=meta,
+        **moved_to(session, (*imported.cwds, *filter(None, [imported.cwd]))),
+        **fields,
+    )
+
+
+def _kept_name(text: str | None) -> str | None:
+    """A name that somebody else's program has written, if it is one that every store can keep."""
+    return text[:NAME_CHARS] if text and is_storable(text) else None

@@ -1,0 +1,149 @@
+"""What is left of a session that comes from somebody else: what was said, by whom, and when. Pure.
+
+Taken are the title, times, roles and the parts that are content. Never taken are an owner, an id, a key, an agent, a
+channel, an identity, a folder, permissions or other settings, facts to remember, checkpoints, costs, a provider's
+signatures. Nothing that is taken speaks with authority: what the file calls a system message is a user's here, marked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from hitherto.errors import InvalidInput, TooLarge
+from hitherto.exports.lines import Range
+from hitherto.exports.messages import entry_of
+from hitherto.exports.read import Foreign
+from hitherto.ids import uuid7_of
+from hitherto.limits import ENTRY_BYTES, IMPORT_BYTES, LOG_ENTRIES, checked_number, checked_size
+from hitherto.model import (
+    Audio,
+    Entry,
+    Image,
+    Json,
+    Part,
+    Plan,
+    Resource,
+    ResourceLink,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    encode,
+)
+from hitherto.service.catalog.sessions import checked_title
+from hitherto.service.records import counted
+from hitherto.service.transfer.parcel import Parcel, rows_of
+from hitherto.service.validation import checked_entry
+from hitherto.token_count import ESTIMATED, tokens_of
+
+UNTOLD = -1
+"""The time of what has none."""
+REPEATED = 4
+"""So many times its entries a conversation may be long: an entry may stand in it twice, not without end."""
+
+_TAKEN: dict[type[Part], tuple[str, ...]] = {
+    Text: ("text",),
+    Thought: ("text",),
+    Image: ("mime_type", "data"),
+    Audio: ("mime_type", "data"),
+    Resource: ("uri", "mime_type", "text"),
+    ResourceLink: ("uri", "name", "title", "description"),
+    ToolCall: ("id", "name", "input", "title"),
+    ToolResult: ("id", "is_error", "output"),
+    Plan: ("steps",),
+}
+
+
+def checked_bulk(lines: Iterable[bytes]) -> None:
+    """Raise if this is more than is taken from somebody else at once."""
+    total = sum(map(len, lines))
+    if total > IMPORT_BYTES:
+        raise TooLarge(f"an import may have at most {IMPORT_BYTES} bytes, this one has {total}")
+
+
+def humble(parcel: Parcel, now: int) -> Parcel:
+    """The same conversation, without anything that a stranger has no say in."""
+    if parcel.reached > REPEATED * (len(parcel.rows) + 1):
+        raise InvalidInput("the export's spans name the same entries over and over")
+    session = parcel.session
+    return _parcel(session.title, session.created_at, parcel.conversation(), now)
+
+
+def adopted(foreign: Foreign, now: int) -> Parcel:
+    """The messages of another program as a session."""
+    at = UNTOLD if foreign.created_at is None else foreign.created_at
+    entries = [entry_of(message, id=str(number), at=at) for number, message in enumerate(foreign.messages, 1)]
+    return _parcel(foreign.title, foreign.created_at, entries, now)
+
+
+def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -> Parcel:
+    if len(said) > LOG_ENTRIES:
+        raise TooLarge(f"a session may have at most {LOG_ENTRIES} messages")
+    told = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
+    if began is None:
+        began = min((entry.at for entry in told if entry.at != UNTOLD), default=UNTOLD)
+    began = _told(began)
+    named = checked_title(title)
+    # The same content has the same id, so it is recognised when it comes again: whatever the time is then.
+    digest = hashlib.sha256(encode([named, began, [encode(entry).decode() for entry in told]])).digest()
+    entries = [_settled(entry, now) for entry in told]
+    rows = rows_of((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")) for entry in entries)
+    session = Session(
+        id=uuid7_of(max(began, 0), digest),
+        revision=1,
+        created_at=_past(began, now),
+        updated_at=max((entry.at for entry in entries), default=_past(began, now)),
+        title=named,
+        title_by="source" if named else None,
+        meta={"imported": True},
+    )
+    if not rows:
+        return Parcel(session=session)
+    whole: Range = (1, len(rows), "plain", None)
+    session = counted(session, len(rows), rows[-1].totals)
+    return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows))
+
+
+def _entry(number: int, entry: Entry) -> Entry:
+    """What is taken of an entry, at the time that its file tells."""
+    meta: Json = {"imported": True}
+    if entry.role == "system":
+        meta["said_as"] = "system"
+    taken = Entry(
+        id=f"imported-{number}",
+        at=_told(entry.at),
+        role="user" if entry.role == "system" else entry.role,
+        parts=_parts(entry.parts),
+        meta=meta,
+    )
+    return checked_entry(taken)
+
+
+def _settled(entry: Entry, now: int) -> Entry:
+    """The entry as it is kept, with its tokens, which are estimated."""
+    meta = {**entry.meta, ESTIMATED: True}
+    return replace(entry, at=_past(entry.at, now), tokens=tokens_of(entry).number, meta=meta)
+
+
+def _parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(_part(part) for part in parts if type(part) in _TAKEN)
+
+
+def _part(part: Part) -> Part:
+    """The part with what is taken of it."""
+    fields = {name: getattr(part, name) for name in _TAKEN[type(part)]}
+    if isinstance(part, ToolResult):
+        fields["content"] = _parts(part.content)
+    return type(part)(**fields)
+
+
+def _told(at: int) -> int:
+    return at if at == UNTOLD else max(checked_number(at, "a time"), 0)
+
+
+def _past(at: int, now: int) -> int:
+    return now if at == UNTOLD else min(at, now)

@@ -1,0 +1,233 @@
+"""One session's turns as transactions: a prompt taken down, each step kept, the end told. Nothing here waits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.cleaning import clean_lines
+from hitherto.errors import IdempotencyConflict, Interrupted, LeaseLost, ReadOnly
+from hitherto.model import (
+    OWN,
+    Draft,
+    Entry,
+    Json,
+    Lease,
+    Part,
+    Principal,
+    Session,
+    Shrunk,
+    Status,
+    ToolCall,
+    decode_entry,
+    decode_json,
+    encode,
+)
+from hitherto.permissions import Choice
+from hitherto.ports import Memo, Reader, Record, Writer
+from hitherto.service.catalog.sessions import MEMOS_KEPT_MS
+from hitherto.service.history.entries import append_entries, checked_drafts
+from hitherto.service.records import checked_name, load_lists, required, writable
+from hitherto.service.turns.context import INTERRUPTED, failed, fitting, unanswered
+from hitherto.service.turns.leases import take_lease
+from hitherto.summariser import Summariser
+from hitherto.updates import Outcome
+
+if TYPE_CHECKING:
+    from hitherto.service.turns.open_session import Turns
+
+METHOD = "prompt"
+BEGUN = b"null"
+"""What an idempotency key remembers until the turn has ended."""
+FAILURE = f"{OWN}failure"
+"""The key of a session's meta under which stands which prompt could not be answered in its last turn, and why."""
+FAILURE_CHARS = 2_000
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn whose prompt is stored: the session, its context with the prompt last, and the lease it runs under."""
+
+    session: Session
+    history: tuple[Entry, ...]
+    added: tuple[Entry, ...]
+    lease: Lease
+
+
+class Desk:
+    """Takes down the turns of one session; every step is checked against the lease of its turn."""
+
+    def __init__(self, sessions: Turns, who: Principal, session_id: str) -> None:
+        self._sessions, self._who, self._id = sessions, who, session_id
+        self._store = sessions._store
+
+    def new_id(self) -> str:
+        """An id for an entry that is about to be said."""
+        return self._sessions._new_id()
+
+    async def begin(
+        self, holder: str, ttl_ms: int, parts: Sequence[Part], key: str | None
+    ) -> Begun | Outcome:
+        """Take the lease and store the prompt, in one transaction; what a dead turn left open is closed before it.
+
+        The outcome comes back if the turn of this idempotency key has been run already. `Busy` if another turn runs,
+        `Interrupted` if this one was begun and never ended.
+        """
+        now, prompt = self._sessions._now(), Draft(role="user", parts=tuple(parts))
+        memo = Memo(hashlib.sha256(encode([self._id, prompt])).digest(), BEGUN, now)
+
+        async def work(tx: Writer) -> Begun | Outcome:
+            record = await required(tx, self._who, self._id)
+            if record.session.source is not None:
+                raise ReadOnly(record.session.id)
+            known = None if key is None else await _known(tx, record.owner, key, memo)
+            if known is not None and known.answer != BEGUN:
+                return msgspec.convert(decode_json(known.answer), Outcome)
+            lease = await take_lease(tx, record, holder, ttl_ms)
+            if key is not None and known is not None:
+                raise Interrupted(key)
+            if key is not None:
+                await tx.put_memo(record.owner, METHOD, key, memo)
+            record = replace(record, lease=lease)
+            before = await _context(tx, record)
+            drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
+            self._sessions._check_room(record)
+            added = [self._sessions._complete(draft, now) for draft in drafts]
+            record = await append_entries(tx, record, added, now)
+            record = await self._sessions._taken_back(tx, record)
+            await tx.put_live(record, None)
+            record = await self._sessions._title_from(tx, record, added)
+            meta = _without_failure(record.session)
+            record = await self._sessions._change(tx, record, "status", status="running", meta=meta)
+            return Begun(session=record.session, history=(*before, *added), added=tuple(added), lease=lease)
+
+        return await self._store.write(work)
+
+    async def keep(self, drafts: Sequence[Draft], fence: int) -> list[Entry]:
+        """Store what has been said or done; the live text goes with it."""
+        now = self._sessions._now()
+
+        async def work(tx: Writer) -> list[Entry]:
+            return (await self._kept(tx, drafts, fence, now))[1]
+
+        return await self._store.write(work)
+
+    async def _kept(
+        self, tx: Writer, drafts: Sequence[Draft], fence: int, now: int
+    ) -> tuple[Record, list[Entry]]:
+        record = await required(tx, self._who, self._id)
+        await writable(tx, record, fence)
+        entries = [self._sessions._complete(draft, now) for draft in drafts]
+        if entries:
+            self._sessions._check_room(record)
+            record = await append_entries(tx, record, entries, now)
+        await tx.put_live(record, None)
+        return record, entries
+
+    async def finish(
+        self, drafts: Sequence[Draft], fence: int, outcome: Outcome, failure: str | None, key: str | None
+    ) -> list[Entry]:
+        """Store what was left unfinished, why the turn failed if it did, and the outcome; the lease is given back."""
+        now = self._sessions._now()
+        status: Status = "idle" if failure is None else "failed"
+
+        async def work(tx: Writer) -> list[Entry]:
+            record, entries = await self._kept(tx, drafts, fence, now)
+            lease = record.lease
+            if lease is not None:
+                over = replace(lease, expires_at=await tx.now())
+                await tx.put_lease(record, over)
+                record = replace(record, lease=over)
+            meta = _without_failure(record.session)
+            if failure is not None:
+                meta[FAILURE] = {"prompt": outcome.prompt, "why": clean_lines(failure[:FAILURE_CHARS])}
+            await self._sessions._change(tx, record, "status", status=status, meta=meta)
+            known = None if key is None else await tx.memo(record.owner, METHOD, key)
+            if key is not None and known is not None and failure is None:
+                await tx.put_memo(record.owner, METHOD, key, known._replace(answer=encode(outcome)))
+            return entries
+
+        return await self._store.write(work)
+
+    async def show(self, live: bytes, fence: int) -> None:
+        """Show what is being said to every process."""
+        await self._sessions.put_live(self._who, self._id, live, fence=fence)
+
+    async def renew(self, fence: int, ttl_ms: int) -> None:
+        """Hold the lease for longer."""
+        await self._sessions.renew(self._who, self._id, fence, ttl_ms=ttl_ms)
+
+    async def regain(self, fence: int, ttl_ms: int) -> int:
+        """Take the lease anew that ran out under its holder, and return its fencing number; `LeaseLost` if somebody
+        else has had it since."""
+
+        async def work(tx: Writer) -> int:
+            record = await required(tx, self._who, self._id)
+            if record.lease is None or record.lease.fence != fence:
+                raise LeaseLost
+            return (await take_lease(tx, record, record.lease.holder, ttl_ms)).fence
+
+        return await self._store.write(work)
+
+    async def status(self, status: Status) -> None:
+        """Say what the session is doing."""
+        await self._sessions.set_status(self._who, self._id, status)
+
+    async def pose(self, call: ToolCall, fence: int) -> None:
+        """Let every process see that the turn waits for an answer about this call."""
+        await self._sessions.pose(self._who, self._id, call, fence=fence)
+
+    async def answered(self, call: ToolCall) -> Choice | None:
+        """What was answered about this call elsewhere, if anything was."""
+        return await self._sessions.answered(self._who, self._id, call.id)
+
+    async def remember(self, changes: Json) -> None:
+        """Keep something of our own in the session's metadata."""
+        await self._sessions.keep_own(self._who, self._id, changes)
+
+    async def context(self) -> tuple[Entry, ...]:
+        """The session's context as it is now."""
+
+        async def work(tx: Reader) -> tuple[Entry, ...]:
+            return await _context(tx, await required(tx, self._who, self._id))
+
+        return await self._store.read(work)
+
+    def is_full(self, used: int | None, window: int | None) -> bool:
+        """Whether a context that takes so much of the window is to be made smaller before the turn."""
+        return used is not None and window is not None and used > self._sessions._compaction.at * window
+
+    async def make_room(self, fence: int, window: int | None, summariser: Summariser | None) -> Shrunk:
+        """Make the context smaller, keeping its end."""
+        policy = fitting(window, self._sessions._compaction)
+        return await self._sessions.shrink(
+            self._who, self._id, summariser=summariser, policy=policy, fence=fence
+        )
+
+    async def called_off(self) -> bool:
+        """Whether another process wants the turn ended."""
+        return await self._sessions.called_off(self._who, self._id)
+
+
+async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:
+    """What the idempotency key was used for, if that was not too long ago."""
+    checked_name(key, "an idempotency key")
+    known = await tx.memo(owner, METHOD, key)
+    if known is None or asked.at - known.at >= MEMOS_KEPT_MS:
+        return None
+    if known.digest != asked.digest:
+        raise IdempotencyConflict(key)
+    return known
+
+
+async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
+    payloads = await tx.payloads(record.owner, (await load_lists(tx, record)).context())
+    return tuple(map(decode_entry, payloads))
+
+
+def _without_failure(session: Session) -> Json:
+    """The session's meta, without why an earlier turn failed."""
+    return {name: value for name, value in session.meta.items() if name != FAILURE}

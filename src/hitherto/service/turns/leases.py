@@ -1,0 +1,104 @@
+"""Leases: the right to write to a session for a while, with a fencing number that a late holder cannot forge."""
+
+from __future__ import annotations
+
+from hitherto.errors import Busy, InvalidInput, LeaseLost
+from hitherto.model import Lease, Principal
+from hitherto.ports import Memo, Reader, Record, Writer
+from hitherto.service.records import Core, checked_required, in_force, required
+
+LONGEST_LEASE_MS = 24 * 3_600_000
+CALLED_OFF = "call_off"
+
+
+class Leasing(Core):
+    """One writer at a time."""
+
+    async def lease(self, who: Principal, session_id: str, holder: str, *, ttl_ms: int = 30_000) -> Lease:
+        """Take the session's lease, or raise `Busy` while another has it. Appends then pass its `fence`."""
+
+        async def work(tx: Writer) -> Lease:
+            record = await required(tx, who, session_id)
+            checked_required(holder, "a holder")
+            _checked_ttl(ttl_ms)
+            return await take_lease(tx, record, holder, ttl_ms)
+
+        return await self._store.write(work)
+
+    async def renew(self, who: Principal, session_id: str, fence: int, *, ttl_ms: int = 30_000) -> Lease:
+        """Hold the lease for longer; `LeaseLost` if it has expired or passed on."""
+        return await self._extend(who, session_id, fence, _checked_ttl(ttl_ms))
+
+    async def release(self, who: Principal, session_id: str, fence: int) -> None:
+        """Give the lease back; `LeaseLost` if it has expired or passed on."""
+        await self._extend(who, session_id, fence, 0)
+
+    async def leased(self, who: Principal, session_id: str) -> Lease | None:
+        """The lease that holds now."""
+
+        async def work(tx: Reader) -> Lease | None:
+            return in_force((await required(tx, who, session_id)).lease, await tx.now())
+
+        return await self._store.read(work)
+
+    async def call_off(self, who: Principal, session_id: str) -> bool:
+        """Ask for the end of the turn that runs, in whichever process; False if none does."""
+
+        async def work(tx: Writer) -> bool:
+            record = await required(tx, who, session_id)
+            fence = await _fence(tx, record)
+            if fence is not None:
+                memo = Memo(b"", fence, self._now())
+                await tx.put_memo(record.owner, CALLED_OFF, session_id, memo)
+            return fence is not None
+
+        return await self._store.write(work)
+
+    async def called_off(self, who: Principal, session_id: str) -> bool:
+        """Whether the end of the turn that runs now was asked for."""
+
+        async def work(tx: Reader) -> bool:
+            record = await required(tx, who, session_id)
+            memo = await tx.memo(record.owner, CALLED_OFF, session_id)
+            return memo is not None and memo.answer == await _fence(tx, record)
+
+        return await self._store.read(work)
+
+    async def _extend(self, who: Principal, session_id: str, fence: int, ttl_ms: int) -> Lease:
+        async def work(tx: Writer) -> Lease:
+            record = await required(tx, who, session_id)
+            now = await tx.now()
+            held = in_force(record.lease, now)
+            if held is None or held.fence != fence:
+                raise LeaseLost
+            lease = Lease(
+                holder=held.holder, fence=fence, acquired_at=held.acquired_at, expires_at=now + ttl_ms
+            )
+            await tx.put_lease(record, lease)
+            return lease
+
+        return await self._store.write(work)
+
+
+async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Lease:
+    """A new lease of the session, or `Busy`."""
+    now = await tx.now()
+    held = in_force(record.lease, now)
+    if held is not None:
+        raise Busy(held.holder, now - held.acquired_at)
+    fence = 1 if record.lease is None else record.lease.fence + 1
+    lease = Lease(holder=holder, fence=fence, acquired_at=now, expires_at=now + ttl_ms)
+    await tx.put_lease(record, lease)
+    return lease
+
+
+async def _fence(tx: Reader, record: Record) -> bytes | None:
+    """What tells the turn that runs now from every other of the session."""
+    held = in_force(record.lease, await tx.now())
+    return None if held is None else b"%d" % held.fence
+
+
+def _checked_ttl(ttl_ms: int) -> int:
+    if not 1 <= ttl_ms <= LONGEST_LEASE_MS:
+        raise InvalidInput(f"a lease lasts 1 to {LONGEST_LEASE_MS} ms, not {ttl_ms}")
+    return ttl_ms

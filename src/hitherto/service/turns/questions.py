@@ -1,0 +1,85 @@
+"""Questions about tools that any process can answer: whoever is asked first, wherever they look.
+
+A question stands while its turn waits for it. It is kept among what is remembered for some days and then forgotten, and
+is no change of the session; that the session waits is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hitherto.model import Principal, ToolCall, Value, decode_json, encode
+from hitherto.permissions import Choice
+from hitherto.ports import Memo, Reader, Record, Writer
+from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.records import in_force, required, writable
+
+METHOD = "question"
+
+
+class _Posed(Value, frozen=True):
+    """A question, the turn that it is part of, and the answer once there is one."""
+
+    fence: int
+    call: ToolCall
+    answer: Choice | None = None
+
+
+class Asking(Catalogue):
+    """Questions, and answers from elsewhere."""
+
+    async def pose(self, who: Principal, session_id: str, call: ToolCall, *, fence: int) -> None:
+        """Let everybody see that the turn of this lease waits for an answer about the call."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            await writable(tx, record, fence)
+            await _keep(tx, record, _Posed(fence=fence, call=call), self._now())
+            await self._change(tx, record, "status", status="waiting")
+
+        await self._store.write(work)
+
+    async def question(self, who: Principal, session_id: str) -> ToolCall | None:
+        """The call that the session's running turn waits for an answer about."""
+        posed = await self._posed(who, session_id)
+        return posed.call if posed is not None and posed.answer is None else None
+
+    async def answer(self, who: Principal, session_id: str, call_id: str, choice: Choice) -> bool:
+        """Answer the question about this call; False if it does not stand (any more)."""
+
+        async def work(tx: Writer) -> bool:
+            record = await required(tx, who, session_id)
+            posed = await _standing(tx, record)
+            if posed is None or posed.call.id != call_id or posed.answer is not None:
+                return False
+            await _keep(tx, record, msgspec.structs.replace(posed, answer=choice), self._now())
+            return True
+
+        return await self._store.write(work)
+
+    async def answered(self, who: Principal, session_id: str, call_id: str) -> Choice | None:
+        """What was answered to the question about this call, if it was."""
+        posed = await self._posed(who, session_id)
+        return posed.answer if posed is not None and posed.call.id == call_id else None
+
+    async def _posed(self, who: Principal, session_id: str) -> _Posed | None:
+        async def work(tx: Reader) -> _Posed | None:
+            return await _standing(tx, await required(tx, who, session_id))
+
+        return await self._store.read(work)
+
+
+async def _keep(tx: Writer, record: Record, posed: _Posed, now: int) -> None:
+    await tx.put_memo(record.owner, METHOD, record.session.id, Memo(b"", encode(posed), now))
+
+
+async def _standing(tx: Reader, record: Record) -> _Posed | None:
+    """The question of the turn that runs now, while that waits."""
+    memo, held = (
+        await tx.memo(record.owner, METHOD, record.session.id),
+        in_force(record.lease, await tx.now()),
+    )
+    if memo is None or held is None or record.session.status != "waiting":
+        return None
+    posed = msgspec.convert(decode_json(memo.answer), _Posed)
+    return posed if posed.fence == held.fence else None

@@ -1,0 +1,405 @@
+"""One running turn: an engine says what happens, and each step is stored before the next is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from hitherto.engine import (
+    Choices,
+    Context,
+    Conversation,
+    Delta,
+    Event,
+    Message,
+    Notice,
+    Stopped,
+    StopReason,
+    ToolEnded,
+    ToolProgress,
+    Turn,
+    summariser_of,
+)
+from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
+from hitherto.model import Draft, Entry, Json, ToolCall, Usage, plain_text
+from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decided, remembering
+from hitherto.service.compaction.plan import as_compaction
+from hitherto.service.turns.context import (
+    CANCELLED,
+    CUT_OFF,
+    INTERRUPTED,
+    WITHDRAWN,
+    failed,
+    summed,
+    tokens_used,
+)
+from hitherto.service.turns.journal import Begun, Desk
+from hitherto.service.turns.partial_message import CallIds, Saying
+from hitherto.tasks import finish, happens, wait_all
+from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
+
+T = TypeVar("T")
+LEASE_MS = 15_000
+RENEW_SECONDS = 5.0
+LIVE_SECONDS = 0.1
+SMALLER = 4
+"""So often a turn begins, or goes on, with a context that was made smaller."""
+ANSWER_SECONDS = 0.2
+"""How often a turn that waits for an answer looks whether it was given elsewhere."""
+LOOK_SECONDS = 0.5
+"""How often a turn looks whether another process wants it ended."""
+
+REFUSED = {
+    "plan": "refused: in plan mode nothing may be changed; describe what you would do instead",
+    "dontAsk": "refused: this needs a permission, and nobody may be asked",
+}
+NOBODY = "refused: this needs a permission, and nobody is there to give it"
+REJECTED = "refused by the user"
+UNAIDED = "the context was summarised without the model: {}"
+
+
+class RunningTurn:
+    """Runs a turn that has begun. `run` returns its outcome, also when it was cancelled, or raises what went wrong;
+    either way all that was said is stored by then and the lease is given back."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        begun: Begun,
+        conversation: Conversation,
+        choices: Choices,
+        window: int | None,
+        ask: Ask | None,
+        emit: Emit,
+        key: str | None,
+        servers: str,
+        mode: Callable[[], Mode] | None,
+    ) -> None:
+        self._mode = mode or (lambda: choices.mode)
+        self._desk, self._conversation, self._choices, self._key = desk, conversation, choices, key
+        self._servers = servers
+        self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
+        self._begun, self._prompt = list(begun.added), begun.history[-1].id
+        self._window, self._ask, self._emit = window, ask, emit
+        self._saying = Saying(desk.new_id())
+        self._ids, self._calls = CallIds(), dict[str, ToolCall]()
+        self._inputs: dict[str, Any] = {}
+        self._usages: list[Usage] = []
+        self._answer: Entry | None = None
+        self._stop: StopReason = "end_turn"
+        self._questions, self._writing, self._regaining = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._over, self._dirty = asyncio.Event(), asyncio.Event()
+        self._engine: asyncio.Task[None] | None = None
+        self._cancelled = False
+        self._lost: HithertoError | None = None
+
+    async def run(self) -> Outcome:
+        """The whole turn."""
+        self._engine = asyncio.create_task(self._answered(), name="turn")
+        if self._cancelled:
+            self._engine.cancel()
+        beside = [asyncio.create_task(work) for work in (self._hold_lease(), self._show(), self._listen())]
+        try:
+            await asyncio.wait([self._engine])
+        finally:  # also when the whole program ends
+            self._engine.cancel()
+            await wait_all(self._engine)
+            self._over.set()
+            self._dirty.set()
+            await wait_all(*beside)
+        return await finish(self._finish(self._failure()))
+
+    def cancel(self) -> None:
+        """End the turn where it is, if only at its very beginning; what was said is kept."""
+        if self._engine is not None and not self._cancelled:
+            self._engine.cancel()
+        self._cancelled = True
+
+    # The engine
+
+    async def _answered(self) -> None:
+        """Follow the engine to its end. A context that nears the window is made smaller first; one that proves too
+        long all the same, at the beginning or as it grows, is made smaller where it is."""
+        self._tell_begun()
+        if self._desk.is_full(tokens_used(self._history), self._window):
+            await self._make_room()
+        for more in reversed(range(SMALLER)):
+            try:
+                await self._follow()
+                return
+            except ContextTooLong:
+                if not more or not await self._make_room():
+                    raise
+
+    def _tell_begun(self) -> None:
+        """Show what the beginning of the turn has stored, once."""
+        while self._begun:
+            self._emit(Stored(entry=self._begun.pop(0)))
+
+    async def _make_room(self) -> bool:
+        summariser = summariser_of(self._conversation, self._choices)
+        done = await self._fenced(lambda fence: self._desk.make_room(fence, self._window, summariser))
+        if done.fallback is not None:
+            self._emit(Notice(text=UNAIDED.format(done.fallback), severity="warning"))
+        if (compaction := as_compaction(done)) is None:
+            return False
+        self._emit(Compacted(compaction=compaction))
+        self._history = await self._desk.context()
+        return True
+
+    async def _follow(self) -> None:
+        turn = Turn(session=self._session, history=self._history, choices=self._choices, permit=self._permit)
+        events = self._conversation.run(turn)
+        try:
+            async for event in events:
+                if type(event) is Delta:
+                    self._said(event)
+                else:
+                    await self._happened(event)
+        finally:
+            if (close := getattr(events, "aclose", None)) is not None:
+                await close()
+
+    def _said(self, delta: Delta) -> None:
+        self._saying.add(delta)
+        self._emit(Said(entry=self._saying.entry, text=delta.text, thought=delta.thought))
+        self._dirty.set()
+
+    async def _happened(self, event: Event) -> None:
+        match event:
+            case Message():
+                await finish(self._message(event))
+            case ToolEnded():
+                await finish(self._keep(self._ended(event)))
+            case ToolProgress():
+                self._emit(replace(event, id=self._ids.stored(event.id)))
+            case Context() | Notice():
+                self._emit(event)
+            case Stopped():
+                self._stop = event.reason
+            case _:
+                raise EngineError(f"the engine told something that is no event: {event!r:.200}")
+
+    def _ended(self, event: ToolEnded) -> Draft:
+        number = self._ids.stored(event.result.id)
+        self._calls.pop(number, None)
+        changed = self._inputs.pop(number, None)
+        meta = event.meta if changed is None else {**event.meta, "input": changed}
+        return Draft(role="tool", parts=(replace(event.result, id=number), *event.extra), meta=meta)
+
+    async def _message(self, event: Message) -> None:
+        usage = event.usage or Usage()
+        self._usages.append(usage)
+        parts = self._ids.taken(event.parts, self._history)
+        self._calls.update((part.id, part) for part in parts if isinstance(part, ToolCall))
+        draft = Draft(
+            role="assistant",
+            parts=parts,
+            id=self._saying.entry,
+            model=event.model,
+            usage=event.usage,
+            tokens=usage.output,
+            meta=event.meta,
+        )
+        self._answer = await self._keep(draft)
+
+    async def _keep(self, draft: Draft) -> Entry:
+        """Store an entry, then show it; whoever watches never sees it both stored and as live text."""
+        async with self._writing:
+            (entry,) = await self._fenced(lambda fence: self._desk.keep([draft], fence))
+            if draft.id == self._saying.entry:
+                self._saying = Saying(self._desk.new_id())
+        self._emit(Stored(entry=entry))
+        return entry
+
+    # Beside the engine
+
+    async def _hold_lease(self) -> None:
+        """Renew the lease as long as the turn runs; without it the turn cannot go on."""
+        while not await happens(self._over, RENEW_SECONDS):
+            try:
+                await self._fenced(lambda fence: self._desk.renew(fence, LEASE_MS))
+            except LeaseLost as lost:
+                self._give_up(lost)
+                return
+            except HithertoError:
+                continue  # the store may come back before the lease is over; each step tells if it does not
+
+    async def _listen(self) -> None:
+        """End the turn if another process wants that, through whichever door it was begun; or has deleted the session,
+        so that nothing of it could be kept."""
+        while not await happens(self._over, LOOK_SECONDS):
+            try:
+                if await self._desk.called_off():
+                    self.cancel()
+                    return
+            except SessionNotFound as gone:
+                self._give_up(gone)
+                return
+            except HithertoError:
+                continue  # the store may be away for a moment; each step tells if it stays so
+
+    def _give_up(self, why: HithertoError) -> None:
+        """End a turn that can store nothing any more."""
+        self._lost = why
+        self.cancel()
+
+    async def _fenced(self, work: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        """Do this under the lease. One that ran out while the machine slept is taken anew if nobody else has had it."""
+        fence = self._fence
+        try:
+            return await work(fence)
+        except LeaseLost:
+            async with self._regaining:
+                if self._fence == fence:
+                    self._fence = await self._desk.regain(fence, LEASE_MS)
+            return await work(self._fence)
+
+    async def _show(self) -> None:
+        """Show what is being said to every process, at most ten times a second."""
+        while not self._over.is_set():
+            await self._dirty.wait()
+            self._dirty.clear()
+            async with self._writing:
+                if self._saying and not self._over.is_set():
+                    # It is only a preview; what is stored does not depend on it.
+                    with suppress(HithertoError):
+                        await self._fenced(lambda fence: self._desk.show(self._saying.live(), fence))
+            await happens(self._over, LIVE_SECONDS)
+
+    # What tools may do
+
+    async def _permit(self, call: ToolCall) -> Verdict:
+        """Whether a tool may run; one question at a time, and an answer for always covers those that wait."""
+        call = replace(call, id=self._ids.stored(call.id))
+        if (verdict := self._known(call)) is not None:
+            return verdict
+        async with self._questions:
+            if (verdict := self._known(call)) is not None:
+                return verdict
+            if self._ask is None:
+                return Verdict(allowed=False, reason=NOBODY)
+            await self._fenced(lambda fence: self._desk.pose(call, fence))
+            answer = await self._answer_about(call, self._ask)
+            await self._desk.status("running")
+            return await self._settled(call, answer)
+
+    async def _answer_about(self, call: ToolCall, ask: Ask) -> Choice | Verdict:
+        """What is answered first, by whoever is asked here or by somebody elsewhere."""
+        here, there = asyncio.ensure_future(ask(call)), asyncio.ensure_future(self._told_elsewhere(call))
+        try:
+            await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
+            return here.result() if here.done() else there.result()
+        finally:
+            here.cancel()
+            there.cancel()
+            await wait_all(here, there)
+
+    async def _told_elsewhere(self, call: ToolCall) -> Choice:
+        while not await happens(self._over, ANSWER_SECONDS):
+            with suppress(HithertoError):  # the store may be away for a moment
+                if (answer := await self._desk.answered(call)) is not None:
+                    return answer
+        raise asyncio.CancelledError
+
+    def _known(self, call: ToolCall) -> Verdict | None:
+        """What needs no question, in the mode of now."""
+        mode = self._mode()
+        ruling = decided(mode, self._session, call, self._servers)
+        if ruling == "ask":
+            return None
+        refused = REFUSED.get(mode, REJECTED)
+        return Verdict(allowed=ruling == "allow", reason="" if ruling == "allow" else refused)
+
+    async def _settled(self, call: ToolCall, answer: Choice | Verdict) -> Verdict:
+        if isinstance(answer, Verdict):
+            if answer.allowed and answer.input is not None:
+                self._inputs[call.id] = answer.input
+            return answer
+        if answer not in CHOICES:
+            raise EngineError(f"an answer about a tool is one of {', '.join(CHOICES)}, not {answer!r}")
+        meta = remembering(self._session, call, answer, self._servers)
+        if meta is not self._session.meta:
+            self._session = replace(self._session, meta=meta)
+            await self._desk.remember({REMEMBERED: meta[REMEMBERED]})
+        return Verdict(allowed=answer.startswith("allow"), reason=REJECTED)
+
+    # The end
+
+    def _failure(self) -> HithertoError | None:
+        """What went wrong in the engine, if anything did."""
+        if self._lost is not None:
+            return self._lost
+        if self._engine is None or self._engine.cancelled():
+            self._stop = "cancelled"
+            return self._told_late()
+        error = self._engine.exception()
+        return None if error is None else _worded(error)
+
+    def _told_late(self) -> HithertoError | None:
+        """A turn that was cancelled before its first step has not told yet what it stored."""
+        try:
+            self._tell_begun()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the turn must be finished
+            return _worded(error)
+        return None
+
+    async def _finish(self, failure: HithertoError | None) -> Outcome:
+        """Store what was left unfinished, tell how it ended, give the lease back."""
+        if isinstance(failure, LeaseLost | SessionNotFound):
+            raise failure
+        unfinished = self._unfinished(failure)
+        said = next((draft for draft in unfinished if draft.role == "assistant"), self._answer)
+        outcome = Outcome(
+            stop_reason=self._stop,
+            prompt=self._prompt,
+            answer=said.id if said else None,
+            text=plain_text(said) if said else "",
+            usage=summed(self._usages),
+            requests=len(self._usages),
+        )
+        try:
+            entries = await self._finished(unfinished, outcome, failure)
+        except LeaseLost:
+            raise
+        except (
+            HithertoError
+        ) as error:  # it cannot be stored: then at least the session is not left as running
+            failure = failure or error
+            entries = await self._finished([], outcome, failure)
+        for entry in entries:
+            self._emit(Stored(entry=entry))
+        if failure is not None:
+            raise failure
+        return outcome
+
+    async def _finished(
+        self, drafts: list[Draft], outcome: Outcome, failure: HithertoError | None
+    ) -> list[Entry]:
+        why = None if failure is None else failure.message
+        return await self._fenced(lambda fence: self._desk.finish(drafts, fence, outcome, why, self._key))
+
+    def _unfinished(self, failure: HithertoError | None) -> list[Draft]:
+        """What was being said, and an end for each tool that has none."""
+        cancelled = self._stop == "cancelled"
+        results = failed(self._calls.values(), CANCELLED if cancelled else INTERRUPTED)
+        if not self._saying:
+            return results
+        self._usages.append(Usage())  # nobody has told what that much of an answer cost
+        marked: Json = {"partial": WITHDRAWN if cancelled else CUT_OFF}
+        if failure is not None:
+            marked["error"] = str(failure)
+        return [self._saying.partial(marked), *results]
+
+
+def _worded(error: BaseException) -> HithertoError:
+    """What went wrong, as an error of ours."""
+    if isinstance(error, HithertoError):
+        return error
+    failure = EngineError(f"the engine failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,355 @@
+"""Records of a conversation as entries, in order. Pure.
+
+An answer of the model is written block by block and becomes one entry. Since a transcript may be read while an answer
+is being written, an answer can go on after it was read: its entry is then *amended*.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from hitherto.limits import ENTRY_BYTES, is_storable
+from hitherto.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
+from hitherto.sources.claude.metadata import Child, Facts, count
+from hitherto.sources.claude.parts import Parts, parts_of, shortened, with_output
+from hitherto.sources.claude.records import (
+    Attachment,
+    CompactMetadata,
+    Message,
+    Record,
+    blocks_of,
+    is_deep,
+    milliseconds,
+    value_of,
+)
+from hitherto.sources.shared.usage import latest, tokens_of, total, usage_of
+
+LONGEST = ENTRY_BYTES // 2
+"""A longer record is shortened: as an entry it might go beyond what can be kept."""
+KEPT_KNOWN = 32
+"""So many of the records that a compaction kept are remembered: an answer of more blocks is rare."""
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the program wrote itself."""
+TOO_DEEP = Text(text="[left out: nested too deeply]")
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+# Long records that as a rule are left out: whether they could be kept is looked at when they are.
+_SELDOM_KEPT = frozenset({"attachment", "progress"})
+_ID_CHARS = 200
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_AUTOMATIC = frozenset({"task-notification"})
+
+# Records of the system that only keep the books.
+_BOOKKEEPING = frozenset(
+    {
+        "turn_duration", "stop_hook_summary", "file_snapshot", "bridge_status", "cloud_session_status",
+        "permission_retry", "memory_saved", "agents_killed", "scheduled_task_fire", "voice_call_talk",
+    }
+)  # fmt: skip
+# What the program tells the model of itself, of its tools and of what happens around it.
+_CONTEXT = frozenset(
+    {
+        "prompt_snapshot", "environment", "model", "deferred_tools_delta", "deferred_tools_record",
+        "agent_listing_delta", "skill_listing", "session_context", "date", "date_change", "remote_session_change",
+        "auto_mode", "auto_mode_exit", "fork_briefing", "task_reminder", "todo_reminder", "todo", "task_status",
+        "edited_text_file", "edited_image_file", "read_truncation_notice", "compact_file_reference",
+        "command_permissions", "async_hook_response", "hook_success", "hook_additional_context",
+        "hook_non_blocking_error", "hook_blocking_error", "hook_cancelled", "hook_system_message",
+        "hook_permission_decision", "nested_memory", "relevant_memories", "diagnostics", "plan_mode",
+        "plan_mode_reentry", "plan_mode_exit", "plan_file_reference", "output_style", "critical_system_reminder",
+        "opened_file_in_ide", "selected_lines_in_ide", "invoked_skills", "dynamic_skill", "mcp_instructions_delta",
+        "already_read_file", "token_usage", "total_tokens_reminder", "budget_usd", "ultrathink_effort",
+    }
+)  # fmt: skip
+
+
+class Answer(Value, frozen=True):
+    """The newest answer: its entry so far, and how long its records are."""
+
+    response: str
+    entry: Entry
+    size: int
+
+
+class Compacted(Value, frozen=True):
+    """A compaction, by entries: the `boundary`, the `summary` behind it (None: it is not written yet), and the first
+    of those that were kept, as far as they are known."""
+
+    boundary: str | None = None
+    summary: str | None = None
+    kept: tuple[str, ...] = ()
+
+
+class _Started(msgspec.Struct, frozen=True, rename="camel"):
+    agent_id: str
+
+
+_started = msgspec.json.Decoder(_Started)
+
+
+class Conversation:
+    """Makes entries of records, one after the other."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        answer: Answer | None,
+        spent: Usage | None,
+        at: int,
+        begun: Compacted | None = None,
+    ) -> None:
+        self.facts = facts
+        self.entries: list[Entry] = []
+        self.compactions: list[Compacted] = []
+        self.begun = begun
+        self.amended: Entry | None = None
+        self.answer = answer
+        self.at = at
+        self._spent = [spent]
+        self._place: int | None = None
+
+    @property
+    def spent(self) -> Usage | None:
+        """The usage of all answers but the newest."""
+        return total(self._spent)
+
+    @property
+    def usage(self) -> Usage | None:
+        """The sum over all answers."""
+        return total([*self._spent, self.answer.entry.usage if self.answer else None])
+
+    def add(self, record: Record, line: memoryview) -> None:
+        """Go on with a record; `line` is its bytes."""
+        self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
+        if record.type not in _SELDOM_KEPT and is_deep(line):
+            self._put(self.too_deep(record))
+        elif record.type == "assistant":
+            self._go_on(record, len(line))
+        elif (entry := _MAKERS.get(record.type, _strange)(record, line, self)) is not None:
+            self._put(entry if len(line) <= LONGEST else _cut(entry))
+
+    def too_deep(self, record: Record) -> Entry:
+        """An entry in the place of what could not be written down again."""
+        count(self.facts.left_out, "nested too deeply")
+        return self.entry(record, _ROLES.get(record.type, "system"), (TOO_DEEP,), {"cut": True})
+
+    def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
+        """An entry at this record's place."""
+        return Entry(id=entry_id(record.uuid or ""), at=self.at, role=role, parts=parts, meta=meta)
+
+    def begin_compaction(self, boundary: str, kept: tuple[str, ...]) -> None:
+        """A boundary was written; the summary comes behind it."""
+        self.begun = Compacted(boundary=boundary, kept=kept)
+
+    def end_compaction(self, summary: str) -> None:
+        """A summary was written, as a rule behind its boundary."""
+        self.compactions.append(replace(self.begun or Compacted(), summary=summary))
+        self.begun = None
+
+    def _put(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.facts.converse(entry)
+
+    def _go_on(self, record: Record, size: int) -> None:
+        message = record.message or Message()
+        response = message.id or record.uuid or ""
+        known = self.answer
+        if known is not None and known.response == response and known.size + size <= LONGEST:
+            self._amend(known, record, message, size)
+            return
+        model = None if message.model == SYNTHETIC else message.model
+        usage = usage_of(message.usage)
+        entry = Entry(
+            id=entry_id(record.uuid or ""),
+            at=self.at,
+            role="assistant",
+            parts=parts_of(message.content, self.facts.unknown),
+            model=model,
+            usage=usage,
+            tokens=tokens_of(usage),
+            meta=_assistant_meta(record, message),
+        )
+        entry = entry if size <= LONGEST else _cut(entry)
+        if known is not None:
+            self._spent.append(known.entry.usage)
+        self.answer = Answer(response=response, entry=entry, size=size)
+        self._place = len(self.entries)
+        self.facts.use(model)
+        self._put(entry)
+
+    def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
+        """The newest answer goes on."""
+        usage = latest(known.entry.usage, usage_of(message.usage))
+        entry = replace(
+            known.entry,
+            parts=known.entry.parts + parts_of(message.content, self.facts.unknown),
+            usage=usage,
+            tokens=tokens_of(usage),
+            meta={**known.entry.meta, **_assistant_meta(record, message)},
+        )
+        self.answer = Answer(response=known.response, entry=entry, size=known.size + size)
+        if self._place is None:
+            self.amended = entry
+        else:
+            self.entries[self._place] = entry
+        self.facts.updated_at = max(self.facts.updated_at or 0, self.at)
+
+
+def entry_id(uuid: str) -> str:
+    """The uuid, if it is one that every store can keep; else a name made from it."""
+    if uuid and len(uuid) <= _ID_CHARS and is_storable(uuid):
+        return uuid
+    return "id-" + hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _user(record: Record, _: memoryview, talk: Conversation) -> Entry | None:
+    message = record.message or Message()
+    parts = parts_of(message.content, talk.facts.unknown)
+    role: Role = "user"
+    if any(isinstance(part, ToolResult) for part in parts):
+        role = "tool"
+        parts = with_output(parts, record.tool_use_result)
+        _note_child(record.tool_use_result, parts, talk.facts)
+    meta: Json = {}
+    sender = record.origin.kind if record.origin else None
+    if sender is not None and sender != "human":
+        meta["origin"] = sender
+    if record.is_meta or sender in _AUTOMATIC or _is_reminder(parts):
+        meta["meta"] = True
+    if record.is_compact_summary:
+        role, meta["compact_summary"] = "system", True
+        talk.end_compaction(entry_id(record.uuid or ""))
+    return talk.entry(record, role, parts, meta)
+
+
+def _system(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
+    said = value_of(record.content)
+    meta: Json = {"subtype": record.subtype} if record.subtype else {}
+    if record.subtype == "compact_boundary":
+        meta = _boundary_meta(record)
+        talk.begin_compaction(entry_id(record.uuid or ""), _kept_by(record))
+    if record.is_meta:
+        meta["meta"] = True
+    if record.level == "error" or record.subtype == "api_error":
+        meta["error"] = True
+    if isinstance(said, str) and said:
+        return talk.entry(record, "system", (Text(text=said),), meta)
+    if record.subtype == "compact_boundary":
+        return talk.entry(record, "system", (), meta)
+    if record.subtype is None or record.subtype in _BOOKKEEPING:
+        count(talk.facts.left_out, f"system {record.subtype or ''}".strip())
+        return None
+    return talk.entry(record, "system", _raw(line), meta)
+
+
+def _boundary_meta(record: Record) -> Json:
+    meta: Json = {"compaction_boundary": True}
+    if (said := record.compact_metadata) is not None:
+        facts = {"trigger": said.trigger, "pre_tokens": said.pre_tokens, "post_tokens": said.post_tokens}
+        meta |= {name: value for name, value in facts.items() if value is not None}
+    return meta
+
+
+def _kept_by(boundary: Record) -> tuple[str, ...]:
+    """The first of the records that a compaction kept; not each of them is the beginning of an entry."""
+    said = boundary.compact_metadata or CompactMetadata()
+    kept: tuple[str | None, ...] = ()
+    if said.preserved_messages is not None:
+        kept = said.preserved_messages.uuids[:KEPT_KNOWN]
+    elif said.preserved_segment is not None:
+        kept = (said.preserved_segment.head_uuid,)
+    return tuple(entry_id(uuid) for uuid in kept if uuid)
+
+
+def _attached(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
+    attachment = record.attachment or Attachment()
+    if attachment.type in _CONTEXT:
+        count(talk.facts.left_out, f"attachment {attachment.type}")
+        return None
+    if is_deep(line):
+        return talk.too_deep(record)
+    meta: Json = {"attachment": attachment.type}
+    if attachment.type == "queued_command":
+        if attachment.command_mode in _AUTOMATIC:
+            meta["meta"] = True
+        parts = parts_of(blocks_of(attachment.prompt), talk.facts.unknown)
+        return talk.entry(record, "user", parts, meta) if parts else None
+    if attachment.type == "file":
+        return talk.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
+    count(talk.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
+    return talk.entry(record, "system", _raw(line), {**meta, "meta": True})
+
+
+def _file(attachment: Attachment) -> Resource:
+    """A file that the user pointed at, with its text if that is there."""
+    match value_of(attachment.content):
+        case {"file": {"content": str(text)}} | {"content": str(text)}:
+            return Resource(uri=attachment.filename or "file", text=text)
+    return Resource(uri=attachment.filename or "file")
+
+
+def _progress(_record: Record, _line: memoryview, talk: Conversation) -> None:
+    count(talk.facts.left_out, "progress")
+
+
+def _strange(record: Record, line: memoryview, talk: Conversation) -> Entry:
+    count(talk.facts.unknown, record.type[:100] or "?")
+    return talk.entry(record, "system", _raw(line), {"meta": True, "type": record.type[:100]})
+
+
+_MAKERS: dict[str, Callable[[Record, memoryview, Conversation], Entry | None]] = {
+    "user": _user,
+    "system": _system,
+    "attachment": _attached,
+    "progress": _progress,
+}
+"""Kind of record → what becomes of it."""
+
+LINKED = frozenset({"assistant", *_MAKERS})
+"""The kinds of record that are linked to each other."""
+
+
+def _raw(line: memoryview) -> Parts:
+    value: Any = value_of(Raw(bytes(line)))
+    return (Unknown(raw=value),)
+
+
+def _is_reminder(parts: Parts) -> bool:
+    """Whether all that is said was put in by the program."""
+    start, end = _REMINDER
+    return bool(parts) and all(
+        isinstance(part, Text) and part.text.lstrip().startswith(start) and part.text.rstrip().endswith(end)
+        for part in parts
+    )
+
+
+def _note_child(raw: Raw, parts: Parts, facts: Facts) -> None:
+    """Note the subagent that a tool's result tells of."""
+    if b'"agentId"' not in bytes(raw):
+        return
+    try:
+        started = _started.decode(raw)
+    except (ValueError, RecursionError):
+        return
+    call = next((part.id for part in parts if isinstance(part, ToolResult)), None)
+    child = Child(agent_id=started.agent_id, tool_use_id=call)
+    if child not in facts.children:
+        facts.children.append(child)
+
+
+def _assistant_meta(record: Record, message: Message) -> Json:
+    meta: Json = {}
+    if message.model == SYNTHETIC:
+        meta["synthetic"] = True
+    if record.is_api_error_message:
+        meta["error"] = True
+    return meta
+
+
+def _cut(entry: Entry) -> Entry:
+    return replace(entry, parts=shortened(entry.parts, LONGEST // 8), meta={**entry.meta, "cut": True})

@@ -1,0 +1,237 @@
+"""Claude Code's transcripts: bytes in, entries out. Pure.
+
+`parse` reads a whole transcript, or only what was added to one that it has read before: it hands back a `State` to be
+kept and given to the next call. What is read is the conversation that the program itself would go on with, and all
+of it: also what was before a compaction, of which is told where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from hitherto.claude.lines import (
+    RECORD_LIMIT,
+    Damage,
+    count_bad_utf8,
+    count_nul_runs,
+    read_line,
+    split,
+)
+from hitherto.model import Entry, Usage, Value, decode_json
+from hitherto.sources.claude.entries import LINKED, Answer, Compacted, Conversation
+from hitherto.sources.claude.graph import Linked, NeedsWhole, Window
+from hitherto.sources.claude.metadata import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
+from hitherto.sources.claude.records import Record, read
+from hitherto.sources.shared.growing_file import complete, goes_on, sealed
+
+VERSION = 2
+"""Raised when the same bytes give other entries than before: what was read then is to be read anew."""
+_NEWLINE = 0x0A
+
+__all__ = ["Child", "Compacted", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
+
+
+class State(Value, frozen=True):
+    """What must be known of the bytes read so far to go on with those behind them.
+
+    Its size: the last stretch of the conversation (some kilobytes, the newest answer included) and four bytes for
+    each record of the conversation. `offset` is where to go on; `seal` is what stood before it, by which a file that
+    was rewritten in place is told from one that has grown; `open` says that no line end stood there; `compaction` is one
+    whose summary is still to come.
+    """
+
+    version: int = VERSION
+    offset: int = 0
+    seal: bytes = b""
+    open: bool = False
+    sidechain: bool | None = None
+    window: Window = Window()
+    answer: Answer | None = None
+    spent: Usage | None = None
+    at: int = 0
+    compaction: Compacted | None = None
+    entries: int = 0
+    facts: Facts = msgspec.field(default_factory=Facts)
+
+
+class Parsed(Value, frozen=True):
+    """What came of some bytes.
+
+    `whole`: `entries` is the conversation. `extends`: `entries` come behind those known before, of which `amended`
+    replaces the one of the same id (the newest answer has gone on). `rebuild`: the new bytes change what was read
+    before, and nothing is said here: the whole file is to be parsed without a state. `compactions` are those whose
+    summaries are among the `entries`. `total` is how many entries the conversation has; `unread` how many bytes at the
+    end are no complete line yet.
+    """
+
+    change: Literal["whole", "extends", "rebuild"]
+    entries: tuple[Entry, ...]
+    amended: Entry | None
+    info: Info
+    state: State
+    total: int
+    unread: int
+    compactions: tuple[Compacted, ...] = ()
+
+
+class _Line(NamedTuple):
+    record: Record
+    data: memoryview
+
+
+def parse(data: bytes, known: State | None = None) -> Parsed:
+    """The conversation in a transcript, or with `known` what the bytes from `known.offset` on add to it.
+
+    Bytes behind the last complete line are left for the next call. Damage costs the damaged records only. The same
+    bytes always give the same entries, in one call or in many.
+    """
+    start = known or State()
+    try:
+        return _parsed(data, start, "extends" if known else "whole")
+    except NeedsWhole:
+        info = start.facts.info(None, bool(start.sidechain), lambda _: False)
+        return Parsed(
+            change="rebuild",
+            entries=(),
+            amended=None,
+            info=info,
+            state=start,
+            total=start.entries,
+            unread=len(data),
+        )
+
+
+def load_state(data: bytes) -> State | None:
+    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be gone on from."""
+    try:
+        state = msgspec.convert(decode_json(data), State)
+    except (ValueError, RecursionError):
+        return None
+    return state if state.version == VERSION else None
+
+
+def session_id(uuid: str) -> str:
+    """The id under which a session is kept here."""
+    return f"claude:{uuid}"
+
+
+def child_id(parent_uuid: str, agent_id: str) -> str:
+    """The id under which a subagent's session is kept here."""
+    return f"claude:{parent_uuid}:agent-{agent_id}"
+
+
+def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> Parsed:
+    if start.version != VERSION or (start.open and goes_on(data)):
+        raise NeedsWhole
+    end = complete(data)
+    facts = start.facts.copy()
+    lines = list(_lines(data[:end] if end < len(data) else data, facts))
+    sidechain = _is_sidechain(lines, start.sidechain)
+    lines = _own(lines, bool(sidechain), facts)
+    linked = Linked(start.window, [line.record for line in lines], facts.leaf)
+    talk = Conversation(facts, start.answer, start.spent, start.at, start.compaction)
+    for number in linked.new:
+        talk.add(*lines[number])
+    total = start.entries + len(talk.entries)
+    state = State(
+        offset=start.offset + end,
+        seal=sealed(start.seal, data, end),
+        open=data[end - 1] != _NEWLINE if end else start.open,
+        sidechain=sidechain,
+        window=linked.window(),
+        answer=talk.answer,
+        spent=talk.spent,
+        at=talk.at,
+        compaction=talk.begun,
+        entries=total,
+        facts=facts,
+    )
+    return Parsed(
+        change=change,
+        entries=tuple(talk.entries),
+        amended=talk.amended,
+        info=facts.info(talk.usage, bool(sidechain), linked.has),
+        state=state,
+        total=total,
+        unread=len(data) - end,
+        compactions=tuple(talk.compactions),
+    )
+
+
+def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
+    """The records that are linked to each other; what the others say goes to `facts`."""
+    for record, line in _records(data, facts):
+        if record.uuid and _is_linked(record):
+            facts.observe(record)
+            yield _Line(record, line)
+        else:
+            facts.tell(record, line)
+
+
+def _is_linked(record: Record) -> bool:
+    if record.type in LINKED:
+        return True
+    if record.type in ABOUT or record.type in SILENT or record.type.startswith(REQUEST_LOG):
+        return False
+    return record.parent_uuid is not None or record.message is not None
+
+
+def _records(data: bytes, facts: Facts) -> Iterator[tuple[Record, memoryview]]:
+    """Every intact record with its bytes; damage is counted."""
+    if b"\0" in data or count_bad_utf8(data):
+        facts.damage += Damage(nul_runs=count_nul_runs(data))
+        for _, harmed, _ in split(data):
+            yield from _salvaged(harmed, facts)
+        return
+    for line in _split(data):
+        if (record := read(line)) is not None:
+            yield record, line
+        else:
+            yield from _salvaged(bytes(line), facts)
+
+
+def _split(data: bytes) -> Iterator[memoryview]:
+    """The lines without their ends, none of them copied: nine tenths of a transcript are read only in passing."""
+    view, start = memoryview(data), 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        if end > start:
+            yield view[start:end]
+        start = end + 1
+
+
+def _salvaged(line: bytes, facts: Facts) -> Iterator[tuple[Record, memoryview]]:
+    if line.isspace():
+        return
+    if len(line) > RECORD_LIMIT:
+        facts.damage += Damage(overlong=1)
+        return
+    pieces, damage = read_line(line)
+    facts.damage += damage
+    for piece in pieces:
+        if (record := read(piece)) is not None:
+            yield record, memoryview(piece)
+
+
+def _is_sidechain(lines: list[_Line], known: bool | None) -> bool | None:
+    """Whether this is a subagent's transcript: all of its records stand beside the conversation."""
+    if not lines or known is False:
+        return known
+    aside = all(line.record.is_sidechain for line in lines)
+    if known and not aside:
+        raise NeedsWhole
+    return aside
+
+
+def _own(lines: list[_Line], sidechain: bool, facts: Facts) -> list[_Line]:
+    """Without what a subagent said in the transcript of a session, as old versions wrote it."""
+    if sidechain:
+        return lines
+    own = [line for line in lines if not line.record.is_sidechain]
+    if aside := len(lines) - len(own):
+        facts.left_out["sidechain"] = facts.left_out.get("sidechain", 0) + aside
+    return own

@@ -1,0 +1,178 @@
+"""Claude Code as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hitherto.claude.paths import TRANSCRIPT
+from hitherto.limits import RAW_BYTES
+from hitherto.model import Json, Session, encode
+from hitherto.ports import RawCopy
+from hitherto.service import Imported
+from hitherto.service.compaction.imported import Summarised
+from hitherto.sources.claude import files as claude_files
+from hitherto.sources.claude import parse
+from hitherto.sources.claude.files import Found as Transcript
+from hitherto.sources.claude.parse import Parsed, State
+from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.files import MS, as_meta, path_of
+from hitherto.titles import title_from
+
+NAME = "claude"
+DETACHED = "HEAD"
+"""What is written where no branch is checked out."""
+
+
+class _Read(NamedTuple):
+    """What was read of a file: from `start` on, and what it means."""
+
+    found: Transcript
+    data: bytes
+    start: int
+    parsed: Parsed
+
+    @property
+    def consumed(self) -> bytes:
+        return self.data[: self.parsed.state.offset - self.start]
+
+
+class ClaudeSource(msgspec.Struct, frozen=True):
+    """The transcripts under Claude Code's folder `home`."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "projects",)
+
+    def beside(self) -> Sequence[Path]:
+        return ()
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        for each in claude_files.find(self.home, shut):
+            file = each.file
+            stamp = file.stamp
+            noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
+            yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2], each.identity)
+        yield from closed(self, shut)
+
+    def read(self, found: Found, known: Known | None) -> Reading:
+        read = _read(found.place(Transcript), known)
+        parsed = read.parsed
+        return Reading(
+            imported=imported_from(read.found, parsed),
+            entries=parsed.entries,
+            total=parsed.total,
+            state=encode(parsed.state),
+            extends=parsed.change == "extends",
+            amended=parsed.amended,
+            compactions=list(_summarised(parsed)),
+            raw=list(_raw(read)),
+            size=len(read.data),
+            damaged=parsed.info.damage.records,
+            unknown=parsed.info.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        source, _, uuid = session.id.partition(":")
+        return None if source != NAME or ":" in uuid else ("claude", "--resume", uuid)
+
+    def home_of(self, session: Session) -> Path | None:
+        path = path_of(session)
+        inside = path.is_relative_to(self.home / "projects") and ".." not in path.parts
+        return path if inside and path.suffix == TRANSCRIPT else None
+
+
+def _read(file: Transcript, known: Known | None) -> _Read:
+    state = _state(file, known)
+    if state is not None:
+        data = files.read_on(file.path, state.offset, state.seal)
+        parsed = None if data is None else parse.parse(data, state)
+        if data is not None and parsed is not None and parsed.change != "rebuild":
+            return _Read(file, data, state.offset, parsed)
+    data = files.read_whole(file.path)
+    return _Read(file, data, 0, parse.parse(data))
+
+
+def _state(file: Transcript, known: Known | None) -> State | None:
+    """How to go on with the file, if it is the one that was read and has only grown."""
+    if known is None:
+        return None
+    if known.stamp[:2] != file.file.stamp[:2] or file.file.size < known.stamp[2]:
+        return None
+    return parse.load_state(known.state)
+
+
+def imported_from(found: Transcript, parsed: Parsed) -> Imported:
+    """The session that a transcript tells of."""
+    info = parsed.info
+    at = found.file.at
+    notes = claude_files.notes(found) if found.agent is None else claude_files.Notes()
+    updated = info.updated_at or at
+    archived = bool(notes.archived) and (notes.archived_at is None or updated <= notes.archived_at)
+    return Imported(
+        id=_session_id(found, parsed),
+        source=NAME,
+        created_at=min(info.created_at or at, updated),
+        updated_at=updated,
+        cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        cwds=tuple(cwd for cwd in info.cwds if cwd.startswith("/")),
+        branch=info.git_branch if info.git_branch != DETACHED else None,
+        title=notes.custom_title or info.title or title_from(info.first_prompt or ""),
+        tags=info.tags,
+        agent_id="claude-code",
+        parent=parse.session_id(_parent(found, parsed)) if found.agent is not None else None,
+        archived=archived,
+        meta=_meta(found, parsed),
+    )
+
+
+def _summarised(parsed: Parsed) -> Iterator[Summarised]:
+    for each in parsed.compactions:
+        if each.summary is not None:
+            yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary)
+
+
+def _session_id(found: Transcript, parsed: Parsed) -> str:
+    if found.agent is not None:
+        return parse.child_id(_parent(found, parsed), found.agent)
+    return parse.session_id(found.session or parsed.info.session_id or found.path.stem)
+
+
+def _parent(found: Transcript, parsed: Parsed) -> str:
+    return found.session or parsed.info.session_id or "unknown"
+
+
+def _meta(found: Transcript, parsed: Parsed) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    info = parsed.info
+    meta: Json = {
+        **as_meta(found.path),
+        "git_branch": info.git_branch,
+        "models": list(info.models),
+        "usage": None if info.usage is None else msgspec.to_builtins(info.usage),
+        "cost": info.cost,
+        "version": info.version,
+        "entrypoint": info.entrypoint,
+        "continued_in": info.continued_in,
+        "unknown_records": info.unknown,
+        "damaged_records": parsed.info.damage.records,
+    }
+    if found.agent is not None:
+        said = claude_files.agent_notes(found)
+        meta |= {"agent": found.agent, "agent_type": said.agent_type, "tool_use_id": said.tool_use_id}
+        meta["description"] = said.description
+    return {name: value for name, value in meta.items() if value}
+
+
+def _raw(read: _Read) -> Iterator[RawCopy]:
+    """The exact bytes that were read, named by where they stand in the file."""
+    data = read.consumed
+    for start in range(0, len(data), RAW_BYTES):
+        yield RawCopy(f"{read.start + start:015d}", data[start : start + RAW_BYTES])

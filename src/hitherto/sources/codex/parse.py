@@ -1,0 +1,196 @@
+"""Codex's rollouts: bytes in, entries out. Pure.
+
+`parse` reads a whole rollout, or only what was added to one that it has read before: it hands back a `State` to be kept and
+given to the next call.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.claude.lines import RECORD_LIMIT, Damage, read_records
+from hitherto.model import Entry, Value, decode_json
+from hitherto.service.compaction.imported import Summarised
+from hitherto.sources.codex.conversation import Rolled, Talk
+from hitherto.sources.codex.records import Record, fields, read, text
+from hitherto.sources.codex.resume_state import Base, Memory, Meta, meta_of
+from hitherto.sources.shared.growing_file import complete, goes_on, sealed
+
+VERSION = 1
+"""Raised when the same bytes give other entries than before: what was read then is to be read anew."""
+_NEWLINE = 0x0A
+
+__all__ = ["Base", "Before", "Meta", "Parsed", "State", "first_line", "load_state", "parse", "turns_of"]
+
+
+class Before(NamedTuple):
+    """What stands before a rollout in another file: its bytes up to the place where the fork begins, and the number of
+    the first record that is not the fork's any more."""
+
+    data: bytes
+    ordinal: int
+
+
+class State(Value, frozen=True):
+    """What must be known of the bytes read so far to go on with those behind them.
+
+    `offset` is where to go on; `seal` is what stood before it; `open` says that no line end stood there. `lost` is the
+    rollout in which the history that it begins with is, if that is not there; empty if it will not come.
+    """
+
+    version: int = VERSION
+    offset: int = 0
+    seal: bytes = b""
+    open: bool = False
+    lost: str | None = None
+    memory: Memory = msgspec.field(default_factory=Memory)
+
+
+class Parsed(Value, frozen=True):
+    """What came of some bytes. With `extends` the entries come behind those known before, of which `amended` replaces the
+    one of the same id."""
+
+    entries: tuple[Entry, ...]
+    state: State
+    extends: bool = False
+    amended: Entry | None = None
+    compactions: tuple[Summarised, ...] = ()
+
+    @property
+    def memory(self) -> Memory:
+        """What is known of the rollout."""
+        return self.state.memory
+
+
+def parse(
+    data: bytes,
+    known: State | None = None,
+    before: Sequence[Before] = (),
+    inherited: frozenset[str] = frozenset(),
+) -> Parsed | None:
+    """The conversation in a rollout, or with `known` what the bytes from `known.offset` on add to it; None if they change
+    what was read before, so that the whole is to be read.
+
+    `before` is the history that a fork begins with. `inherited` are the turns of the thread that started a subagent: what
+    is copied of them is left out. Bytes behind the last complete line are left for the next call. Damage costs the
+    damaged records only. The same bytes always give the same entries, in one call or in many.
+    """
+    start = known or State()
+    if known is not None and not _can_go_on(data, known):
+        return None
+    try:
+        return _parsed(data, start, before, inherited, extends=known is not None)
+    except Rolled:
+        return None
+
+
+def load_state(data: bytes) -> State | None:
+    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be gone on from."""
+    try:
+        state = msgspec.convert(decode_json(data), State)
+    except (ValueError, RecursionError):
+        return None
+    return state if state.version == VERSION else None
+
+
+def first_line(data: bytes) -> Meta:
+    """What the first of its lines says of a rollout."""
+    lines, _ = read_records(data[: data.find(b"\n") + 1] or data)
+    records = map(read, lines)
+    return next((meta_of(record.payload()) for record in records if record.kind == "session_meta"), Meta())
+
+
+def turns_of(data: bytes) -> frozenset[str]:
+    """The turns of a thread."""
+    lines, _ = read_records(data)
+    records = (read(line) for line in lines if b'"turn_id"' in line)
+    turns = (
+        text(record.payload(), "turn_id")
+        for record in records
+        if record.kind in ("turn_context", "event_msg")
+    )
+    return frozenset(filter(None, turns))
+
+
+def _can_go_on(data: bytes, known: State) -> bool:
+    memory = known.memory
+    decided = memory.decided or not memory.records
+    return decided and not memory.copying and not (known.open and goes_on(data))
+
+
+def _parsed(
+    data: bytes, start: State, before: Sequence[Before], inherited: frozenset[str], *, extends: bool
+) -> Parsed:
+    end = complete(data)
+    memory = start.memory.copy()
+    records, memory.damage = _records(data[:end], memory, extends=extends)
+    _decide(memory, records)
+    talk = Talk(memory, inherited, grown=extends)
+    for record in _earlier(before):
+        talk.add(record, own=False)
+    for record in records:
+        talk.add(record)
+    talk.close()
+    state = State(
+        offset=start.offset + end,
+        seal=sealed(start.seal, data, end),
+        open=data[end - 1] != _NEWLINE if end else start.open,
+        lost=start.lost,
+        memory=memory,
+    )
+    return Parsed(
+        entries=tuple(talk.entries),
+        state=state,
+        extends=extends,
+        amended=talk.amended,
+        compactions=tuple(talk.compactions),
+    )
+
+
+def _records(data: bytes, memory: Memory, *, extends: bool) -> tuple[list[Record], Damage]:
+    """The records of the file, each once, and all the damage there is in it."""
+    lines, damage = read_records(data)
+    short = [line for line in lines if len(line) <= RECORD_LIMIT]
+    damage = replace(damage, overlong=damage.overlong + len(lines) - len(short))
+    records, seen = list[Record](), set[tuple[int, int]]()
+    for line in short:
+        record, checksum = read(line), zlib.crc32(line)
+        if record.ordinal is not None:
+            if extends and record.ordinal <= memory.ordinal:
+                raise Rolled
+            if (known := (record.ordinal, checksum)) in seen:
+                continue
+            seen.add(known)
+        elif checksum == memory.last:
+            continue
+        memory.last = checksum
+        records.append(record)
+    return records, memory.damage + damage
+
+
+def _decide(memory: Memory, records: Iterable[Record]) -> None:
+    """Which of the two streams is the conversation: the first line tells; if that is lost, what there is."""
+    if memory.decided:
+        return
+    for record in records:
+        if record.kind == "session_meta":
+            memory.decided, memory.paginated = True, meta_of(record.payload()).paginated
+        elif record.kind == "event_msg" and (kind := record.type) in ("item_completed", "user_message"):
+            shown = text(fields(record.payload(), "item"), "type")
+            memory.decided = kind == "user_message" or shown == "UserMessage"
+            memory.paginated = shown == "UserMessage"
+        if memory.decided:
+            return
+
+
+def _earlier(before: Sequence[Before]) -> Iterator[Record]:
+    for part in before:
+        lines, _ = read_records(part.data)
+        for record in map(read, lines):
+            if record.ordinal is None or record.ordinal < part.ordinal:
+                yield record

@@ -1,0 +1,309 @@
+"""Codex as a source: its rollouts as sessions of ours."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.model import Json, Session, encode
+from hitherto.service import Imported
+from hitherto.sources.codex import parse
+from hitherto.sources.codex.parse import Before, Parsed, State
+from hitherto.sources.codex.resume_state import Meta
+from hitherto.sources.codex.threads import files_beside, names_of_threads, rollouts_of_threads
+from hitherto.sources.pi.source import raw_copies
+from hitherto.sources.port import SHELL, Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.growing_file import unpacked
+from hitherto.titles import title_from
+
+NAME = "codex"
+SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+SUFFIX, PACKED = ".jsonl", ".zst"
+DEEPEST = 3
+"""Folders for the year, the month and the day."""
+FORKS = 100
+"""A fork of a fork of …: so many files are followed."""
+_UUID = r"[0-9a-f-]{36}"
+# A time of today's length is tried first: to look for the end of any other takes three times as long.
+_ROLLOUT = re.compile(rf"rollout-(.{{20}}|.*?)({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?")
+
+
+class Rollout(msgspec.Struct, frozen=True, gc=False):
+    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one. By its `key` it is
+    known again, packed or not."""
+
+    key: str
+    file: files.Seen
+    thread: str
+    id: str
+    began: str
+    packed: bool
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a session is, the name that it was given, and where the rollouts are that it may begin with. `unsure`: nobody
+    can tell just now whether it was given a name."""
+
+    rollout: Rollout
+    name: str | None
+    rollouts: Mapping[str, Rollout]
+    unsure: bool = False
+
+
+class _Read(NamedTuple):
+    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean. `torn`: its end
+    is not there, and will not come."""
+
+    data: bytes
+    start: int
+    size: int
+    parsed: Parsed
+    torn: bool = False
+
+    @property
+    def damaged(self) -> int:
+        return self.parsed.memory.damage.records + self.torn
+
+
+class CodexSource(msgspec.Struct, frozen=True):
+    """The rollouts under Codex's folder `home`."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return self.home / SESSIONS, self.home / ARCHIVED
+
+    def beside(self) -> Sequence[Path]:
+        return files_beside(self.home)
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        names = names_of_threads(self.home, shut)
+        unsure, names = names is None, names or {}
+        rollouts = self._rollouts(shut)
+        for each in self._present(rollouts.values()):
+            name = names.get(each.thread)
+            mark = zlib.crc32(name.encode("utf-8", "replace")) if name else None if unsure else 0
+            stamp = each.file.stamp
+            where = Place(each, name, rollouts, unsure)
+            yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], each.thread)
+        yield from closed(self, shut)
+
+    def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
+        """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
+        present, others = dict[str, Rollout](), list[Rollout]()
+        for each in rollouts:
+            if present.setdefault(each.thread, each) is not each:
+                others.append(each)
+        said = rollouts_of_threads(self.home, {each.thread for each in others}) if others else {}
+        for each in others:
+            present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, said))
+        return present.values()
+
+    def _rollouts(self, shut: list[files.Shut]) -> dict[str, Rollout]:
+        """All of them by their ids; of one that is there more than once, the fullest: one that is not packed, or else the
+        longest."""
+        found = dict[str, Rollout]()
+        for folder in self.folders():
+            _gather(str(folder), DEEPEST, found, shut)
+        return found
+
+    def read(self, found: Found, known: Known | None) -> Reading:
+        place = found.place(Place)
+        read = _read(place, known)
+        parsed = read.parsed
+        consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
+        imported = imported_from(self.home, place, read)
+        if place.unsure and known is not None:
+            imported = replace(imported, title=None)  # the one that it has stays
+        return Reading(
+            imported=imported,
+            entries=parsed.entries,
+            total=parsed.memory.entries,
+            state=encode(parsed.state),
+            extends=parsed.extends,
+            amended=parsed.amended,
+            compactions=parsed.compactions,
+            raw=list(raw_copies(consumed, read.start)),
+            size=read.size,
+            damaged=read.damaged,
+            unknown=parsed.memory.unknown,
+            waits_for=parsed.state.lost or "",
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        source, _, uuid = session.id.partition(":")
+        if source != NAME or session.parent is not None:
+            return None
+        if not self._is_put_away(session):
+            return (NAME, "resume", uuid)
+        # Codex refuses to go on with what it has archived.
+        return (*SHELL, f"codex unarchive {shlex.quote(uuid)} && codex resume {shlex.quote(uuid)}")
+
+    def home_of(self, session: Session) -> Path | None:
+        path = path_of(session)
+        inside = any(path.is_relative_to(folder) for folder in self.folders()) and ".." not in path.parts
+        return path if inside and _ROLLOUT.fullmatch(path.name) else None
+
+    def _is_put_away(self, session: Session) -> bool:
+        """Whether Codex has archived it: as it is now, which may be otherwise than when it was read."""
+        path, archived = path_of(session), self.home / ARCHIVED
+        return path.is_relative_to(archived) if path.is_file() else (archived / path.name).is_file()
+
+
+# Finding
+
+
+def _gather(folder: str, depth: int, found: dict[str, Rollout], shut: list[files.Shut]) -> None:
+    """Find the rollouts below a folder."""
+    there = files.inside(folder, SUFFIX, PACKED, shut=shut)
+    for file in there.files:
+        if (name := _ROLLOUT.fullmatch(file.name)) is not None:
+            at, thread, own, packed = name.groups()
+            id = own or thread
+            key = file.where.removesuffix(PACKED) if packed else file.where
+            each = Rollout(key, file, thread, id, at, packed is not None)
+            if (known := found.setdefault(id, each)) is not each and _fullness(each) > _fullness(known):
+                found[id] = each
+    for inner in there.folders if depth else ():
+        _gather(f"{folder}/{inner}", depth - 1, found, shut)
+
+
+def _fullness(rollout: Rollout) -> tuple[bool, int]:
+    return not rollout.packed, rollout.file.size
+
+
+def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
+    told = said.get(rollout.thread, "")
+    chosen = Path(told).name.removesuffix(PACKED) == rollout.file.name.removesuffix(PACKED)
+    return chosen, rollout.began, rollout.id
+
+
+# Reading
+
+
+def _read(place: Place, known: Known | None) -> _Read:
+    file = place.rollout.file
+    state = None if place.rollout.packed else _state(file, known)
+    if state is not None and state.lost not in place.rollouts:
+        data = files.read_on(file.path, state.offset, state.seal)
+        parsed = None if data is None else parse.parse(data, state)
+        if data is not None and parsed is not None:
+            return _Read(data, state.offset, len(data), parsed)
+    return _read_whole(place)
+
+
+def _read_whole(place: Place) -> _Read:
+    raw = files.read_whole(place.rollout.file.path)
+    data = unpacked(raw) if place.rollout.packed else raw
+    meta = parse.first_line(data)
+    before, lost = _before(meta, place)
+    parsed = parse.parse(data, None, before, _inherited(meta, place))
+    if parsed is None:
+        raise ValueError("a rollout read as a whole goes on with nothing")
+    parsed = replace(parsed, state=replace(parsed.state, lost=lost))
+    size = len(data) + sum(len(part.data) for part in before)
+    torn = place.rollout.packed and parsed.state.offset < len(data)
+    return _Read(raw, 0, size, parsed, torn)
+
+
+def _state(file: files.Seen, known: Known | None) -> State | None:
+    """How to go on with the file, if it is the one that was read and has only grown."""
+    if known is None:
+        return None
+    if known.stamp[:2] != file.stamp[:2] or file.size < known.stamp[2]:
+        return None
+    return parse.load_state(known.state)
+
+
+def _before(meta: Meta, place: Place) -> tuple[list[Before], str | None]:
+    """The history that a fork begins with, the oldest part first; and what of it is lost, as in `State`."""
+    parts, at = list[Before](), None if meta.subagent else meta.base
+    seen = {place.rollout.id}
+    while at is not None and len(parts) < FORKS:
+        rollout = place.rollouts.get(at.rollout)
+        if rollout is None:
+            return parts, at.rollout
+        if rollout.id in seen:
+            return parts, ""
+        seen.add(rollout.id)
+        try:
+            data = _bytes(rollout)
+        except (OSError, ValueError):
+            return parts, ""
+        parts.insert(0, Before(data[: at.offset], at.ordinal))
+        at = parse.first_line(data).base
+    return parts, None
+
+
+def _inherited(meta: Meta, place: Place) -> frozenset[str]:
+    """The turns of which a subagent's rollout may hold copies; where they end is told by newer ones."""
+    parent = place.rollouts.get(meta.parent or "") if meta.subagent and meta.own_from is None else None
+    try:
+        return parse.turns_of(_bytes(parent)) if parent is not None else frozenset()
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def _bytes(rollout: Rollout) -> bytes:
+    data = files.read_whole(rollout.file.path)
+    return unpacked(data) if rollout.packed else data
+
+
+# What it tells
+
+
+def imported_from(home: Path, place: Place, read: _Read) -> Imported:
+    """The session that a rollout tells of."""
+    memory, at = read.parsed.memory, place.rollout.file.at
+    meta = memory.meta or Meta()
+    updated = memory.updated_at or at
+    name = place.name or memory.name
+    return Imported(
+        id=f"{NAME}:{place.rollout.thread}",
+        source=NAME,
+        created_at=min(memory.created_at or at, updated),
+        updated_at=updated,
+        cwd=memory.cwds[0] if memory.cwds else None,
+        cwds=tuple(memory.cwds),
+        project=meta.remote,
+        branch=meta.branch,
+        title=name or title_from(memory.first_prompt or "") or meta.nickname,
+        agent_id=NAME,
+        parent=f"{NAME}:{meta.parent}" if meta.parent else None,
+        archived=place.rollout.file.path.is_relative_to(home / ARCHIVED),
+        meta=_meta(place, meta, read),
+    )
+
+
+def _meta(place: Place, meta: Meta, read: _Read) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    memory = read.parsed.memory
+    told: Json = {
+        **as_meta(place.rollout.file.path),
+        "git_branch": meta.branch,
+        "git_commit": meta.commit,
+        "models": memory.models,
+        "model_provider": meta.provider,
+        "usage": None if memory.spent is None else msgspec.to_builtins(memory.spent),
+        "version": meta.version,
+        "entrypoint": meta.source,
+        "forked_from": f"{NAME}:{meta.forked_from}" if meta.forked_from else None,
+        "agent": meta.nickname,
+        "agent_type": meta.agent_role,
+        "unknown_records": memory.unknown,
+        "damaged_records": read.damaged,
+    }
+    # Said of every fork: what was lost when it was read before may be there now.
+    fork: Json = {"history_is_lost": read.parsed.state.lost is not None} if meta.base else {}
+    return {name: value for name, value in told.items() if value} | fork

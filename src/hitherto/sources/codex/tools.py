@@ -1,0 +1,357 @@
+"""Codex's tools: what the model asked of one, and what came of it. Pure.
+
+A call is told by the model's own item. What came of it is told twice: by the program, which knows whether it failed, and by
+the text that the model was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.claude.lines import decode
+from hitherto.model import Json, Part, Plan, Text, ToolResult
+from hitherto.sources.codex.records import Unknowns, fields, items, parts_of, picture_of, text, whole
+from hitherto.sources.shared.tool_kinds import call_of
+
+PATCH = "apply_patch"
+_EXIT = re.compile(r"^(?:Exit code:|Process exited with code|exit code:) *(-?\d+)", re.MULTILINE)
+_HEAD = 1_000
+_FAILED = frozenset({"failed", "declined", "error", "errored"})
+_SHELL = 3
+"""So many words has a command that a shell was given: the shell, `-lc`, and what to do."""
+
+
+class Asked(NamedTuple):
+    """A call of a tool."""
+
+    id: str
+    name: str
+    input: Any
+
+
+class Outcome(NamedTuple):
+    """What came of a call."""
+
+    id: str
+    content: tuple[Part, ...] = ()
+    failed: bool = False
+    output: Any = None
+
+    def part(self) -> ToolResult:
+        return ToolResult(id=self.id, content=self.content, is_error=self.failed, output=self.output)
+
+
+def call_parts(asked: Asked) -> tuple[Part, ...]:
+    """The call, and the plan that it makes if that is what it does."""
+    call = call_of(asked.id, asked.name, asked.input)
+    if places := paths_of(asked.input):
+        call = replace(call, kind="edit", locations=places)
+    plan = tuple(map(_step, items(asked.input, "plan"))) if asked.name == "update_plan" else ()
+    return (call, Plan(steps=plan)) if plan else (call,)
+
+
+def _step(said: Any) -> Json:
+    return {
+        "content": text(said, "step") or "",
+        "status": text(said, "status") or "pending",
+        "priority": "medium",
+    }
+
+
+# The model's own items
+
+
+def asked_by(item: Json) -> Asked | None:
+    """The call that an item of the model's makes; None if nobody could tell to what an outcome belongs."""
+    kind = text(item, "type")
+    id = text(item, "call_id", "id")
+    if id is None or kind not in ASKING:
+        return None
+    return Asked(id, *ASKING[kind](item))
+
+
+def _function(item: Json) -> tuple[str, Any]:
+    name, space = text(item, "name") or "function", text(item, "namespace")
+    return f"{space.rstrip('_')}__{name}" if space else name, _edit_or(_arguments(item.get("arguments")))
+
+
+def _custom(item: Json) -> tuple[str, Any]:
+    given = item.get("input")
+    patch = of_patch(given) if isinstance(given, str) else None
+    return text(item, "name") or "tool", patch or {"input": given}
+
+
+def _shell(item: Json) -> tuple[str, Any]:
+    action = fields(item, "action")
+    return "local_shell", {"command": action.get("command"), "workdir": action.get("working_directory")}
+
+
+def _search(item: Json) -> tuple[str, Any]:
+    action = fields(item, "action")
+    return "web_search", {"query": text(action, "query", "url", "pattern") or text(item, "query"), **action}
+
+
+def _tool_search(item: Json) -> tuple[str, Any]:
+    return "tool_search", _arguments(item.get("arguments"))
+
+
+def _picture(item: Json) -> tuple[str, Any]:
+    return "image_generation", {"prompt": text(item, "revised_prompt")}
+
+
+ASKING: dict[str, Callable[[Json], tuple[str, Any]]] = {
+    "function_call": _function,
+    "custom_tool_call": _custom,
+    "local_shell_call": _shell,
+    "web_search_call": _search,
+    "tool_search_call": _tool_search,
+    "image_generation_call": _picture,
+}
+"""Items of the model's that call a tool → its name, and what it is given."""
+
+ANSWERING = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+"""Items that tell the model what came of a call."""
+
+
+def answered_by(item: Json, unknown: Unknowns) -> Outcome | None:
+    """The outcome that the model was told of."""
+    id = text(item, "call_id", "id")
+    if id is None:
+        return None
+    said = item.get("output", item.get("tools"))
+    match said:
+        case str():
+            return _told(id, said)
+        case {"content": str(told), **rest}:
+            return Outcome(id, _texts(told), rest.get("success") is False)
+        case list():
+            content = tuple(parts_of(said, unknown)) if "output" in item else ()
+            return Outcome(id, content, output=None if content else said)
+    return Outcome(id, output=said)
+
+
+def _told(id: str, said: str) -> Outcome:
+    """What a tool said as text: some say how it ended at the top, some wrote both down as JSON."""
+    if said.startswith('{"output"'):
+        match _arguments(said):
+            case {"output": str(output), "metadata": {"exit_code": int(code)}}:
+                return Outcome(id, _texts(output), code != 0)
+    found = _EXIT.search(said[:_HEAD])
+    return Outcome(id, _texts(said), found is not None and int(found[1]) != 0)
+
+
+# What the program tells
+
+
+def ended_by(item: Json, unknown: Unknowns) -> tuple[Asked, Outcome] | None:
+    """The call and outcome that an item of the program's, or an event, tells of; None if it tells of none."""
+    kind = text(item, "type") or ""
+    id = text(item, "call_id", "id")
+    if id is None or kind not in ENDING:
+        return None
+    name, given, outcome = ENDING[kind](id, spelled(item), unknown)
+    return Asked(id, name, given), outcome
+
+
+Ended = tuple[str, Any, Outcome]
+
+
+def _command(id: str, item: Json, _: Unknowns) -> Ended:
+    said = text(item, "aggregated_output", "formatted_output") or "\n".join(
+        filter(None, (text(item, "stdout"), text(item, "stderr")))
+    )
+    code = whole(item, "exit_code")
+    outcome = Outcome(id, _texts(said), _has_failed(item) or bool(code), {"exit_code": code})
+    return "exec_command", {"command": command_of(item), "workdir": text(item, "cwd")}, outcome
+
+
+def _files(id: str, item: Json, _: Unknowns) -> Ended:
+    said = "\n".join(filter(None, (text(item, "stdout"), text(item, "stderr"))))
+    failed = _has_failed(item) or item.get("success") is False
+    return PATCH, of_changes(item.get("changes")) or {}, Outcome(id, _texts(said), failed)
+
+
+def _served(id: str, item: Json, unknown: Unknowns) -> Ended:
+    """A tool of a server: the result stands in `result`, in an event under `Ok` or `Err`."""
+    call, result = fields(item, "invocation") or item, fields(item, "result")
+    error = text(result, "Err") or text(item.get("error"), "message") or text(item, "error")
+    told = fields(result, "Ok") or result
+    failed = _has_failed(item) or told.get("isError") is True or told.get("is_error") is True
+    content = _texts(error) if error else tuple(parts_of(told.get("content"), unknown))
+    name = f"mcp__{text(call, 'server') or ''}__{text(call, 'tool') or ''}"
+    return name, call.get("arguments"), Outcome(id, content, failed or error is not None)
+
+
+def _dynamic(id: str, item: Json, unknown: Unknowns) -> Ended:
+    content = tuple(parts_of(item.get("content_items"), unknown))
+    error = text(item, "error")
+    failed = _has_failed(item) or item.get("success") is False or error is not None
+    space, name = text(item, "namespace"), text(item, "tool") or "tool"
+    return (
+        f"{space.rstrip('_')}__{name}" if space else name,
+        item.get("arguments"),
+        Outcome(id, (*content, *_texts(error or "")), failed),
+    )
+
+
+def _searched(id: str, item: Json, _: Unknowns) -> Ended:
+    return *_search(item), Outcome(id)
+
+
+def _looked(id: str, item: Json, unknown: Unknowns) -> Ended:
+    place = {"type": "local_image", "path": text(item, "path") or "?"}
+    return "view_image", {"path": text(item, "path")}, Outcome(id, tuple(parts_of([place], unknown)))
+
+
+def _drawn(id: str, item: Json, _: Unknowns) -> Ended:
+    picture = picture_of({"data": item.get("result")})
+    where = text(item, "saved_path")
+    content: tuple[Part, ...] = (picture,) if picture else _texts(where or "")
+    return *_picture(item), Outcome(id, content, _has_failed(item))
+
+
+def _delegated(id: str, item: Json, _: Unknowns) -> Ended:
+    given = {name: item[name] for name in ("prompt", "model", "receiver_thread_ids") if item.get(name)}
+    states = item.get("agents_states")
+    return _snake(text(item, "tool") or "agent"), given, Outcome(id, (), _has_failed(item), states)
+
+
+def _given_back(id: str, item: Json, unknown: Unknowns) -> Ended:
+    name, space = text(item, "name") or "function", text(item, "namespace")
+    outcome = answered_by({"call_id": id, "output": item.get("output")}, unknown) or Outcome(id)
+    return f"{space.rstrip('_')}__{name}" if space else name, None, outcome
+
+
+ENDING: dict[str, Callable[[str, Json, Unknowns], Ended]] = {
+    "CommandExecution": _command,
+    "FileChange": _files,
+    "McpToolCall": _served,
+    "DynamicToolCall": _dynamic,
+    "WebSearch": _searched,
+    "ImageView": _looked,
+    "ImageGeneration": _drawn,
+    "CollabAgentToolCall": _delegated,
+    "FunctionCallOutput": _given_back,
+    "exec_command_end": _command,
+    "patch_apply_end": _files,
+    "mcp_tool_call_end": _served,
+    "dynamic_tool_call_response": _dynamic,
+}
+"""Items and events that tell what came of a call → the tool, what it was given, and the outcome."""
+
+
+def command_of(item: Json) -> str:
+    """A command as somebody would type it."""
+    command = item.get("command")
+    if isinstance(command, str):
+        return command
+    words = [word for word in items(item, "command") if isinstance(word, str)]
+    return words[-1] if len(words) == _SHELL and words[1] in ("-lc", "-c") else " ".join(words)
+
+
+def _has_failed(item: Json) -> bool:
+    return (text(item, "status") or "").lower() in _FAILED
+
+
+def _edit_or(given: Any) -> Any:
+    """The input of a call; a patch that is given as one is an edit."""
+    patch = text(given, "input", "patch")
+    return (of_patch(patch) if patch else None) or given
+
+
+def _arguments(given: Any) -> Any:
+    """Arguments are JSON in a text."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return decode(given.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return given
+
+
+def _texts(said: str) -> tuple[Part, ...]:
+    return (Text(text=said),) if said else ()
+
+
+def spelled(item: Json) -> Json:
+    """An item with its fields spelled in one way: some versions write `exitCode`, some `exit_code`."""
+    return {_snake(name): value for name, value in item.items()}
+
+
+def _snake(name: str) -> str:
+    return name if name.islower() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+BEGIN = "*** Begin Patch"
+_FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ")
+
+
+def of_patch(patch: str) -> Json | None:
+    """A patch in the language of `apply_patch` as the input of an edit; None if it is none."""
+    if BEGIN not in patch:
+        return None
+    paths, edits, lines = list[str](), list[Json](), list[str]()
+    for line in [*patch.partition(BEGIN)[2].splitlines(), "*** End Patch"]:
+        if not line.startswith("*** "):
+            lines.append(line)
+            continue
+        edits += _edits(paths[-1], lines) if paths else ()
+        lines = []
+        if name := next((each for each in _FILES if line.startswith(each)), None):
+            paths.append(line.removeprefix(name).strip())
+    return _input(paths, edits)
+
+
+def of_changes(changes: Any) -> Json | None:
+    """Changed files as the input of an edit; None if there are none."""
+    if not isinstance(changes, dict):
+        return None
+    paths, edits = list[str](), list[Json]()
+    for path, change in changes.items():
+        paths.append(path)
+        edits += _change(path, change) if isinstance(change, dict) else ()
+    return _input(paths, edits)
+
+
+def paths_of(given: Any) -> tuple[Json, ...]:
+    """The files that an edit is about."""
+    edits = given.get("edits") if isinstance(given, dict) else None
+    named = [text(each, "path") for each in (given, *edits)] if isinstance(edits, list) else []
+    return tuple({"path": path} for path in dict.fromkeys(filter(None, named)))
+
+
+def _input(paths: list[str], edits: list[Json]) -> Json | None:
+    return {"path": paths[0], "edits": edits} if paths else None
+
+
+def _change(path: str, change: Json) -> Iterator[Json]:
+    kind, content = text(change, "type"), text(change, "content") or ""
+    match kind or next(iter(change), None):
+        case "add":
+            yield _edit(path, "", content or text(change.get("add"), "content") or "")
+        case "delete":
+            yield _edit(path, content or text(change.get("delete"), "content") or "", "")
+        case "update":
+            told = change if kind else change.get("update")
+            yield from _edits(path, (text(told, "unified_diff") or "").splitlines())
+
+
+def _edits(path: str, lines: list[str]) -> Iterator[Json]:
+    """One edit for each stretch of lines behind a `@@`."""
+    old, new = list[str](), list[str]()
+    for line in [*lines, "@@"]:
+        if line.startswith("@@"):
+            if old or new:
+                yield _edit(path, "\n".join(old), "\n".join(new))
+            old, new = [], []
+        elif not line.startswith(("--- ", "+++ ", "\\")):
+            old += [line[1:]] if line[:1] != "+" else []
+            new += [line[1:]] if line[:1] != "-" else []
+
+
+def _edit(path: str, old: str, new: str) -> Json:
+    return {"path": path, "old_string": old, "new_string": new}

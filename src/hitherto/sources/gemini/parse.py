@@ -1,0 +1,340 @@
+"""Gemini CLI's transcripts: bytes in, entries out. Pure.
+
+A transcript is a log of operations: messages, which come again when more of them is known, changes of what is known of the
+session, and going back to before a message. Older ones are one JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitherto.claude.lines import decode, decode_object, read_records
+from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage, Value
+from hitherto.sources.claude.parts import plan_of
+from hitherto.sources.shared.conversation import (
+    ERROR_CHARS,
+    Talk,
+    Told,
+    fitting,
+    moment,
+    number,
+    objects,
+    text,
+)
+from hitherto.sources.shared.tool_kinds import call_of
+
+_MESSAGE = re.compile(r'\{\s*"(?:id|timestamp|type|content)"\s*:')
+_HEAD = re.compile(r'"(sessionId|projectHash|startTime|lastUpdated|summary|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
+_json = json.JSONDecoder()
+
+
+class Info(Value, frozen=True):
+    """What a transcript says of itself."""
+
+    session_id: str | None = None
+    project_hash: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    summary: str | None = None
+    is_child: bool = False
+    directories: tuple[str, ...] = ()
+
+
+class Parsed(Value, frozen=True):
+    """A transcript: what it says of itself, and the conversation."""
+
+    info: Info
+    told: Told
+
+
+def parse(data: bytes) -> Parsed:
+    """The conversation in a transcript of operations. Damage costs the damaged records only."""
+    lines, damage = read_records(data)
+    log = _Log()
+    for line in lines:
+        log.add(decode_object(line))
+    parsed = log.parsed(damage.records)
+    return replace(parsed, told=fitting(parsed.told, lines))
+
+
+def parse_document(data: bytes) -> Parsed:
+    """The conversation in an older transcript; of one that is damaged, the messages that are whole."""
+    log = _Log()
+    try:
+        document = decode(data)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict):
+        log.add({"$set": document})
+        parsed = log.parsed(0)
+        return replace(parsed, told=fitting(parsed.told, [data]))
+    said = data.decode("utf-8", "replace")
+    head, _, rest = said.partition('"messages"')
+    log.add({"$set": {found[1]: _json.decode(found[2]) for found in _HEAD.finditer(head)}})
+    for message in _whole(rest):
+        log.add(message)
+    return log.parsed(1)
+
+
+def _whole(said: str) -> Iterator[Json]:
+    """The messages in a piece of a document."""
+    place = 0
+    while begun := _MESSAGE.search(said, place):
+        try:
+            value, place = _json.raw_decode(said, begun.start())
+        except (ValueError, RecursionError):
+            place = begun.start() + 1
+        else:
+            if "id" in value and "type" in value:
+                yield value
+
+
+class _Log:
+    """What the operations so far have come to."""
+
+    def __init__(self) -> None:
+        self._about: Json = {}
+        self._messages: dict[str, Json] = {}
+        self._known: dict[str, Json] = {}
+        """All that was ever told of each message."""
+        self._summaries: list[tuple[str, str | None]] = []
+        self._number = 0
+
+    def add(self, record: Json) -> None:
+        """One operation."""
+        self._number += 1
+        match record:
+            case {"$rewindTo": str(id)}:
+                self._rewind(id)
+            case {"$set": dict(changes)}:
+                self._set(changes)
+            case {"id": str(id), "type": _}:
+                self._messages[id] = self._known[id] = record
+            case {"sessionId": str()}:
+                self._set(record)
+            case _:
+                self._messages[f"line-{self._number}"] = {
+                    "id": f"line-{self._number}",
+                    **record,
+                    "type": None,
+                }
+
+    def _rewind(self, id: str) -> None:
+        ids = list(self._messages)
+        # One that is not there takes everything back.
+        for each in ids[ids.index(id) if id in ids else 0 :]:
+            del self._messages[each]
+        self._summaries = [(summary, kept) for summary, kept in self._summaries if summary in self._messages]
+
+    def _set(self, changes: Json) -> None:
+        about = {name: value for name, value in changes.items() if name != "messages"}
+        # Whoever goes on with a session begins its log anew; it began when it was begun first.
+        began = {"startTime": self._about["startTime"]} if "startTime" in self._about else {}
+        self._about |= about | began
+        if isinstance(changes.get("messages"), list):
+            self._replace([each for each in objects(changes["messages"]) if text(each, "id")])
+
+    def _replace(self, messages: Sequence[Json]) -> None:
+        """Other messages in the place of all. If some are left out and the first that is new comes before all that was
+        said, it is a summary: what it stands for stays in the conversation."""
+        new = {message["id"]: self._again(message) for message in messages}
+        if new and not any(map(is_given, new.values())):
+            return  # whoever goes on with a session begins so, and tells the rest next
+        left_out = [id for id in self._messages if id not in new]
+        first = next((id for id in new if id not in self._messages), None)
+        ids = list(new)
+        behind = ids if first is None else ids[: ids.index(first)]
+        if first is None or not left_out or any(is_given(new[id]) for id in behind):
+            self._messages = self._summed_up(new) | new
+            return
+        kept = next((id for id in ids[len(behind) :] if id in self._messages), None)
+        self._summaries.append((first, kept))
+        self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
+
+    def _summed_up(self, new: dict[str, Json]) -> dict[str, Json]:
+        """What stays in the conversation before the last summary, which stands for it, and that summary."""
+        ids = list(self._messages)
+        standing = [summary for summary, _ in self._summaries if summary in new and summary in ids]
+        until = ids.index(standing[-1]) + 1 if standing else 0
+        return {id: new.get(id, self._messages[id]) for id in ids[:until]}
+
+    def _again(self, message: Json) -> Json:
+        """A message that is told again. Whoever goes on with a session tells all of it as the model gets it, at the time
+        of that: what is left out now is known, and it was said when it was said first."""
+        known = self._known.get(message["id"], {})
+        when = {"timestamp": known["timestamp"]} if "timestamp" in known else {}
+        self._known[message["id"]] = {**known, **message, **when}
+        return self._known[message["id"]]
+
+    def parsed(self, harm: int) -> Parsed:
+        """The conversation that this is."""
+        talk, at = Talk(), 0
+        talk.damaged = harm
+        summaries, listed = dict(self._summaries), calls_in(self._messages.values())
+        for id, message in self._messages.items():
+            at = moment(message.get("timestamp")) or at
+            if id in summaries:
+                parts, kept = [part for _, part in blocks_of(talk, message, listed)], summaries[id]
+                talk.summary(id, at, parts, [kept] if kept else [])
+            else:
+                _tell(talk, at, message, listed)
+        return Parsed(info=_info(self._about), told=talk.told)
+
+
+def _tell(talk: Talk, at: int, message: Json, listed: frozenset[str]) -> None:
+    id, kind = message["id"], message.get("type")
+    if kind == "gemini":
+        usage, blocks = usage_of(message.get("tokens")), blocks_of(talk, message, listed)
+        talk.said(id, at, "assistant", blocks, model=text(message, "model"), usage=usage)
+    elif kind == "user":
+        meta = {} if is_given(message) else {"meta": True}
+        talk.said(id, at, "user", blocks_of(talk, message, listed), meta=meta)
+    elif kind in ("info", "warning", "error"):
+        parts = [part for _, part in blocks_of(talk, message, listed)]
+        said = " ".join(part.text for part in parts if isinstance(part, Text))
+        talk.say(id, at, "system", parts, meta={"error": said[:ERROR_CHARS]} if kind == "error" else {})
+    else:
+        told = kind or next(iter(message.keys() - {"id", "type"}), "?")
+        talk.say(id, at, "system", [talk.strange(f"record {told}", message)])
+
+
+def _info(about: Json) -> Info:
+    directories: Any = about.get("directories")
+    return Info(
+        session_id=text(about, "sessionId"),
+        project_hash=text(about, "projectHash"),
+        created_at=moment(about.get("startTime")),
+        updated_at=moment(about.get("lastUpdated")),
+        summary=text(about, "summary"),
+        is_child=about.get("kind") == "subagent",
+        directories=tuple(each for each in directories if isinstance(each, str))
+        if isinstance(directories, list)
+        else (),
+    )
+
+
+Block = tuple[str, Part]
+"""A part, and its id."""
+ENDED = frozenset({"success", "error", "cancelled"})
+"""States of a call that has a result."""
+INJECTED = ("<session_context>", "<hook_context>")
+"""How texts begin that the program put there in the user's name."""
+
+
+def calls_in(messages: Iterable[Json]) -> frozenset[str]:
+    """The calls that are in the lists of calls of messages, with what came of them."""
+    calls = (call for message in messages for call in objects(message.get("toolCalls")))
+    return frozenset(id for call in calls if text(call, "status") in ENDED and (id := text(call, "id")))
+
+
+def blocks_of(talk: Talk, message: Json, listed: frozenset[str]) -> Iterator[Block]:
+    """All of a message: what was thought, said and done. Calls that are `listed` are in a list of calls, and what the content
+    of any message has of them is not told a second time."""
+    id, calls = message["id"], list(objects(message.get("toolCalls")))
+    listed |= {own for call in calls if (own := text(call, "id"))}
+    for place, thought in enumerate(objects(message.get("thoughts"))):
+        told = "\n".join(filter(None, (text(thought, "subject"), text(thought, "description"))))
+        yield f"{id}/thought-{place}", Thought(text=told)
+    for place, piece in enumerate(_pieces(message.get("content"))):
+        if _call_id(piece) not in listed and (part := _part(talk, piece)) is not None:
+            yield f"{id}/{place}", part
+    for call in calls:
+        yield from _call(talk, id, call)
+
+
+def is_given(message: Json) -> bool:
+    """Whether the user gave any of this message: the program says things in their name too."""
+    return any(
+        not isinstance(said := piece.get("text"), str) or not said.lstrip().startswith(INJECTED)
+        for piece in _pieces(message.get("content"))
+    )
+
+
+def _pieces(content: Any) -> Iterator[Json]:
+    """Content may be a text, a part, or a list of both."""
+    for each in content if isinstance(content, list) else [content]:
+        if isinstance(each, str):
+            yield {"text": each}
+        elif isinstance(each, dict):
+            yield each
+
+
+def _call_id(piece: Json) -> str | None:
+    """The call that a part of the content belongs to; a mark that no call has, if it has none."""
+    inside = piece.get("functionCall") or piece.get("functionResponse")
+    return text(inside, "id") or "" if isinstance(inside, dict) else ""
+
+
+def _part(talk: Talk, piece: Json) -> Part | None:
+    match piece:
+        case {"text": str(said)}:
+            said_how = Thought if piece.get("thought") is True else Text
+            return said_how(text=said) if said else None
+        case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
+            return (
+                Image(mime_type=mime, data=data)
+                if mime.startswith("image/")
+                else Resource(uri="", mime_type=mime, blob=data)
+            )
+        case {"fileData": {"fileUri": str(uri)} as file}:
+            return ResourceLink(uri=uri, mime_type=text(file, "mimeType"))
+        case {"functionCall": {"name": str(name)} as call}:
+            return call_of(text(call, "id") or name, name, call.get("args"))
+        case {"functionResponse": {"name": str(name)} as answer}:
+            return _response(text(answer, "id") or name, answer)
+    return talk.strange(f"part {next(iter(piece), '?')}", piece)
+
+
+def _response(id: str, answer: Json, *, failed: bool = False) -> ToolResult:
+    response = answer.get("response")
+    error, output = text(response, "error"), text(response, "output")
+    said = error or output
+    return ToolResult(
+        id=id,
+        content=(Text(text=said),) if said else (),
+        is_error=failed or bool(error),
+        output=None if said else response,
+    )
+
+
+def _call(talk: Talk, message: str, call: Json) -> Iterator[Block]:
+    id, name, given = text(call, "id") or "", text(call, "name") or "?", call.get("args")
+    yield f"{message}/{id}", call_of(id, name, given)
+    if name == "write_todos" and (plan := plan_of(given)) is not None:
+        yield f"{message}/{id}/plan", plan
+    status = text(call, "status")
+    if status in ENDED:
+        yield f"{message}/{id}/result", _result(talk, id, call, failed=status != "success")
+
+
+def _result(talk: Talk, id: str, call: Json, *, failed: bool) -> ToolResult:
+    """What came of a call: as the model got it, else as it was shown."""
+    content = list[Part]()
+    for piece in _pieces(call.get("result")):
+        if isinstance(piece.get("functionResponse"), dict):
+            told = _response(id, piece["functionResponse"], failed=failed)
+            content += told.content
+        elif (part := _part(talk, piece)) is not None:
+            content.append(part)
+    shown = call.get("resultDisplay")
+    if not content and isinstance(shown, str) and shown:
+        content.append(Text(text=shown))
+    output = shown if isinstance(shown, dict) else None
+    return ToolResult(id=id, content=tuple(content), is_error=failed, output=output)
+
+
+def usage_of(tokens: Any) -> Usage | None:
+    """What an answer used; output counts what was thought."""
+    if not isinstance(tokens, dict):
+        return None
+    outputs = [each for name in ("output", "thoughts") if (each := number(tokens, name)) is not None]
+    return Usage(
+        input=number(tokens, "input"),
+        output=sum(outputs) if outputs else None,
+        cache_read=number(tokens, "cached"),
+    )

@@ -1,0 +1,154 @@
+"""Gemini CLI as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hitherto.model import Json, Session
+from hitherto.service import Imported
+from hitherto.sources.gemini import parse as gemini
+from hitherto.sources.gemini.parse import Parsed
+from hitherto.sources.pi.source import raw_copies
+from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.conversation import known, spent
+from hitherto.sources.shared.files import as_meta, path_of
+
+NAME = "gemini"
+LOG, DOCUMENT = ".jsonl", ".json"
+PREFIX = "session-"
+
+
+class Transcript(msgspec.Struct, frozen=True, gc=False):
+    """A file, the folder of its project, and the session that it is a part of."""
+
+    file: files.Seen
+    project: Path
+    parent: str | None = None
+
+
+class GeminiSource(msgspec.Struct, frozen=True):
+    """The transcripts in Gemini CLI's folder."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "tmp",)
+
+    def beside(self) -> Sequence[Path]:
+        return ()
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        for project in files.inside(self.home / "tmp", shut=shut).folders:
+            for each in _transcripts(self.home / "tmp" / project, shut):
+                stamp = each.file.stamp
+                # Without the ending: a document that was gone on with as a log is the same session.
+                key = each.file.where.rpartition(".")[0]
+                name = key.rpartition("/")[2]
+                identity = name if each.parent is None else f"{each.parent}/{name}"
+                yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2], identity)
+        yield from closed(self, shut)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
+        each = found.place(Transcript)
+        data = files.read_whole(each.file.path)
+        parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document
+        parsed = parse(data)
+        told = parsed.told
+        # Going on with a session may leave a second transcript of it beside the first, in which nobody says anything.
+        entries = told.entries if any("meta" not in entry.meta for entry in told.entries) else ()
+        return Reading(
+            imported=imported_from(each, parsed, self._folder(each.project)),
+            entries=entries,
+            total=len(entries),
+            compactions=told.compactions,
+            raw=list(raw_copies(data)),
+            size=len(data),
+            damaged=told.damaged,
+            unknown=told.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        """A part of another session cannot be gone on with."""
+        id = session.id.removeprefix(f"{NAME}:")
+        return None if session.parent else (NAME, "--resume", id)
+
+    def home_of(self, session: Session) -> Path | None:
+        path = path_of(session)
+        inside = path.is_relative_to(self.home / "tmp") and ".." not in path.parts
+        return path if inside and path.suffix in (LOG, DOCUMENT) else None
+
+    def _folder(self, project: Path) -> str | None:
+        """The folder that a project is in: its mark says so, or the list of projects; older ones are named by a hash."""
+        marked = _text(project / ".project_root").strip()
+        if marked.startswith("/"):
+            return marked
+        folders = _projects(self.home / "projects.json")
+        by_name = {name: folder for folder, name in folders.items() if isinstance(name, str)}
+        by_hash = {hashlib.sha256(folder.encode()).hexdigest(): folder for folder in folders}
+        return by_name.get(project.name) or by_hash.get(project.name)
+
+
+def _projects(path: Path) -> Json:
+    """The folders of projects, and what they are called; empty if nothing tells."""
+    try:
+        told = msgspec.json.decode(_text(path))
+    except msgspec.DecodeError:
+        return {}
+    projects = told.get("projects") if isinstance(told, dict) else None
+    return projects if isinstance(projects, dict) else {}
+
+
+def _transcripts(project: Path, shut: list[files.Shut]) -> Iterator[Transcript]:
+    """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
+    chats = project / "chats"
+    there = files.inside(chats, LOG, DOCUMENT, shut=shut)
+    names = {file.name for file in there.files}
+    for file in there.files:
+        if file.name.startswith(PREFIX) and f"{file.name}l" not in names:
+            yield Transcript(file, project)
+    for folder in there.folders:
+        for file in files.inside(chats / folder, LOG, shut=shut).files:
+            yield Transcript(file, project, parent=folder)
+
+
+def _text(path: Path) -> str:
+    try:
+        return files.read_whole(path).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Imported:
+    """The session that a transcript tells of; it does not say itself where it was."""
+    info, told, at = parsed.info, parsed.told, each.file.at
+    updated = max((entry.at for entry in told.entries if entry.at), default=info.updated_at or at)
+    return Imported(
+        id=f"{NAME}:{info.session_id or each.file.path.stem}",
+        source=NAME,
+        created_at=min(info.created_at or updated, updated),
+        updated_at=updated,
+        cwd=folder,
+        title=info.summary or told.title,
+        agent_id=NAME,
+        parent=f"{NAME}:{each.parent}" if each.parent else None,
+        meta=_meta(each, parsed),
+    )
+
+
+def _meta(each: Transcript, parsed: Parsed) -> Json:
+    return known(
+        {
+            **spent(parsed.told.entries),
+            **as_meta(each.file.path),
+            "directories": list(parsed.info.directories),
+            "unknown_records": parsed.told.unknown,
+            "damaged_records": parsed.told.damaged,
+        }
+    )

@@ -1,0 +1,207 @@
+"""goose's sessions: rows in, entries out. Pure.
+
+Each message says who may see it. What a compaction has summarised the agent sees no more, and the summary the user never
+did.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.model import (
+    Audio,
+    Entry,
+    Image,
+    Json,
+    Part,
+    Resource,
+    ResourceLink,
+    Role,
+    Text,
+    Thought,
+    ToolResult,
+    Usage,
+)
+from hitherto.sources.shared.conversation import Talk, Told, dollars, moment, number, objects, text
+from hitherto.sources.shared.database import inner, inner_list
+from hitherto.sources.shared.tool_kinds import call_of
+from hitherto.sources.shared.usage import total
+
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+QUIET = frozenset({"toolConfirmationRequest", "actionRequired", "redactedThinking", "conversationCompacted"})
+"""Content that is a question to the user about a call that stands beside it, or that nobody can read."""
+_NOTHING = {"type": "text", "text": ""}
+SECONDS = 10_000_000_000
+"""Times up to this are in seconds, larger ones in ms."""
+
+
+def parse(messages: Iterable[Json], ledger: Iterable[Json], provider: str | None = None) -> Told:
+    """The conversation that these messages tell, and what the ledger says that it used."""
+    talk = Talk()
+    rows = sorted((row for each in messages if (row := _row(talk, each)) is not None), key=_in_order)
+    seen = False
+    for place, row in enumerate(rows):
+        later = rows[place + 1 :]
+        if row.hidden and _comes_again(row, later):
+            continue
+        seen |= row.in_context and not row.hidden
+        _tell(talk, row, is_summary=bool(talk.entries) and not seen and _is_summary(row, later))
+    told = talk.told
+    return replace(told, entries=tuple(_charged(told.entries, ledger, provider)))
+
+
+class _Row(NamedTuple):
+    """A message. `hidden` from the user; `in_context` is what the agent still sees."""
+
+    id: str
+    number: int
+    at: int
+    role: str
+    content: list[Json]
+    hidden: bool
+    in_context: bool
+
+
+def _row(talk: Talk, message: Json) -> _Row | None:
+    content = inner_list(message, "content_json")
+    if content is None:
+        talk.damaged += 1
+        return None
+    seen = inner(message, "metadata_json") or {}
+    return _Row(
+        id=text(message, "message_id") or str(message["id"]),
+        number=number(message, "id") or 0,
+        at=at(message["created_timestamp"]),
+        role=str(message["role"]),
+        content=content,
+        hidden=seen.get("userVisible") is False,
+        in_context=seen.get("agentVisible") is not False,
+    )
+
+
+def _in_order(row: _Row) -> tuple[int, int]:
+    return row.at, row.number
+
+
+def at(stamp: Any) -> int:
+    """A time of a message in ms."""
+    told = moment(stamp) or 0
+    return told if told > SECONDS else told * 1000
+
+
+def _comes_again(row: _Row, later: Sequence[_Row]) -> bool:
+    """Whether this is a prompt that a compaction has put aside for a copy of it behind the summary."""
+    if row.in_context or row.role != "user":
+        return False
+    return any(each.role == "user" and not each.hidden and each.content == row.content for each in later)
+
+
+def _is_summary(row: _Row, later: Sequence[_Row]) -> bool:
+    """Whether this is what a compaction made of all before it: behind it the agent is told so, in its own name."""
+    return row.hidden and row.role == "user" and bool(later) and later[0].hidden and later[0].role != "user"
+
+
+def _tell(talk: Talk, row: _Row, *, is_summary: bool) -> None:
+    blocks = [(f"{row.id}/{place}", part) for place, part in enumerate(_parts(talk, row.content))]
+    if is_summary:
+        talk.summary(row.id, row.at, [part for _, part in blocks])
+    elif row.hidden:
+        talk.say(row.id, row.at, "system", [part for _, part in blocks], meta={"meta": True})
+    elif row.role in ROLES:
+        talk.said(row.id, row.at, ROLES[row.role], blocks)
+    else:
+        talk.say(row.id, row.at, "system", [talk.strange(f"message {row.role}", row.content)])
+
+
+def _parts(talk: Talk, content: Iterable[Json]) -> Iterator[Part]:
+    return (_part(talk, block) for block in content if text(block, "type") not in QUIET and block != _NOTHING)
+
+
+def _part(talk: Talk, block: Json) -> Part:
+    match block:
+        case {"type": "thinking", "thinking": str(said)} | {"type": "reasoning", "text": str(said)}:
+            return Thought(text=said, signature=text(block, "signature"))
+        case {"type": "toolRequest" | "frontendToolRequest", "id": str(id), "toolCall": dict(call)}:
+            return _call(id, call)
+        case {"type": "toolResponse", "id": str(id), "toolResult": dict(result)}:
+            return _result(talk, id, result)
+        case {"type": "systemNotification", "msg": str(said)}:
+            return Text(text=said)
+    return _content(talk, block)
+
+
+def _call(id: str, call: Json) -> Part:
+    """A call; one that the model got wrong has no name, and says what was wrong with it."""
+    value = call.get("value")
+    if isinstance(value, dict) and (name := text(value, "name")):
+        return call_of(id, name, value.get("arguments"))
+    return call_of(id, "invalid", {"error": call.get("error")})
+
+
+def _result(talk: Talk, id: str, result: Json) -> ToolResult:
+    """What a tool answered. The value is the answer, or in older versions its content alone."""
+    value, error = result.get("value"), text(result, "error")
+    answer = value if isinstance(value, dict) else {"content": value}
+    content = [_content(talk, block) for block in objects(answer.get("content"))]
+    failed = result.get("status") == "error" or answer.get("isError") is True
+    return ToolResult(
+        id=id,
+        content=(Text(text=error),) if error else tuple(content),
+        is_error=failed,
+        output=answer.get("structuredContent"),
+    )
+
+
+def _content(talk: Talk, block: Json) -> Part:
+    """Content as MCP has it."""
+    match block:
+        case {"type": "text", "text": str(said)}:
+            return Text(text=said)
+        case {"type": "image", "data": str(data)}:
+            return Image(mime_type=text(block, "mimeType") or "image/png", data=data)
+        case {"type": "audio", "data": str(data)}:
+            return Audio(mime_type=text(block, "mimeType") or "audio/wav", data=data)
+        case {"type": "resource", "resource": {"uri": str(uri)} as inside}:
+            mime, blob = text(inside, "mimeType"), text(inside, "blob")
+            return Resource(uri=uri, mime_type=mime, text=text(inside, "text"), blob=blob)
+        case {"type": "resource_link", "uri": str(uri)}:
+            return ResourceLink(uri=uri, name=text(block, "name"), mime_type=text(block, "mimeType"))
+    return talk.strange(f"content {block.get('type')}", block)
+
+
+def _charged(entries: Sequence[Entry], ledger: Iterable[Json], provider: str | None) -> Iterator[Entry]:
+    """The entries, each answer with what was used since it came: the ledger only says when that was. Answers of the same
+    second take turns."""
+    answers = [place for place, entry in enumerate(entries) if entry.role == "assistant"]
+    times = [entries[place].at for place in answers]
+    used = defaultdict[int, list[Json]](list)
+    for row in ledger if answers else ():
+        last = max(bisect_right(times, at(row["created_timestamp"])) - 1, 0)
+        same = answers[bisect_left(times, times[last]) : last + 1]
+        used[next((place for place in same if place not in used), same[-1])].append(row)
+    for place, entry in enumerate(entries):
+        yield _with_usage(entry, used[place], provider) if place in used else entry
+
+
+def _with_usage(entry: Entry, rows: Sequence[Json], provider: str | None) -> Entry:
+    usages = [_usage(row) for row in rows]
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    used = replace(total(usages) or Usage(), cost=sum(costs) if costs else None)
+    name = next((name for row in reversed(rows) if (name := text(row, "model"))), None)
+    model = f"{provider}:{name}" if provider and name else name
+    return replace(entry, usage=used, tokens=used.output, model=model)
+
+
+def _usage(row: Json) -> Usage:
+    return Usage(
+        input=number(row, "input_tokens"),
+        output=number(row, "output_tokens"),
+        cache_read=number(row, "cache_read_tokens"),
+        cache_write=number(row, "cache_write_tokens"),
+        cost=dollars(row.get("cost")),
+    )

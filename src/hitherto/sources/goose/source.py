@@ -1,0 +1,180 @@
+"""goose as a source: the sessions in its database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from hitherto.model import Json, Session
+from hitherto.service import Imported
+from hitherto.sources.goose import parse
+from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.conversation import Told, dollars, fitting, known, moment, number, spent, text
+from hitherto.sources.shared.database import (
+    Listed,
+    Row,
+    found_in,
+    inner,
+    listed,
+    read_database,
+    select,
+    the_one,
+)
+from hitherto.sources.shared.files import shown
+
+NAME = "goose"
+DATABASE = "sessions.db"
+HIDDEN = "hidden"
+"""The type of sessions that goose has for itself."""
+_UNNAMED = re.compile(
+    r"(?:cli|acp|terminal|gateway|new|untitled)(?: (?:session|chat))?(?: \d+)?", re.IGNORECASE
+)
+
+SESSION = (
+    "id",
+    "name",
+    "description",
+    "user_set_name",
+    "session_type",
+    "working_dir",
+    "created_at",
+    "updated_at",
+    "accumulated_input_tokens",
+    "accumulated_output_tokens",
+    "accumulated_cost",
+    "provider_name",
+    "model_config_json",
+    "archived_at",
+    "parent_session_id",
+)
+MESSAGE = ("id", "message_id", "role", "content_json", "created_timestamp", "metadata_json")
+LEDGER = (
+    "created_timestamp",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost",
+)
+# What is added to a message makes it longer, and so does hiding it. How long something is can be told without reading it.
+LENGTHS = {
+    "content_json": "8191 * octet_length(content_json)",
+    "metadata_json": "octet_length(metadata_json)",
+}
+COUNTED = {"messages": LENGTHS, "usage_ledger": {}}
+OF_SESSION = "WHERE session_id = ? ORDER BY id"
+
+
+def home_in(environ: Mapping[str, str]) -> Path:
+    """Its folder of data."""
+    if root := environ.get("GOOSE_PATH_ROOT"):
+        return Path(root) / "data"
+    return Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / NAME
+
+
+class GooseSource(msgspec.Struct, frozen=True):
+    """The database in goose's folder of data."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home / "sessions",)
+
+    def beside(self) -> Sequence[Path]:
+        return ()
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        for folder in self.folders():
+            for file in files.inside(folder, DATABASE, shut=shut).files:
+                if file.name == DATABASE:
+                    yield from found_in(self, file, _listed)
+        yield from closed(self, shut)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
+        where = found.place(Row)
+        file, id = where.file, where.id
+        session, messages, ledger = read_database(file.path, lambda database: _rows(database, id))
+        records = [str(row["content_json"]) for row in messages]
+        told = fitting(parse.parse(messages, ledger, text(session, "provider_name")), records)
+        return Reading(
+            imported=imported_from(file, session, told),
+            entries=told.entries,
+            total=len(told.entries),
+            compactions=told.compactions,
+            size=sum(map(len, records)),
+            damaged=told.damaged,
+            unknown=told.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        return (NAME, "session", "--resume", "--session-id", session.id.removeprefix(f"{NAME}:"))
+
+    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
+        return None
+
+
+def _listed(database: apsw.Connection) -> Iterable[Listed]:
+    visible = f"WHERE s.session_type IS NOT '{HIDDEN}'"
+    return listed(database, "sessions", SESSION, "updated_at", COUNTED, visible)
+
+
+def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json]]:
+    return (
+        the_one(database, "sessions", SESSION, id),
+        list(select(database, "messages", MESSAGE, OF_SESSION, [id])),
+        list(select(database, "usage_ledger", LEDGER, OF_SESSION, [id])),
+    )
+
+
+def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
+    """The session that a row tells of. Its own time may be that of a rename, so the last message's comes first."""
+    row = moment(session["updated_at"]) or 0
+    updated = max((entry.at for entry in told.entries), default=row)
+    parent, folder = text(session, "parent_session_id"), text(session, "working_dir")
+    return Imported(
+        id=f"{NAME}:{session['id']}",
+        source=NAME,
+        created_at=min(moment(session["created_at"]) or updated, updated),
+        updated_at=updated,
+        cwd=folder if folder and folder.startswith("/") else None,
+        title=_name(session) or told.title,
+        agent_id=NAME,
+        parent=f"{NAME}:{parent}" if parent else None,
+        archived=session["archived_at"] is not None,
+        meta=_meta(file, session, told),
+    )
+
+
+def _name(session: Json) -> str | None:
+    """What the session is called, unless nobody has called it anything yet."""
+    name = text(session, "name", "description")
+    return name if name and (session["user_set_name"] or not _UNNAMED.fullmatch(name)) else None
+
+
+def _meta(file: files.Seen, session: Json, told: Told) -> Json:
+    used = spent(told.entries)
+    provider, name = text(session, "provider_name"), text(inner(session, "model_config_json"), "model_name")
+    model = f"{provider}:{name}" if provider and name else name
+    whole = {
+        "input": number(session, "accumulated_input_tokens"),
+        "output": number(session, "accumulated_output_tokens"),
+    }
+    return known(
+        {
+            "path": shown(file.path),
+            "models": used["models"] or ([model] if model else []),
+            "usage": used["usage"] or known(whole),
+            "cost": used["cost"] or dollars(session["accumulated_cost"]),
+            "session_type": text(session, "session_type"),
+            "unknown_records": told.unknown,
+            "damaged_records": told.damaged,
+        }
+    )

@@ -1,0 +1,1 @@
+"""Going on with a session in an agent: its own, or another."""

@@ -1,0 +1,178 @@
+"""Going on with a session in another agent: a new transcript of that agent's own, with the conversation so far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.claude.edit import encoded
+from hitherto.claude.new_files import new_file
+from hitherto.claude.paths import TRANSCRIPT, place_for
+from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
+from hitherto.ids import now_ms, uuid7
+from hitherto.limits import HISTORY_PAGE
+from hitherto.model import CONTINUED_IN, CONTINUES, Entry, Json, Principal, Session, Value
+from hitherto.presentation.plain_conversation import Fidelity, Retold, retold
+from hitherto.service import Sessions
+from hitherto.sources import AGENTS, Source
+from hitherto.sources.codex.source import SESSIONS
+from hitherto.sources.handoff.resume import Resuming, folder_to_be_in
+from hitherto.sources.handoff.transcripts import Heading, claude_transcript, codex_rollout
+from hitherto.sources.sync.ledger import Ledger
+from hitherto.sources.sync.sync import Sync
+
+OURS = "Hitherto"
+
+
+class Target(NamedTuple):
+    """An agent that can be given a conversation: where its transcript goes, and what is in it."""
+
+    place: Callable[[Path, Heading], Path]
+    records: Callable[[Heading, Retold], Iterator[Json]]
+
+
+def _claude_place(_: Path, heading: Heading) -> Path:
+    return place_for(heading.cwd) / f"{heading.id}{TRANSCRIPT}"
+
+
+def _codex_place(home: Path, heading: Heading) -> Path:
+    """Codex names and files rollouts by the local time."""
+    began = datetime.fromtimestamp(heading.at / 1000).astimezone()
+    return home / SESSIONS / f"{began:%Y/%m/%d}" / f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{heading.id}.jsonl"
+
+
+TARGETS: dict[str, Target] = {
+    "claude": Target(_claude_place, lambda heading, said: claude_transcript(heading, said, uuid7)),
+    "codex": Target(_codex_place, codex_rollout),
+}
+"""A new one is two functions and a line here."""
+
+
+class Continued(Value, frozen=True):
+    """How a session goes on in an agent. `continued` is the session there; `path` is what was written for it, if anything
+    was; `messages` is how many are told word for word."""
+
+    session: str
+    agent: str
+    fidelity: Fidelity
+    continued: str
+    cwd: str | None
+    command: tuple[str, ...]
+    shell: str
+    path: str | None = None
+    messages: int = 0
+
+
+class Continuing:
+    """Has sessions go on in another agent. What was read so far is noted in the ledger."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        who: Principal,
+        ledger: Ledger,
+        *,
+        raw: bool = True,
+        now: Callable[[], int] = now_ms,
+        new_id: Callable[[], str] = uuid7,
+    ) -> None:
+        self._sessions, self._who, self._ledger = sessions, who, ledger
+        self._raw, self._now, self._new_id = raw, now, new_id
+
+    async def go_on(self, session_id: str, agent: str, cwd: str | None = None) -> Continued:
+        """Have the agent be able to go on with a session, in the session's folder or another one.
+
+        One that is the agent's own, and still there, needs nothing. For any other a new transcript is written, whole and
+        on disk, and taken in; each of the two then says which the other is. Nothing that is there is touched.
+        """
+        session = await self._sessions.get(self._who, session_id)
+        home = AGENTS[agent].home(os.environ)
+        source = AGENTS[agent].at(home)
+        if (native := _native(session, source, cwd)) is not None:
+            return _told(session, agent, "native", session.id, native)
+        folder = _folder(session, cwd)
+        await self._sessions.keep_own(
+            self._who, session.id, {}
+        )  # where links cannot be kept, this says so in time
+        said = retold([entry async for entry in self._context(session.id)])
+        if not said.turns and said.summary is None:
+            raise InvalidInput(f"nothing was said in session {session.id!r}: there is nothing to go on with")
+        heading = Heading(self._new_id(), folder, self._now(), _begun_in(session), session.title)
+        path = TARGETS[agent].place(home, heading)
+        _write(path, TARGETS[agent].records(heading, said))
+        made = await self._taken(source, path, f"{agent}:{heading.id}")
+        await self._link(session, made.id)
+        how = Resuming(tuple(source.resume(made) or ()), folder)
+        told = _told(session, agent, said.fidelity, made.id, how)
+        return replace(told, path=str(path), messages=len(said.turns))
+
+    async def _context(self, session_id: str) -> AsyncIterator[Entry]:
+        after: str | None = None
+        while True:
+            page = await self._sessions.history(
+                self._who, session_id, view="context", limit=HISTORY_PAGE, after=after
+            )
+            for entry in page.entries:
+                yield entry
+            if page.next is None:
+                return
+            after = page.next
+
+    async def _taken(self, source: Source, path: Path, session_id: str) -> Session:
+        found = next((each for each in source.find() if each.key == str(path)), None)
+        if found is None:
+            raise HithertoError(f"{path} was written, and is not found again")
+        report = await Sync(self._sessions, self._who, self._ledger, raw=self._raw).take(found)
+        if report.failed:
+            raise HithertoError(f"{path} was written, and could not be read back: {report.failed[0]}")
+        return await self._sessions.get(self._who, session_id)
+
+    async def _link(self, session: Session, made: str) -> None:
+        known = session.meta.get(CONTINUED_IN, ())
+        await self._sessions.keep_own(self._who, made, {CONTINUES: session.id})
+        await self._sessions.keep_own(self._who, session.id, {CONTINUED_IN: [*known, made]})
+
+
+def _native(session: Session, source: Source, cwd: str | None) -> Resuming | None:
+    """How the agent goes on with a session which is its own, and still there."""
+    words = source.resume(session) if session.source == source.name else None
+    path = source.home_of(session)
+    if words is None or path is None or not path.is_file():
+        return None
+    folder = cwd or session.cwd
+    return Resuming(tuple(words), None if folder is None else folder_to_be_in(session, folder))
+
+
+def _folder(session: Session, given: str | None) -> str:
+    folder = given or session.cwd
+    if folder is None:
+        raise InvalidCwd(f"session {session.id!r} has no folder to go on in; name one with --cwd")
+    return folder_to_be_in(session, folder)
+
+
+def _begun_in(session: Session) -> str:
+    return AGENTS[session.source].title if session.source in AGENTS else OURS
+
+
+def _write(path: Path, records: Iterator[Json]) -> None:
+    data = b"".join(map(encoded, records))
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with new_file(path) as descriptor, os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(data)
+
+
+def _told(session: Session, agent: str, fidelity: Fidelity, continued: str, how: Resuming) -> Continued:
+    return Continued(
+        session=session.id,
+        agent=agent,
+        fidelity=fidelity,
+        continued=continued,
+        cwd=how.folder,
+        command=how.words,
+        shell=how.line,
+    )

@@ -1,0 +1,38 @@
+"""Transcripts written back where their agent had them, byte for byte as they were read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hitherto.claude.new_files import new_file
+from hitherto.errors import AlreadyExists
+from hitherto.model import Principal
+from hitherto.ports import RawCopy
+from hitherto.service import Sessions
+
+
+async def original(sessions: Sessions, who: Principal, session_id: str) -> bytes:
+    """The transcript that a session was read from, as far as it was read; empty unless all of that is kept."""
+    return joined(await sessions.raw(who, session_id))
+
+
+def joined(copies: Sequence[RawCopy]) -> bytes:
+    """The file that was kept in pieces, each named by where it stood; empty if one of them is not there."""
+    data = bytearray()
+    for copy in copies:
+        if not (copy.name.isascii() and copy.name.isdigit() and int(copy.name) == len(data)):
+            return b""
+        data += copy.data
+    return bytes(data)
+
+
+def write_back(path: Path, data: bytes) -> None:
+    """Write a transcript where it was, as a whole or not at all; `AlreadyExists` if a file is there."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with new_file(path) as descriptor, os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise AlreadyExists(f"{path.name} is there; nothing was written") from None

@@ -1,0 +1,276 @@
+"""opencode's sessions: rows in, entries out. Pure.
+
+A session is told in one of two forms. The older has messages and their parts in tables of their own, the newer one row for
+each message. Where the newer has what was said it is read, and what the older tells of the time before that comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage
+from hitherto.sources.claude.parts import plan_of
+from hitherto.sources.shared.conversation import (
+    ERROR_CHARS,
+    Talk,
+    Told,
+    dollars,
+    moment,
+    number,
+    objects,
+    text,
+)
+from hitherto.sources.shared.database import inner
+from hitherto.sources.shared.tool_kinds import call_of
+
+SPOKEN = frozenset({"user", "assistant"})
+NOTES = frozenset({"synthetic", "system", "skill"})
+QUIET = frozenset({"agent-switched", "model-switched", "location-switched", "idle"})
+"""Rows that say something about the conversation and are no part of it."""
+
+
+def parse(session: Json, messages: Sequence[Json], parts: Sequence[Json], rows: Sequence[Json]) -> Told:
+    """The conversation of a session: of the older form its messages and their parts, of the newer its rows."""
+    telling = _Telling()
+    old, new = telling.older(messages, parts), telling.intact(rows)
+    if any(row["type"] in SPOKEN for row in new):
+        began = min(map(_at, new))
+        old = old if all(_at(row) < began for row in old) else []
+    else:
+        new = []
+    for row in _shown(session, [*old, *new]):
+        telling.tell(row)
+    return telling.talk.told
+
+
+def _shown(session: Json, rows: Sequence[Json]) -> Iterator[Json]:
+    """The messages up to the one that was reverted: it and all behind it are hidden until the next prompt removes them."""
+    revert = inner(session, "revert") or {}
+    place, part = text(revert, "messageID"), text(revert, "partID")
+    for row in rows:
+        if row["id"] != place:
+            yield row
+            continue
+        ids = [each["id"] for each in row.get("parts", ())]
+        if part in ids:
+            yield {**row, "parts": row["parts"][: ids.index(part)]}
+        return
+
+
+def _at(row: Json) -> int:
+    when = row["told"].get("time")
+    created = moment(when.get("created")) if isinstance(when, dict) else None
+    return created or moment(row["time_created"]) or 0
+
+
+class _Telling:
+    """Both forms as one conversation."""
+
+    def __init__(self) -> None:
+        self.talk = Talk()
+        self._tail: str | None = None
+        """Where what the next summary keeps begins."""
+
+    def intact(self, rows: Iterable[Json]) -> list[Json]:
+        """Rows whose JSON can be read, with it; the others are counted."""
+        told = [{**row, "id": str(row["id"]), "told": inner(row, "data")} for row in rows]
+        whole = [row for row in told if row["told"] is not None]
+        self.talk.damaged += len(told) - len(whole)
+        return whole
+
+    def older(self, messages: Iterable[Json], parts: Iterable[Json]) -> list[Json]:
+        """Messages of the older form, each with its parts."""
+        belonging = defaultdict[str, list[Json]](list)
+        for part in self.intact(parts):
+            belonging[part["message_id"]].append({**part["told"], "id": part["id"]})
+        return [{**row, "parts": belonging[row["id"]]} for row in self.intact(messages)]
+
+    def tell(self, row: Json) -> None:
+        """One message."""
+        if "parts" in row:
+            self._message(row["id"], _at(row), row["told"], row["parts"])
+        else:
+            self._row(row["id"], _at(row), str(row["type"]), row["told"])
+
+    def _message(self, id: str, at: int, told: Json, parts: Sequence[Json]) -> None:
+        role = told.get("role")
+        blocks = list(old_blocks(self.talk, parts))
+        if role == "assistant" and told.get("summary") is True:
+            said = [part for _, part in blocks if isinstance(part, Text)]
+            self.talk.summary(id, at, said, [self._tail] if self._tail else [], usage=usage_of(told))
+        elif role == "assistant":
+            meta = error_of(told.get("error"))
+            self.talk.said(id, at, role, blocks, model=model_of(told), usage=usage_of(told), meta=meta)
+        elif role == "user":
+            written = any(part.get("type") != "text" or not part.get("synthetic") for part in parts)
+            self.talk.said(id, at, role, blocks, meta={} if written else {"meta": True})
+        else:
+            self.talk.say(id, at, "system", [self.talk.strange(f"message {role}", told)])
+        for part in parts:
+            if part.get("type") == "compaction":
+                self._tail = text(part, "tail_start_id")
+
+    def _row(self, id: str, at: int, kind: str, told: Json) -> None:
+        talk = self.talk
+        if kind == "user":
+            said = [Text(text=prompt)] if (prompt := text(told, "text")) else []
+            talk.say(id, at, "user", [*said, *attachments(told)])
+        elif kind == "assistant":
+            blocks, meta = new_blocks(talk, id, told.get("content")), error_of(told.get("error"))
+            talk.said(id, at, "assistant", blocks, model=model_of(told), usage=usage_of(told), meta=meta)
+        elif kind == "compaction":
+            self._compaction(id, at, told)
+        elif kind == "shell":
+            talk.say(id, at, "user", [_command(told)])
+        elif kind in NOTES:
+            talk.say(id, at, "system", [Text(text=text(told, "text") or "")], meta={"meta": True})
+        elif kind not in QUIET:
+            talk.say(id, at, "system", [talk.strange(kind, told)])
+
+    def _compaction(self, id: str, at: int, told: Json) -> None:
+        """A summary that was made; one in the making, or that failed, stands for nothing."""
+        if (summary := text(told, "summary")) and told.get("status", "completed") == "completed":
+            self.talk.summary(id, at, [Text(text=summary)], usage=usage_of(told))
+
+
+def _command(told: Json) -> Text:
+    """What the user ran in the middle of the conversation."""
+    given, code = told.get("output"), told.get("exit")
+    output = given if isinstance(given, str) else text(given, "output", "text") or ""
+    ended = f"\n(exit code {code})" if isinstance(code, int) and code else ""
+    return Text(text=f"$ {text(told, 'command') or ''}\n{output}{ended}")
+
+
+Block = tuple[str, Part]
+"""A part, and its id."""
+QUIET_PARTS = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
+"""Parts that say something about a message and are no part of it."""
+FAILED = "invalid"
+"""The tool that stands for a call that could not be understood, and that it calls completed."""
+_DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
+
+
+def old_blocks(talk: Talk, parts: Iterable[Json]) -> Iterator[Block]:
+    """The parts of a message of the older form."""
+    for part in parts:
+        match part:
+            case {"type": "tool", "callID": str(call), "tool": str(name)}:
+                yield from _tool(part["id"], call, name, part.get("state"))
+            case {"type": "text" | "reasoning", "text": ""}:
+                pass
+            case {"type": "text", "text": str(said)} | {"type": "subtask", "prompt": str(said)}:
+                yield part["id"], Text(text=said)
+            case {"type": "reasoning", "text": str(said)}:
+                yield part["id"], Thought(text=said)
+            case {"type": "file"}:
+                yield part["id"], attachment(part)
+            case {"type": str(kind)} if kind in QUIET_PARTS:
+                pass
+            case _:
+                yield part["id"], talk.strange(f"part {part.get('type')}", part)
+
+
+def new_blocks(talk: Talk, id: str, content: Any) -> Iterator[Block]:
+    """The content of an assistant's message of the newer form; `id` is the message's."""
+    for place, block in enumerate(objects(content)):
+        own = f"{id}/{place}"
+        match block:
+            case {"type": "tool", "id": str(call), "name": str(name)}:
+                yield from _tool(own, call, name, block.get("state"))
+            case {"type": "text" | "reasoning", "text": ""}:
+                pass
+            case {"type": "text", "text": str(said)}:
+                yield own, Text(text=said)
+            case {"type": "reasoning", "text": str(said)}:
+                yield own, Thought(text=said)
+            case _:
+                yield own, talk.strange(f"block {block.get('type')}", block)
+
+
+def _tool(own: str, call: str, name: str, state: Any) -> Iterator[Block]:
+    state = state if isinstance(state, dict) else {}
+    given = state.get("input")
+    yield own, call_of(call, name, given)
+    if name == "todowrite" and (plan := plan_of(given)) is not None:
+        yield f"{own}/plan", plan
+    if state.get("status") in ("completed", "error"):
+        failed = state["status"] == "error" or name == FAILED or bool(_exit(state))
+        content = tuple(_outcome(state))
+        yield f"{own}/result", ToolResult(id=call, content=content, is_error=failed)
+
+
+def _exit(state: Json) -> int | None:
+    """What a command ended with, which the tool itself calls completed."""
+    return number(state.get("metadata"), "exit")
+
+
+def _outcome(state: Json) -> Iterator[Part]:
+    error = state.get("error")
+    if told := error if isinstance(error, str) else text(error, "message"):
+        yield Text(text=told)
+    if output := text(state, "output"):
+        yield Text(text=output)
+    for block in objects(state.get("content")):
+        said = text(block, "text")
+        yield Text(text=said) if said else attachment(block)
+    for file in objects(state.get("attachments")):
+        yield attachment(file)
+
+
+def attachments(told: Json) -> Iterator[Part]:
+    """The files of a prompt of the newer form."""
+    return map(attachment, objects(told.get("files")))
+
+
+def attachment(file: Json) -> Part:
+    """A file: its bytes if it has them with it, else where it is."""
+    source = file.get("source")
+    uri = text(file, "url", "uri") or text(source, "uri", "url", "path") or ""
+    name = text(file, "filename", "name") or text(source, "path")
+    mime, data = text(file, "mime", "mimeType"), text(file, "data")
+    if inline := _DATA.fullmatch(uri):
+        mime, data, uri = mime or inline[1], inline[2], ""
+    if data and mime and mime.startswith("image/"):
+        return Image(mime_type=mime, data=data)
+    if data:
+        return Resource(uri=uri or name or "", mime_type=mime, blob=data)
+    return ResourceLink(uri=uri, name=name, mime_type=mime)
+
+
+def model_of(told: Json) -> str | None:
+    """The model of an answer, with its provider's name."""
+    chosen = told.get("model") if isinstance(told.get("model"), dict) else told
+    provider, model = text(chosen, "providerID"), text(chosen, "modelID", "id")
+    return f"{provider}:{model}" if provider and model else model
+
+
+def usage_of(told: Json) -> Usage | None:
+    """What an answer used; input counts what was cached, output what was thought."""
+    tokens = told.get("tokens")
+    if not isinstance(tokens, dict):
+        return None
+    cache = tokens.get("cache")
+    read, write = number(cache, "read"), number(cache, "write")
+    inputs = [each for each in (number(tokens, "input"), read, write) if each is not None]
+    outputs = [each for each in (number(tokens, "output"), number(tokens, "reasoning")) if each is not None]
+    return Usage(
+        input=sum(inputs) if inputs else None,
+        output=sum(outputs) if outputs else None,
+        cache_read=read,
+        cache_write=write,
+        cost=dollars(told.get("cost")),
+    )
+
+
+def error_of(error: Any) -> Json:
+    """What went wrong with an answer; one that was stopped did not fail."""
+    if not isinstance(error, dict):
+        return {}
+    name = text(error, "name", "type") or "error"
+    if "abort" in name.lower() or "interrupt" in name.lower():
+        return {"stop_reason": "aborted"}
+    said = text(error.get("data"), "message") or text(error, "message") or name
+    return {"error": said[:ERROR_CHARS]}

@@ -1,0 +1,148 @@
+"""opencode as a source: the sessions in its databases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from hitherto.model import Json, Session
+from hitherto.service import Imported
+from hitherto.sources.opencode import parse
+from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.conversation import Told, fitting, known, moment, spent, text
+from hitherto.sources.shared.database import Listed, Row, found_in, listed, read_database, select, the_one
+from hitherto.sources.shared.files import shown
+
+NAME = "opencode"
+SUFFIX = ".db"
+_UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT.*")
+
+# The table `event` holds every step of everything and is never read.
+SESSION = (
+    "id",
+    "parent_id",
+    "fork_session_id",
+    "directory",
+    "title",
+    "version",
+    "cost",
+    "tokens_input",
+    "tokens_output",
+    "revert",
+    "time_created",
+    "time_updated",
+    "time_archived",
+)
+MESSAGE = ("id", "time_created", "data")
+PART = ("id", "message_id", "data")
+ROW = ("id", "type", "time_created", "data")
+CHANGED = {"time_updated": "time_updated"}
+COUNTED = {"message": CHANGED, "part": CHANGED, "session_message": CHANGED}
+"""Rows are written anew where they are when an answer or a command ends, and the session's own time stays as it was."""
+BY_TIME = "WHERE session_id = ? ORDER BY time_created, id"
+BY_ID = "WHERE session_id = ? ORDER BY message_id, id"
+BY_SEQ = "WHERE session_id = ? ORDER BY seq"
+
+
+def home_in(environ: Mapping[str, str]) -> Path:
+    """Its folder of data; or the database that a variable names, there or anywhere."""
+    data = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / NAME
+    named = environ.get("OPENCODE_DB", "")
+    return data / named if named.endswith(SUFFIX) else data
+
+
+class OpencodeSource(msgspec.Struct, frozen=True):
+    """The databases in opencode's folder, one for each channel; or the one that `home` is."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home.parent if self.home.suffix == SUFFIX else self.home,)
+
+    def beside(self) -> Sequence[Path]:
+        return ()
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        for folder in self.folders():
+            for file in files.inside(folder, SUFFIX, shut=shut).files:
+                if self._is_database(file.name):
+                    yield from found_in(self, file, _listed)
+        yield from closed(self, shut)
+
+    def _is_database(self, name: str) -> bool:
+        return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
+        where = found.place(Row)
+        file, id = where.file, where.id
+        session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
+        records = [str(row["data"]) for row in (*messages, *parts, *rows)]
+        told = fitting(parse.parse(session, messages, parts, rows), records)
+        return Reading(
+            imported=imported_from(file, session, told),
+            entries=told.entries,
+            total=len(told.entries),
+            compactions=told.compactions,
+            size=sum(map(len, records)),
+            damaged=told.damaged,
+            unknown=told.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        return (NAME, "--session", session.id.removeprefix(f"{NAME}:"))
+
+    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
+        return None
+
+
+def _listed(database: apsw.Connection) -> Iterable[Listed]:
+    return listed(database, "session", SESSION, "time_updated", COUNTED)
+
+
+def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json], list[Json]]:
+    return (
+        the_one(database, "session", SESSION, id),
+        list(select(database, "message", MESSAGE, BY_TIME, [id])),
+        list(select(database, "part", PART, BY_ID, [id])),
+        list(select(database, "session_message", ROW, BY_SEQ, [id])),
+    )
+
+
+def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
+    """The session that a row tells of."""
+    updated = moment(session["time_updated"]) or max((entry.at for entry in told.entries), default=0)
+    parent, folder, title = text(session, "parent_id"), text(session, "directory"), text(session, "title")
+    named = title if title and not _UNNAMED.fullmatch(title) else None
+    return Imported(
+        id=f"{NAME}:{session['id']}",
+        source=NAME,
+        created_at=min(moment(session["time_created"]) or updated, updated),
+        updated_at=updated,
+        cwd=folder if folder and folder.startswith("/") else None,
+        title=named or told.title,
+        agent_id=NAME,
+        parent=f"{NAME}:{parent}" if parent else None,
+        archived=session["time_archived"] is not None,
+        meta=_meta(file, session, told),
+    )
+
+
+def _meta(file: files.Seen, session: Json, told: Told) -> Json:
+    fork = text(session, "fork_session_id")
+    return known(
+        {
+            **spent(told.entries),
+            "path": shown(file.path),
+            "version": text(session, "version"),
+            "forked_from": f"{NAME}:{fork}" if fork else None,
+            "unknown_records": told.unknown,
+            "damaged_records": told.damaged,
+        }
+    )

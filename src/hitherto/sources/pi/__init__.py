@@ -1,0 +1,1 @@
+"""Pi's sessions."""

@@ -1,0 +1,357 @@
+"""Pi's transcripts: bytes in, entries out. Pure. OpenClaw keeps the same records.
+
+A transcript is a tree; the conversation is the way from its root to its newest leaf. Other branches stay in the file, and
+are counted here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.claude.lines import Damage, decode_object, read_records
+from hitherto.model import (
+    Entry,
+    Image,
+    Json,
+    Part,
+    Role,
+    Text,
+    Thought,
+    ToolResult,
+    Unknown,
+    Usage,
+    Value,
+    encode,
+)
+from hitherto.service.compaction.imported import Summarised
+from hitherto.sources.claude.records import is_deep
+from hitherto.sources.shared.conversation import LONGEST, fitted
+from hitherto.sources.shared.tool_kinds import call_of
+
+LEAF = "leaf"
+"""A record that only says where the conversation is from now on."""
+QUIET = frozenset({"label", "session_info", "model_change", "thinking_level_change", "custom"})
+"""Records that say something about the conversation and are no part of it."""
+
+
+class Info(Value, frozen=True):
+    """What a transcript says of itself. `aside` counts records of other branches."""
+
+    session_id: str | None = None
+    cwd: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    name: str | None = None
+    first_prompt: str | None = None
+    forked_from: str | None = None
+    version: int = 1
+    models: tuple[str, ...] = ()
+    aside: int = 0
+    labels: dict[str, str] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
+
+
+class Parsed(Value, frozen=True):
+    """The conversation of a transcript, and what was strange in it."""
+
+    info: Info
+    entries: tuple[Entry, ...]
+    compactions: tuple[Summarised, ...] = ()
+    unknown: dict[str, int] = {}  # noqa: RUF012 - as above
+    damage: Damage = Damage()
+
+
+def parse(data: bytes) -> Parsed:
+    """The conversation in a transcript. Damage costs the damaged records only."""
+    lines, damage = read_records(data)
+    parsed = conversation([decode_object(line) for line in lines], damage)
+    if any(len(line) > LONGEST or is_deep(line) for line in lines):
+        return replace(parsed, entries=tuple(fitted(entry, encode(entry)) for entry in parsed.entries))
+    return parsed
+
+
+def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed:  # noqa: B008 - a frozen value
+    """The conversation that these records tell, the header among them."""
+    header = next((record for record in records if record.get("type") == "session"), {})
+    linked = _linked([record for record in records if record.get("type") != "session"])
+    leaf = _leaf(linked)
+    linked = [record for record in linked if record.get("type") != LEAF]
+    spine = _spine(linked, leaf)
+    talk = _Talk()
+    for record in spine:
+        talk.add(record)
+    return Parsed(
+        info=_info(header, linked, spine, talk),
+        entries=tuple(talk.entries),
+        compactions=tuple(talk.compactions),
+        unknown=dict(talk.unknown),
+        damage=damage,
+    )
+
+
+def _linked(records: Sequence[Json]) -> list[Json]:
+    """Records with ids; those of the first version are one after the other and have none."""
+    linked, last = list[Json](), None
+    for number, record in enumerate(records):
+        own = record.get("id")
+        if not isinstance(own, str):
+            record = {**record, "id": f"line-{number}", "parentId": last}
+        last = record["id"]
+        linked.append(record)
+    return linked
+
+
+def _leaf(records: Sequence[Json]) -> str | None:
+    """The newest record, unless a later one says that the conversation is elsewhere again."""
+    last = records[-1] if records else {}
+    place = last.get("targetId") if last.get("type") == LEAF else last.get("id")
+    return place if isinstance(place, str) else None
+
+
+def _spine(records: Sequence[Json], leaf: str | None) -> list[Json]:
+    """The way from the root to the leaf; what names a parent that is lost goes on from what was written before."""
+    places = {record["id"]: place for place, record in enumerate(records)}
+    spine, at = list[Json](), places.get(leaf or "", -1)
+    seen = set[str]()
+    while at >= 0 and records[at]["id"] not in seen:
+        record = records[at]
+        seen.add(record["id"])
+        spine.append(record)
+        parent = record.get("parentId")
+        at = places.get(parent, at - 1) if isinstance(parent, str) else -1
+    return spine[::-1]
+
+
+def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], talk: _Talk) -> Info:
+    names = [record.get("name") for record in linked if record.get("type") == "session_info"]
+    times = [at for record in linked if (at := moment(record.get("timestamp"))) is not None]
+    labels = {
+        record["targetId"]: record["label"]
+        for record in linked
+        if record.get("type") == "label" and _are_texts(record, "targetId", "label")
+    }
+    return Info(
+        session_id=_text(header, "id"),
+        cwd=_text(header, "cwd"),
+        created_at=moment(header.get("timestamp")) or min(times, default=None),
+        updated_at=max(times, default=moment(header.get("timestamp"))),
+        name=names[-1] if names and isinstance(names[-1], str) else None,
+        first_prompt=talk.first_prompt,
+        forked_from=_text(header, "parentSession"),
+        version=header["version"] if isinstance(header.get("version"), int) else 1,
+        models=tuple(dict.fromkeys(filter(None, (entry.model for entry in talk.entries)))),
+        aside=len(linked) - len(spine),
+        labels=labels,
+    )
+
+
+class _Talk:
+    """The entries in the making."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.compactions: list[Summarised] = []
+        self.unknown = Counter[str]()
+        self.first_prompt: str | None = None
+        self._at = 0
+
+    def add(self, record: Json) -> None:
+        kind = _text(record, "type")
+        if kind in QUIET:
+            return
+        self._at = moment(record.get("timestamp")) or self._at
+        makers: dict[object, Callable[[Json], None]] = {
+            "message": self._message,
+            "compaction": self._compaction,
+            "reset": self._reset,
+            "branch_summary": self._note,
+            "custom_message": self._note,
+        }
+        makers.get(kind, self._strange)(record)
+
+    def _message(self, record: Json) -> None:
+        message = record.get("message")
+        told = MESSAGES.get(str(message.get("role"))) if isinstance(message, dict) else None
+        if message is None or told is None:
+            self._strange(record)
+            return
+        role, parts_of = told
+        parts = tuple(parts_of(message, self.unknown))
+        if role == "user" and self.first_prompt is None:
+            self.first_prompt = next((part.text for part in parts if isinstance(part, Text)), None)
+        usage = usage_of(message.get("usage"))
+        self._say(record, role, parts, model=_model(message), usage=usage, meta=_meta(message))
+
+    def _compaction(self, record: Json) -> None:
+        parts = (Text(text=_text(record, "summary") or ""),)
+        self._say(record, "system", parts, meta={"compact_summary": True})
+        kept = record.get("firstKeptEntryId")
+        self.compactions.append(
+            Summarised(summary=record["id"], kept=(kept,) if isinstance(kept, str) else ())
+        )
+
+    def _reset(self, record: Json) -> None:
+        """The conversation was begun anew: of what was said before, nothing is in its context."""
+        reason = _text(record, "reason")
+        said = f"Begun anew ({reason})." if reason else "Begun anew."
+        self._say(record, "system", (Text(text=said),), meta={"compact_summary": True})
+        self.compactions.append(Summarised(summary=record["id"]))
+
+    def _note(self, record: Json) -> None:
+        content = record.get("summary") if "summary" in record else record.get("content")
+        self._say(record, "system", tuple(_content(content, self.unknown)), meta={"kind": record["type"]})
+
+    def _strange(self, record: Json) -> None:
+        self.unknown[str(record.get("type") or "?")[:80]] += 1
+        self._say(record, "system", (Unknown(raw=record),))
+
+    def _say(
+        self,
+        record: Json,
+        role: Role,
+        parts: tuple[Part, ...],
+        *,
+        model: str | None = None,
+        usage: Usage | None = None,
+        meta: Json | None = None,
+    ) -> None:
+        if parts:
+            tokens = usage.output if usage else None
+            self.entries.append(
+                Entry(
+                    id=record["id"],
+                    at=self._at,
+                    role=role,
+                    parts=parts,
+                    model=model,
+                    usage=usage,
+                    tokens=tokens,
+                    meta=meta or {},
+                )
+            )
+
+
+# Messages
+
+Unknowns = Counter[str]
+
+
+def _spoken(message: Json, unknown: Unknowns) -> Iterator[Part]:
+    yield from _content(message.get("content"), unknown)
+
+
+def _result(message: Json, unknown: Unknowns) -> Iterator[Part]:
+    yield ToolResult(
+        id=_text(message, "toolCallId") or "",
+        content=tuple(_content(message.get("content"), unknown)),
+        is_error=message.get("isError") is True,
+        output=message.get("details"),
+    )
+
+
+def _command(message: Json, unknown: Unknowns) -> Iterator[Part]:  # noqa: ARG001 - the others need it
+    """What the user ran in the middle of the conversation."""
+    code = message.get("exitCode")
+    ended = f"\n(exit code {code})" if isinstance(code, int) and code else ""
+    yield Text(text=f"$ {_text(message, 'command') or ''}\n{_text(message, 'output') or ''}{ended}")
+
+
+def _summary(message: Json, unknown: Unknowns) -> Iterator[Part]:
+    yield from _content(message.get("summary", message.get("content")), unknown)
+
+
+MESSAGES: dict[str, tuple[Role, Callable[[Json, Unknowns], Iterator[Part]]]] = {
+    "user": ("user", _spoken),
+    "assistant": ("assistant", _spoken),
+    "toolResult": ("tool", _result),
+    "bashExecution": ("user", _command),
+    "custom": ("system", _spoken),
+    "branchSummary": ("system", _summary),
+    "compactionSummary": ("system", _summary),
+}
+"""Roles of messages → ours, and what their parts are."""
+
+
+def _content(content: Any, unknown: Unknowns) -> Iterator[Part]:
+    if isinstance(content, str):
+        if content:
+            yield Text(text=content)
+        return
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield _part(block, unknown)
+
+
+def _part(block: Json, unknown: Unknowns) -> Part:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Text(text=text)
+        case {"type": "thinking", "thinking": str(text)}:
+            return Thought(text=text, signature=_text(block, "thinkingSignature"))
+        case {"type": "toolCall", "id": str(id), "name": str(name)}:
+            return call_of(id, name, block.get("arguments"))
+        case {"type": "image", "data": str(data)}:
+            return Image(mime_type=_text(block, "mimeType") or "image/png", data=data)
+    unknown[f"block {block.get('type')}"[:80]] += 1
+    return Unknown(raw=block)
+
+
+def _model(message: Json) -> str | None:
+    provider, model = _text(message, "provider"), _text(message, "model")
+    return f"{provider}:{model}" if provider and model else model
+
+
+def _meta(message: Json) -> Json:
+    stop, error = message.get("stopReason"), message.get("errorMessage")
+    failed = {"error": str(error)[:1_000]} if stop == "error" and error else {}
+    aborted = {"stop_reason": stop} if stop in ("aborted", "length") else {}
+    return {**failed, **aborted}
+
+
+COUNTED = ("input", "output", "cacheRead", "cacheWrite")
+
+
+def usage_of(told: Any) -> Usage | None:
+    """What an answer used; its input counts what was cached."""
+    if not isinstance(told, dict):
+        return None
+    known = {name: number for name in COUNTED if (number := _count(told.get(name))) is not None}
+    inputs = [known[name] for name in ("input", "cacheRead", "cacheWrite") if name in known]
+    cost = told.get("cost")
+    total = cost.get("total") if isinstance(cost, dict) else None
+    return Usage(
+        input=sum(inputs) if inputs else None,
+        output=known.get("output"),
+        cache_read=known.get("cacheRead"),
+        cache_write=known.get("cacheWrite"),
+        cost=float(total) if isinstance(total, int | float) and 0 <= total < 1e6 else None,
+    )
+
+
+def moment(told: Any) -> int | None:
+    """A moment in ms, that is written as a date or as a number of ms."""
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return int(told) if 0 <= told < 1 << 53 else None
+    try:
+        return round(msgspec.convert(told, datetime).timestamp() * 1000) if isinstance(told, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _count(number: Any) -> int | None:
+    counts = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 40
+    return number if counts else None
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    value = record.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _are_texts(record: Json, *names: str) -> bool:
+    return all(isinstance(record.get(name), str) for name in names)

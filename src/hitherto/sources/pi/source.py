@@ -1,0 +1,113 @@
+"""Pi as a source: its transcripts as sessions of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hitherto.limits import RAW_BYTES
+from hitherto.model import Json, Session, Usage
+from hitherto.ports import RawCopy
+from hitherto.service import Imported
+from hitherto.sources.pi import parse
+from hitherto.sources.pi.parse import Parsed
+from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.shared import files
+from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.usage import total
+from hitherto.titles import title_from
+
+NAME = "pi"
+SUFFIX = ".jsonl"
+
+
+class PiSource(msgspec.Struct, frozen=True):
+    """The transcripts in Pi's folder of sessions."""
+
+    home: Path
+    name: str = NAME
+
+    def folders(self) -> Sequence[Path]:
+        return (self.home,)
+
+    def beside(self) -> Sequence[Path]:
+        return ()
+
+    def find(self) -> Iterator[Found]:
+        shut = list[files.Shut]()
+        for folder in files.inside(self.home, shut=shut).folders:
+            for file in files.inside(self.home / folder, SUFFIX, shut=shut).files:
+                stamp = file.stamp
+                yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2], file.name)
+        yield from closed(self, shut)
+
+    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
+        file = found.place(files.Seen)
+        data = files.read_whole(file.path)
+        parsed = parse.parse(data)
+        return Reading(
+            imported=imported_from(file, parsed),
+            entries=parsed.entries,
+            total=len(parsed.entries),
+            compactions=parsed.compactions,
+            raw=list(raw_copies(data)),
+            size=len(data),
+            damaged=parsed.damage.records,
+            unknown=parsed.unknown,
+        )
+
+    def resume(self, session: Session) -> Sequence[str] | None:
+        """One whose path is no text cannot be named."""
+        path = session.meta.get("path")
+        return ("pi", "--session", path) if isinstance(path, str) and path == str(path_of(session)) else None
+
+    def home_of(self, session: Session) -> Path | None:
+        path = path_of(session)
+        inside = path.is_relative_to(self.home) and ".." not in path.parts
+        return path if inside and path.suffix == SUFFIX else None
+
+
+def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
+    """The session that a transcript tells of."""
+    info, at = parsed.info, file.at
+    updated = info.updated_at or at
+    return Imported(
+        id=f"{NAME}:{info.session_id or file.path.stem}",
+        source=NAME,
+        created_at=min(info.created_at or at, updated),
+        updated_at=updated,
+        cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
+        title=info.name or title_from(info.first_prompt or ""),
+        agent_id=NAME,
+        meta={**as_meta(file.path), **meta_of(parsed)},
+    )
+
+
+def meta_of(parsed: Parsed) -> Json:
+    """What else is known and worth showing; left out where it is not."""
+    spent = total(entry.usage for entry in parsed.entries)
+    meta: Json = {
+        "models": list(parsed.info.models),
+        "usage": None if spent is None else msgspec.to_builtins(spent),
+        "cost": _cost(entry.usage for entry in parsed.entries),
+        "version": str(parsed.info.version),
+        "forked_from": parsed.info.forked_from,
+        "labels": parsed.info.labels,
+        "records_aside": parsed.info.aside,
+        "unknown_records": parsed.unknown,
+        "damaged_records": parsed.damage.records,
+    }
+    return {name: value for name, value in meta.items() if value}
+
+
+def _cost(usages: Iterator[Usage | None]) -> float | None:
+    known = [usage.cost for usage in usages if usage is not None and usage.cost is not None]
+    return sum(known) if known else None
+
+
+def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
+    """The exact bytes of a file from `offset` on, named by where they stand in it."""
+    for start in range(0, len(data), RAW_BYTES):
+        yield RawCopy(f"{offset + start:015d}", data[start : start + RAW_BYTES])

@@ -1,0 +1,1 @@
+"""What the readers of several agents have in common."""

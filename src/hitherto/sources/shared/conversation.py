@@ -1,0 +1,225 @@
+"""A conversation in the making: entries in their order, and what was strange in the records they come from. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.limits import ENTRY_BYTES, ENTRY_SUM, LARGEST_NUMBER
+from hitherto.model import (
+    Entry,
+    Json,
+    Part,
+    Plan,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    Usage,
+    Value,
+    encode,
+)
+from hitherto.service.compaction.imported import Summarised
+from hitherto.sources.claude.parts import shortened
+from hitherto.sources.claude.records import is_deep
+from hitherto.sources.shared.usage import total
+from hitherto.titles import title_from
+
+ERROR_CHARS = 1_000
+
+
+class Told(Value, frozen=True):
+    """A conversation, a title that the first prompt makes for it, and how many records were damaged or of kinds that are not known."""
+
+    entries: tuple[Entry, ...] = ()
+    compactions: tuple[Summarised, ...] = ()
+    title: str | None = None
+    damaged: int = 0
+    unknown: dict[str, int] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
+
+
+class Talk:
+    """Collects the entries."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.compactions: list[Summarised] = []
+        self.unknown = Counter[str]()
+        self.damaged = 0
+        self._title: str | None = None
+
+    @property
+    def told(self) -> Told:
+        return Told(
+            entries=tuple(self.entries),
+            compactions=tuple(self.compactions),
+            title=self._title,
+            damaged=self.damaged,
+            unknown=dict(self.unknown),
+        )
+
+    def say(
+        self,
+        id: str,
+        at: int,
+        role: Role,
+        parts: Sequence[Part],
+        *,
+        model: str | None = None,
+        usage: Usage | None = None,
+        meta: Json | None = None,
+    ) -> None:
+        """An entry, unless it has nothing to say."""
+        meta = meta or {}
+        if not parts and not meta.get("error"):
+            return
+        if role == "user" and self._title is None and not meta.get("meta"):
+            titles = (title_from(part.text) for part in parts if isinstance(part, Text))
+            self._title = next(filter(None, titles), None)
+        tokens = usage.output if usage else None
+        self.entries.append(
+            Entry(
+                id=id,
+                at=at,
+                role=role,
+                parts=tuple(parts),
+                model=model,
+                usage=usage,
+                tokens=tokens,
+                meta=meta,
+            )
+        )
+
+    def said(
+        self,
+        id: str,
+        at: int,
+        role: Role,
+        blocks: Iterable[tuple[str, Part]],
+        *,
+        model: str | None = None,
+        usage: Usage | None = None,
+        meta: Json | None = None,
+    ) -> None:
+        """One message as entries: what its tools answered is an entry of its own, behind the calls that stand together.
+
+        Each part comes with an id of its own; the first entry has the message's, the others that of their first part.
+        """
+        pieces: list[tuple[str, Role, list[Part]]] = [(id, role, []), ("", "tool", [])]
+        for own, part in blocks:
+            if pieces[-1][2] and not isinstance(part, ToolCall | Plan | ToolResult):
+                pieces += [(own, role, []), ("", "tool", [])]
+            parts = pieces[-1 if isinstance(part, ToolResult) else -2][2]
+            if isinstance(part, ToolResult) and not parts:
+                pieces[-1] = (own if pieces[-2][2] else pieces[-2][0], "tool", parts)
+            parts.append(part)
+        told = [piece for piece in pieces if piece[2]] or pieces[:1]
+        for place, (name, whose, parts) in enumerate(told):
+            self.say(
+                name,
+                at,
+                whose,
+                parts,
+                model=None if whose == "tool" else model,
+                usage=None if place else usage,
+                meta=None if place else meta,
+            )
+
+    def summary(self, id: str, at: int, parts: Sequence[Part], kept: Sequence[str] = (), **how: Any) -> None:
+        """An entry that stands for all before it."""
+        self.say(id, at, "system", parts, meta={"compact_summary": True}, **how)
+        self.compactions.append(Summarised(summary=id, kept=tuple(kept)))
+
+    def strange(self, kind: object, raw: Any) -> Unknown:
+        """A part of a kind that is not known, counted."""
+        self.unknown[str(kind or "?")[:80]] += 1
+        return Unknown(raw=raw)
+
+
+def fitting(told: Told, records: Iterable[bytes | str]) -> Told:
+    """The conversation that was told by these records, its entries cut where they could not be kept."""
+    lines = [line if isinstance(line, bytes) else line.encode("utf-8", "replace") for line in records]
+    if sum(map(len, lines)) <= LONGEST and not any(map(is_deep, lines)):
+        return told
+    return replace(told, entries=tuple(fitted(entry, encode(entry)) for entry in told.entries))
+
+
+def spent(entries: Iterable[Entry]) -> Json:
+    """The models of a conversation, what they used and what they cost, as far as it is known."""
+    entries = list(entries)
+    usages = [entry.usage for entry in entries if entry.usage is not None]
+    used, costs = total(usages), [usage.cost for usage in usages if usage.cost is not None]
+    return {
+        "models": list(dict.fromkeys(entry.model for entry in entries if entry.model)),
+        "usage": None if used is None else msgspec.to_builtins(used),
+        "cost": sum(costs) if costs else None,
+    }
+
+
+def known(meta: Json) -> Json:
+    """What of this is there."""
+    return {name: value for name, value in meta.items() if value}
+
+
+# Values that another program wrote, and that may be anything
+
+
+def text(record: Any, *names: str) -> str | None:
+    """The first of these that is a text and not empty."""
+    if isinstance(record, dict):
+        for name in names:
+            value = record.get(name)
+            if isinstance(value, str) and value:
+                return value
+    return None
+
+
+def objects(value: Any) -> Iterator[Json]:
+    """The objects in a list."""
+    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+
+
+def number(record: Any, name: str) -> int | None:
+    """A count that an entry can have."""
+    value = record.get(name) if isinstance(record, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value <= ENTRY_SUM else None
+
+
+def dollars(value: Any) -> float | None:
+    """A cost."""
+    counts = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e5
+    return float(value) if counts else None
+
+
+def moment(value: Any) -> int | None:
+    """A moment in ms, written as such a number or as a date; a date without a zone is one of UTC."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) if 0 <= value <= LARGEST_NUMBER else None
+    try:
+        told = msgspec.convert(value, datetime) if isinstance(value, str) else None
+        zoned = told if told is None or told.tzinfo else told.replace(tzinfo=UTC)
+        return None if zoned is None else max(round(zoned.timestamp() * 1000), 0)
+    except (ValueError, OverflowError):
+        return None
+
+
+LONGEST = ENTRY_BYTES // 2
+"""A record that is longer becomes an entry that is cut."""
+TOO_DEEP = Text(text="[left out: nested too deeply]")
+
+
+def fitted(entry: Entry, record: bytes | memoryview) -> Entry:
+    """The entry that was made of a record, cut if that is too long to be kept, or empty if it is nested too deeply."""
+    if len(record) > LONGEST:
+        return replace(entry, parts=shortened(entry.parts, LONGEST // 8), meta={**entry.meta, "cut": True})
+    if is_deep(record):
+        return replace(entry, parts=(TOO_DEEP,), meta={**entry.meta, "cut": True})
+    return entry

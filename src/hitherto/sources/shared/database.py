@@ -1,0 +1,234 @@
+"""Sessions that lie as rows in another program's SQLite database, whose columns differ from version to version."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from hitherto.claude.lines import decode
+from hitherto.model import Json
+from hitherto.sources.port import WITHIN, Found, Source
+from hitherto.sources.shared.conversation import moment, objects
+from hitherto.sources.shared.files import Seen
+
+# Text comes as bytes: one that is no UTF-8 costs its bad bytes only.
+_PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
+_MISSING = "NULL AS {0}"
+# In ms; text is a date.
+_MOMENT = "CASE typeof({0}) WHEN 'text' THEN round((julianday({0}) - 2440587.5) * 86400000) ELSE {0} END"
+
+
+Changes = Mapping[str, str]
+"""Columns of a table whose rows may be changed where they are, and SQL for a number that changes when a column does."""
+
+
+class Listed(msgspec.Struct, frozen=True, gc=False):
+    """A session in a database: its id, when it was changed (in ms), and numbers that change when it does."""
+
+    id: str
+    at: int
+    stamp: tuple[int, ...]
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """Where a session is: which of the database's. No id: the database could not be read."""
+
+    file: Seen
+    id: str | None
+
+
+def found_in(
+    source: Source, file: Seen, listed: Callable[[apsw.Connection], Iterable[Listed]]
+) -> Iterator[Found]:
+    """The sessions in a database; if it cannot be read, the database itself, so that it is told of."""
+    key = str(file.path)
+    try:
+        sessions = read_database(file.path, lambda database: list(listed(database)))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError):
+        yield Found(source, key, (), 0, Row(file, None))
+        return
+    size = file.size // max(len(sessions), 1)
+    for each in sessions:
+        stamp = (file.inode, *each.stamp)
+        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size, each.id)
+
+
+def select(
+    database: apsw.Connection, table: str, columns: Sequence[str], rest: str = "", given: Sequence[Any] = ()
+) -> Iterator[Json]:
+    """These columns of a table's rows: None for a column that this version has not, nothing if it has no such table."""
+    there = columns_of(database, table)
+    if not there:
+        return
+    picked = ", ".join((_PICKED if name in there else _MISSING).format(name) for name in columns)
+    sql = f"SELECT {picked} FROM {table} {rest}"  # noqa: S608 - the names are ours
+    for row in database.execute(sql, tuple(given)):
+        yield dict(zip(columns, map(_plain, row), strict=True))
+
+
+def the_one(database: apsw.Connection, table: str, columns: Sequence[str], id: str | None) -> Json:
+    """The row of this id. `OSError` if it is not there (any more)."""
+    for row in select(database, table, columns, "WHERE id = ?", [id]):
+        return row
+    raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
+
+
+def listed(
+    database: apsw.Connection,
+    table: str,
+    columns: Sequence[str],
+    at: str,
+    counted: Mapping[str, Changes],
+    rest: str = "",
+) -> Iterator[Listed]:
+    """The sessions in a table `s`, one row for each; when one was changed last is in the column `at`.
+
+    One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, which is the
+    newest of them, or what changes when one of them does. All in one statement: there may be many, and as a rule none has
+    changed.
+    """
+    joined = [
+        (f"c{place}", rows_in(database, name, changes))
+        for place, (name, changes) in enumerate(counted.items())
+    ]
+    numbers = "".join(
+        f", ifnull({alias}.{name}, 0)" for alias, _ in joined for name in ("rows", "newest", "changes")
+    )
+    joins = " ".join(f"LEFT JOIN {rows} AS {alias} ON {alias}.session_id = s.id" for alias, rows in joined)
+    return those(
+        database,
+        f"SELECT CAST(s.id AS BLOB), {_MOMENT.format('s.' + at)}, {shape(s=columns)}{numbers}"  # noqa: S608
+        f" FROM {view(database, table, columns)} AS s {joins} {rest}",
+    )
+
+
+def those(database: apsw.Connection, sql: str) -> Iterator[Listed]:
+    """The sessions that a statement names: each one's id and when it was changed, bytes and numbers that tell of a change."""
+    for id, at, told, *numbers in cast(Any, database.execute(sql)):
+        when = moment(at) or 0
+        yield Listed(_plain(id), when, (when, *numbers, zlib.crc32(told)))
+
+
+def shape(**columns: Sequence[str]) -> str:
+    """SQL for bytes that change when one of these columns, of tables that are called so, does."""
+    values = (f"ifnull({alias}.{name}, '-')" for alias, names in columns.items() for name in names)
+    return f"CAST(concat_ws(',', {', '.join(values)}) AS BLOB)"
+
+
+def view(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
+    """SQL for these columns of a table's rows: NULL for a column that this version has not, no row if there is no table."""
+    there = columns_of(database, table)
+    picked = ", ".join(name if name in there else _MISSING.format(name) for name in columns)
+    return f"(SELECT {picked} FROM {table})" if there else f"(SELECT {picked} WHERE 0)"  # noqa: S608 - the names are ours
+
+
+def rows_in(database: apsw.Connection, table: str, changes: Changes = MappingProxyType({})) -> str:
+    """SQL for how many rows of a table each session has, the number of the newest, and one that changes when a row does;
+    no row if there is no table."""
+    there = columns_of(database, table)
+    if not there:
+        return "(SELECT NULL AS session_id, 0 AS rows, 0 AS newest, 0 AS changes WHERE 0)"
+    told = (f"ifnull({number}, 0)" for column, number in changes.items() if column in there)
+    return (
+        f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest, {_sum(told)} AS changes"  # noqa: S608
+        f" FROM {table} GROUP BY session_id)"
+    )
+
+
+def _sum(numbers: Iterable[str]) -> str:
+    # Of each its last 32 bits, so that no number is too large to be added.
+    term = " + ".join(numbers)
+    return f"sum(({term}) & 4294967295)" if term else "0"
+
+
+def columns_of(database: apsw.Connection, table: str) -> set[str]:
+    """The columns that a table has; none if it is not there."""
+    return {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
+
+
+def inner(row: Json, column: str) -> Json | None:
+    """The JSON object in a column; None if there is none that can be read."""
+    value = _decoded(row[column])
+    return value if isinstance(value, dict) else None
+
+
+def inner_list(row: Json, column: str) -> list[Json] | None:
+    """The objects of the JSON list in a column; None if there is none that can be read."""
+    value = _decoded(row[column])
+    return list(objects(value)) if isinstance(value, list) else None
+
+
+def _decoded(value: Any) -> object:
+    try:
+        return decode(value.encode("utf-8", "replace")) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+T = TypeVar("T")
+BUSY_MS = 2_000
+TRIES = 3
+LOGS = ("-wal", "-journal")
+STILL, LOGGED, INDEXED = "&immutable=1", "&readonly_shm=1", ""
+"""How a database is opened: as a plain file; with its log; with its log, of which SQLite has to make the index."""
+
+
+def read_database(path: Path, work: Callable[[apsw.Connection], T]) -> T:
+    """What `work` finds in the database. `OSError` if it is not there or cannot be read; `ValueError` if it is damaged."""
+    for _ in range(TRIES):
+        before = _state(path)
+        found = _read_logged(path, work) if before.log else _read(path, work, STILL)
+        if before.log or _state(path) == before:
+            return found
+    raise OSError(f"{path.name} is being written all the time")
+
+
+class _State(NamedTuple):
+    """What tells whether anybody wrote."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    log: bool
+
+
+def _state(path: Path) -> _State:
+    seen = os.lstat(path)
+    log = any(path.with_name(path.name + suffix).exists() for suffix in LOGS)
+    return _State(seen.st_ino, seen.st_size, seen.st_mtime_ns, log)
+
+
+def _read_logged(path: Path, work: Callable[[apsw.Connection], T]) -> T:
+    index = path.with_name(f"{path.name}-shm")
+    return _read(path, work, LOGGED if index.exists() else INDEXED)
+
+
+def _read(path: Path, work: Callable[[apsw.Connection], T], how: str) -> T:
+    address = f"file:{quote(os.fsencode(path))}?mode=ro{how}"
+    try:
+        database = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            database.set_busy_timeout(BUSY_MS)
+            database.execute("PRAGMA query_only = ON")
+            database.execute("BEGIN").fetchall()
+            return work(database)
+        finally:
+            database.close()
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
+        raise ValueError(f"{path.name} cannot be understood: {error}") from error
+    except apsw.Error as error:
+        raise OSError(f"{path.name} cannot be read: {error}") from error

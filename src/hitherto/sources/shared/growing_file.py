@@ -1,0 +1,56 @@
+"""Files of lines that only grow: how far one may be read, and whether what was read before is still its beginning. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from hitherto.claude.lines import is_object
+from hitherto.sources.shared import files
+
+SEAL = 64
+"""How many bytes before the place where reading ended tell a file that has grown from one that was rewritten."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_REST_OF_LINE = re.compile(rb"[^\n\0]+")
+
+
+def complete(data: bytes) -> int:
+    """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one.
+
+    NULs end lines too, but a run of them at the end may grow and waits.
+    """
+    end = max(data.rfind(b"\n"), data.rfind(b"\0")) + 1
+    if end == len(data):
+        return len(data.rstrip(b"\0"))
+    rest = data[end:].removeprefix(_BYTE_ORDER_MARK)
+    return len(data) if rest.rstrip().endswith(b"}") and is_object(rest) else end
+
+
+def goes_on(data: bytes) -> bool:
+    """Whether these bytes go on with the line before them."""
+    rest = _REST_OF_LINE.match(data)
+    return rest is not None and not rest.group().isspace()
+
+
+def sealed(seal: bytes, data: bytes, end: int) -> bytes:
+    """The seal of a file of which `data` was read up to `end`, `seal` being the one before that."""
+    return (seal + data[max(end - SEAL, 0) : end])[-SEAL:]
+
+
+def unpacked(data: bytes, most: int = files.LARGEST) -> bytes:
+    """What is packed in these bytes, as far as it can be had. `ValueError` if it is more than `most` bytes."""
+    import zstandard  # here: few things are packed
+
+    if not data:
+        return b""  # of nothing at all, the reader would wait for more without end
+    pieces, size = list[bytes](), 0
+    with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+        try:
+            # One step at a time: a longer read would lose what comes before the damage.
+            while size <= most and (piece := reader.read1(1 << 20)):
+                pieces.append(piece)
+                size += len(piece)
+        except zstandard.ZstdError:
+            pass  # what was read before the damage is all there is
+    if size > most:
+        raise ValueError(f"larger than {most} bytes")
+    return b"".join(pieces)

@@ -1,0 +1,57 @@
+"""What the answers of a model used. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hitherto.limits import ENTRY_SUM
+from hitherto.model import Usage
+from hitherto.sources.claude.records import Tokens
+
+
+def usage_of(tokens: Tokens | None) -> Usage | None:
+    """The usage that a block tells; its input counts what was cached."""
+    if tokens is None:
+        return None
+    parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
+    known = [part for part in parts if part is not None]
+    return Usage(
+        input=sum(known) if known else None,
+        output=tokens.output_tokens,
+        cache_read=tokens.cache_read_input_tokens,
+        cache_write=tokens.cache_creation_input_tokens,
+    )
+
+
+def tokens_of(usage: Usage | None) -> int | None:
+    """What the answer adds to the conversation."""
+    output = usage.output if usage else None
+    return output if output is not None and 0 <= output <= ENTRY_SUM else None
+
+
+def latest(one: Usage | None, other: Usage | None) -> Usage | None:
+    """The later of two states of one answer's usage: it only grows, and each block repeats it."""
+    return _joined([one, other], max)
+
+
+def total(usages: Iterable[Usage | None]) -> Usage | None:
+    """The usage of several answers."""
+    return _joined(usages, sum)
+
+
+def _joined(usages: Iterable[Usage | None], join: Callable[[list[int]], int]) -> Usage | None:
+    """Each number joined over the usages in which it is known."""
+    known = [usage for usage in usages if usage is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+
+    def joined(numbers: Iterable[int | None]) -> int | None:
+        told = [number for number in numbers if number is not None]
+        return join(told) if told else None
+
+    return Usage(
+        input=joined(usage.input for usage in known),
+        output=joined(usage.output for usage in known),
+        cache_read=joined(usage.cache_read for usage in known),
+        cache_write=joined(usage.cache_write for usage in known),
+    )

@@ -1,0 +1,1 @@
+"""Importing the sessions of other agents, and following them."""

@@ -1,0 +1,264 @@
+"""Taking the sessions of other agents into the store, reading only what has changed. Their files are never changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from hitherto.errors import HithertoError
+from hitherto.model import Principal, Value, decode_json, encode
+from hitherto.service import Imported, Sessions, Taken
+from hitherto.service.catalog.projects import placed
+from hitherto.sources.port import Found, Known, Reading, Source, Stamp
+from hitherto.sources.shared.database import Row
+from hitherto.sources.sync.ledger import Ledger, Seen
+from hitherto.sources.sync.workers import Failed, Packed, Wanted, processes_for, read_all
+
+Advance = Callable[[int], None]
+
+
+class Report(Value, frozen=True):
+    """What a sync did, in numbers of sessions (children count) and of records."""
+
+    found: int = 0
+    unchanged: int = 0
+    new: int = 0
+    updated: int = 0
+    kept: int = 0
+    refused: int = 0
+    parsed_files: int = 0
+    parsed_bytes: int = 0
+    damaged_records: int = 0
+    unknown_records: int = 0
+    failed: tuple[str, ...] = ()
+
+
+class Sync:
+    """One run of a sync; `advance` is told of each session that is done. With `revive`, sessions that were deleted here
+    are taken in too. The bytes of files are kept beside what was read from them, unless `raw` is False. Much is read in
+    `processes` beside this one; as many as are worth while, if nobody says how many."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        who: Principal,
+        ledger: Ledger,
+        advance: Advance = lambda _: None,
+        *,
+        revive: bool = False,
+        raw: bool = True,
+        processes: int | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._who = who
+        self._ledger = ledger
+        self._advance = advance
+        self._revive = revive
+        self._raw = raw
+        self._processes = processes
+        self._counts = Counter[str]()
+        self._projects: dict[str, str | None] = {}
+        self._failed: list[str] = []
+
+    async def run(self, sources: Sequence[Source], found: Iterable[Found]) -> Report:
+        """Take in what changed among what was found in these sources; mark sessions that are there no more."""
+        known = {source.name: self._ledger.stamps(source.name) for source in sources}
+        found = list(found)
+        await self._changed(found, known)
+        # Keys are paths: those of two agents are never the same.
+        there = {each.key for each in found}
+        unreadable = [each for each in found if not each.stamp]
+        for name, stamps in known.items():
+            missing = (key for key in sorted(stamps.keys() - there) if not _holds(unreadable, key))
+            await self._vanished(name, list(missing), there)
+        await self._place_others()
+        return self._report(len(found))
+
+    async def take(self, found: Found, *, anew: bool = False) -> Report:
+        """Take in what changed in this one, or all of it `anew`; of others nothing is said."""
+        name = found.source.name
+        await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
+        return self._report(1)
+
+    def _report(self, found: int) -> Report:
+        return Report(found=found, failed=tuple(self._failed), **self._counts)
+
+    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, bytes]]) -> None:
+        changed = [
+            (each, stamp)
+            for each in found
+            if (stamp := known[each.source.name].get(each.key)) != encode(each.stamp)
+        ]
+        there = {each.identity for each in found} if changed else set()
+        wanted = [
+            Wanted(each, None if stamp is None else self._known(each, stamp))
+            for each, stamp in changed
+            if stamp is None or not _is_same(stamp, each.stamp, there)
+        ]
+        self._counts["unchanged"] += len(found) - len(wanted)
+        self._advance(len(found) - len(wanted))
+        anew = {each.found.key for each in wanted if each.known is None}
+        processes = processes_for(wanted) if self._processes is None else self._processes
+        async with aclosing(read_all(wanted, processes, raw=self._raw)) as pieces:
+            async for piece in pieces:
+                await self._take_all(piece, anew)
+
+    def _known(self, found: Found, stamp: bytes) -> Known:
+        state = self._ledger.state(found.source.name, found.key) or b""
+        return Known(_unpacked(stamp), state)
+
+    async def _take_all(self, read: Sequence[tuple[Found, Packed | Failed]], anew: Set[str]) -> None:
+        """Take in what was read, then note it: a crash in between only means doing it again. Those that are taken in at the
+        same time share a transaction."""
+        for found, each in read:
+            if isinstance(each, Packed):
+                await self._place(each.reading.imported)
+            else:
+                self._fail(found, each.reason)
+        there = [(found, each) for found, each in read if isinstance(each, Packed)]
+        done = await asyncio.gather(*(self._one(found, each, found.key in anew) for found, each in there))
+        self._ledger.put(
+            (found.source.name, found.key, _seen(found, each.reading), each.reading.state)
+            for (found, each), taken in zip(there, done, strict=True)
+            if taken
+        )
+        self._advance(len(read))
+
+    async def _one(self, found: Found, packed: Packed, is_new: bool) -> bool:
+        """Whether it was taken in; one that cannot be keeps no other from it."""
+        reading = packed.reading
+        self._counts["parsed_files"] += 1
+        self._counts["parsed_bytes"] += reading.size
+        if not reading.total:
+            self._count_records(reading)
+            return True
+        try:
+            taken = await self._sessions.take_packed(
+                self._who,
+                self._placed(reading.imported),
+                packed.payloads,
+                extends=reading.extends,
+                amended=reading.amended,
+                compactions=reading.compactions,
+                raw=packed.raw,
+                revive=self._revive,
+            )
+        except (OSError, HithertoError, RecursionError, ValueError) as error:
+            self._fail(found, str(error))
+            return False
+        self._tell(taken, reading, is_new=is_new)
+        return True
+
+    def _fail(self, found: Found, reason: str) -> None:
+        self._failed.append(f"{found.key.rpartition('/')[2]}: {reason}")
+
+    async def _place(self, imported: Imported) -> None:
+        """Find out which project the folder of a session belongs to."""
+        if imported.cwd is not None and imported.project is None:
+            await self._project(imported.cwd)
+
+    def _placed(self, imported: Imported) -> Imported:
+        """The session with the project that its folder belongs to."""
+        if imported.cwd is None or imported.project is not None:
+            return imported
+        return replace(imported, project=self._projects[imported.cwd])
+
+    async def _place_others(self) -> None:
+        """Sessions that were made before projects were known, or elsewhere, get theirs without being read again."""
+        for cwd in await self._sessions.placeless(self._who):
+            if (project := await self._project(cwd)) is not None:
+                await self._sessions.place_folder(self._who, cwd, project)
+
+    async def _project(self, cwd: str) -> str | None:
+        if cwd not in self._projects:
+            self._projects[cwd] = (await placed(self._sessions, cwd, self._who))["project"]
+        return self._projects[cwd]
+
+    def _tell(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
+        if taken.refused:
+            self._counts["refused"] += 1
+            return
+        if taken.created:
+            self._counts["new"] += 1
+        elif taken.appended or taken.reshaped or not is_new:
+            self._counts["updated"] += 1
+        else:
+            self._counts["unchanged"] += 1
+        self._count_records(reading)
+
+    def _count_records(self, reading: Reading) -> None:
+        self._counts["damaged_records"] += reading.damaged
+        self._counts["unknown_records"] += sum(reading.unknown.values())
+
+    async def _vanished(self, source: str, missing: Sequence[str], there: Set[str]) -> None:
+        """Mark the sessions of what is there no more, unless they lie elsewhere now."""
+        seen = self._ledger.seen(source) if missing else {}
+        present = {each.session for key, each in seen.items() if key in there}
+        # Of one that is not known any more the ledger was damaged, and was begun anew meanwhile.
+        for key in filter(seen.__contains__, missing):
+            session = seen[key].session
+            if session not in present and await self._sessions.mark_source(self._who, session, gone=True):
+                self._counts["kept"] += 1
+            self._ledger.forget(source, key)
+
+
+def _holds(unreadable: Sequence[Found], key: str) -> bool:
+    return any(each.holds(key) for each in unreadable)
+
+
+def _seen(found: Found, reading: Reading) -> Seen:
+    strange = sum(reading.unknown.values())
+    stamp = (*found.stamp, reading.waits_for) if reading.waits_for else found.stamp
+    return Seen(encode(stamp), reading.imported.id, reading.damaged, strange)
+
+
+def is_new(found: Found, seen: Seen | None) -> bool:
+    """Whether there is something to read that was not read yet."""
+    return seen is None or not (
+        seen.stamp == encode(found.stamp) or _is_same(seen.stamp, found.stamp, frozenset())
+    )
+
+
+def _is_same(known: bytes, stamp: Stamp, there: Set[str]) -> bool:
+    """Whether something is as it was, as far as its stamp tells; not if what it waits for is there now."""
+    before: Sequence[object] = _unpacked(known)
+    if before and isinstance(before[-1], str):
+        *before, waits_for = before
+        if waits_for in there:
+            return False
+    pairs = zip(stamp, before, strict=False)
+    return len(before) == len(stamp) and all(now is None or now == was for now, was in pairs)
+
+
+def _unpacked(stamp: bytes) -> tuple[int, ...]:
+    try:
+        return tuple(decode_json(stamp))
+    except (TypeError, ValueError):
+        return ()  # the ledger is damaged: it is like no other
+
+
+Rank = tuple[bool, int, int]
+
+
+def found_in_all(sources: Iterable[Source]) -> list[Found]:
+    """All sessions of these sources. Of one that lies in several places of an agent, as in a backup or the folder of a
+    project that was moved, it is the fullest: the longest file, in databases what was changed last."""
+    of_agents = defaultdict[str, dict[str, Found]](dict)
+    for source in sources:
+        best = of_agents[source.name]
+        for each in source.find():
+            name = each.identity or each.key
+            known = best.setdefault(name, each)
+            if known is not each and _rank(each) > _rank(known):
+                best[name] = each
+    return [each for best in of_agents.values() for each in best.values()]
+
+
+def _rank(found: Found) -> Rank:
+    """What lies in a database is newer than what lies in files; how long it is there nobody has counted."""
+    in_database = isinstance(found.where, Row)
+    return in_database, 0 if in_database else found.size, found.at

@@ -1,0 +1,162 @@
+"""Reading many sessions: here, or if there is much to read in processes of their own, as many as there are cores.
+
+What comes back is ready to be taken in: entries as the bytes that they are kept as, files packed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from multiprocessing import connection, get_context, parent_process
+from typing import NamedTuple
+
+from hitherto.model import encode
+from hitherto.ports import PackedCopy, packed
+from hitherto.sources.port import Found, Known, Reading
+from hitherto.sources.shared.files import Shut
+
+WORTH = 32 << 20
+"""So many bytes are read here in the time that a process takes to begin."""
+PIECE = 2 << 20
+MANY = 64
+"""A piece of work has about so many bytes, and no more sessions than this."""
+AHEAD = 2
+"""So many pieces wait for each process, so that it need not wait for one."""
+
+
+class Wanted(NamedTuple):
+    """A session to read, and what is known of it."""
+
+    found: Found
+    known: Known | None
+
+
+class Packed(NamedTuple):
+    """A reading that can be sent elsewhere: its entries are `payloads`, and the bytes that it was read from are packed."""
+
+    reading: Reading
+    payloads: Sequence[bytes]
+    raw: Sequence[PackedCopy]
+
+
+class Failed(NamedTuple):
+    """Why a session could not be read."""
+
+    reason: str
+
+
+Piece = list[tuple[int, Known | None]]
+"""Which of the wanted sessions are read at one go."""
+
+
+def processes_for(wanted: Iterable[Wanted]) -> int:
+    """How many processes it takes to read these, beside this one; 0 if that is not worth while."""
+    size = sum(each.found.size for each in wanted if each.known is None)
+    return min(size // WORTH, _cores() - 1)
+
+
+async def read_all(
+    wanted: Sequence[Wanted], processes: int, *, raw: bool
+) -> AsyncGenerator[list[tuple[Found, Packed | Failed]], None]:
+    """All of them in their order, some at a time."""
+    found = [each.found for each in wanted]
+    pieces = _pieces(wanted)
+    if not processes:
+        for piece in pieces:
+            yield _told(found, piece, _read(found, piece, raw=raw))
+        return
+    # Not forked: this process has threads. What waits is dropped if somebody has had enough; what is being read ends.
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(found, raw)
+    )
+    try:
+        waiting = deque[tuple[Piece, Future[list[Packed | Failed]]]]()
+        for piece in pieces:
+            waiting.append((piece, pool.submit(_read_there, piece)))
+            if len(waiting) > AHEAD * processes:
+                yield await _next(waiting, found, raw=raw)
+        while waiting:
+            yield await _next(waiting, found, raw=raw)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _next(
+    waiting: deque[tuple[Piece, Future[list[Packed | Failed]]]], found: Sequence[Found], *, raw: bool
+) -> list[tuple[Found, Packed | Failed]]:
+    piece, future = waiting.popleft()
+    try:
+        read = await asyncio.wrap_future(future)
+    except BrokenExecutor:
+        # Somebody has ended the process: what it was to read is read here.
+        read = _read(found, piece, raw=raw)
+    return _told(found, piece, read)
+
+
+def _told(
+    found: Sequence[Found], piece: Piece, read: Iterable[Packed | Failed]
+) -> list[tuple[Found, Packed | Failed]]:
+    return [(found[number], each) for (number, _), each in zip(piece, read, strict=True)]
+
+
+def _pieces(wanted: Sequence[Wanted]) -> Iterator[Piece]:
+    piece, size = list[tuple[int, Known | None]](), 0
+    for number, each in enumerate(wanted):
+        if piece and (len(piece) == MANY or size + each.found.size > PIECE):
+            yield piece
+            piece, size = [], 0
+        piece.append((number, each.known))
+        size += each.found.size
+    if piece:
+        yield piece
+
+
+def _read(found: Sequence[Found], piece: Piece, *, raw: bool) -> list[Packed | Failed]:
+    return [_one(found[number], known, raw=raw) for number, known in piece]
+
+
+def _one(found: Found, known: Known | None, *, raw: bool) -> Packed | Failed:
+    if isinstance(found.where, Shut):
+        return Failed(found.where.reason)
+    try:
+        reading = found.source.read(found, known)
+        payloads = [encode(entry) for entry in reading.entries]
+    except Exception as error:  # noqa: BLE001  whatever is in one file, the others are read
+        return Failed(str(error) or type(error).__name__)
+    copies = [packed(copy) for copy in reading.raw] if raw else ()
+    return Packed(reading._replace(entries=(), raw=()), payloads, copies)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# In a process that reads
+
+
+_found: Sequence[Found] = ()
+_raw = True
+
+
+def _begin(found: Sequence[Found], raw: bool) -> None:
+    global _found, _raw
+    _found, _raw = found, raw
+    # Whoever is interrupted is the one that began this, and it says when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Nobody is left to read for: a process that waits for work would wait for ever."""
+    if (parent := parent_process()) is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _read_there(piece: Piece) -> list[Packed | Failed]:
+    return _read(_found, piece, raw=_raw)

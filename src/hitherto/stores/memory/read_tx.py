@@ -1,0 +1,264 @@
+"""Reading from the shelves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from itertools import islice
+
+from msgspec.structs import replace
+
+from hitherto import words
+from hitherto.facts import Rivals, Wanted, marks_of, said
+from hitherto.filters import passes
+from hitherto.model import Change, Checkpoint, Fact, Filter, Json, Session
+from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.spans import Place, Spans, Stretch
+from hitherto.stores.memory.statistics import CountingReader
+from hitherto.stores.memory.tables import Document, Library, Log, Shelf
+from hitherto.stores.memory.tokens import AccessReader
+from hitherto.words import Term
+
+MICROS = 1_000_000
+
+
+class MemoryReader(AccessReader, CountingReader):
+    """A view of the store. Nothing changes while a transaction runs, since none is ever suspended."""
+
+    def __init__(self, library: Library, now: Now) -> None:
+        self._library = library
+        self._now = now
+
+    def _shelf(self, owner: str) -> Shelf:
+        return self._library.shelves.get(owner) or Shelf()
+
+    def _log(self, owner: str, log: int) -> Log:
+        return self._shelf(owner).logs.get(log) or Log()
+
+    async def now(self) -> int:
+        return self._now()
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        shelf = self._shelf(owner)
+        return _looked_up(shelf, shelf.ids.get(session_id))
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        return _looked_up(self._shelf(owner), num)
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        shelf = self._shelf(owner)
+        return _looked_up(shelf, shelf.keys.get(key))
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        return sorted(found for found in self._shelf(owner).ids if found.startswith(prefix))[:limit]
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        return session_id in self._shelf(owner).tombstones
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        shelf = self._shelf(owner)
+        rows = ((key, shelf.sessions[num]) for key, num in shelf.order.falling(below))
+        return await self._walked(rows, given, limit, examine)
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        shelf = self._shelf(owner)
+        found = [
+            apart(shelf.sessions[num])
+            for num, number in shelf.titles.items()
+            if _has_all(shelf.documents[number], terms)
+        ]
+        return None if len(found) > limit else found
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        shelf = self._shelf(owner)
+        rows = (
+            (ListKey(number, change.session), shelf.sessions[shelf.ids[change.session]])
+            for number, change in shelf.feed.rising(after)
+            if change.session in shelf.ids
+        )
+        return await self._walked(rows, given, limit, examine)
+
+    async def count(self, owner: str, given: Filter) -> int:
+        records = list(self._shelf(owner).sessions.values())
+        return sum([await self._passes(record, given) for record in records])
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        return self._shelf(owner).spans.get(num, {}).get(name, ())
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        return list(self._shelf(owner).checkpoints.get(num, ()))
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        found: list[bytes] = []
+        for stretch in stretches:
+            entries = self._log(owner, stretch.log).entries
+            wanted = range(stretch.first, stretch.last + 1)
+            found.extend(entries[seq].payload for seq in wanted if seq in entries)
+        return found
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        return self._log(owner, log).sums.get(seq, Totals())
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        found = ((log, self._log(owner, log).ids.get(entry_id)) for log in dict.fromkeys(logs))
+        return [Place(log, seq) for log, seq in found if seq is not None]
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        return sorted({num for num, _ in self._shelf(owner).over.get(log, ())})
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        found = (
+            Match(number, document.num, document.place)
+            for number, document in self._shelf(owner).documents.falling(before)
+            if kind in (None, document.kind) and _has_all(document, terms)
+        )
+        return list(islice(found, limit))
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        entries, documents = self._log(owner, stretch.log).entries, self._shelf(owner).documents
+        seqs = range(stretch.first, stretch.last + 1)
+        found = (
+            Spot(seq, entry.id)
+            for seq in (reversed(seqs) if backwards else seqs)
+            if (entry := entries.get(seq)) is not None
+            and entry.document is not None
+            and role in (None, (document := documents[entry.document]).kind)
+            and _has_all(document, terms)
+        )
+        return list(islice(found, limit))
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        return [change for _, change in islice(self._shelf(owner).feed.rising(after), limit)]
+
+    async def newest(self, owner: str) -> int:
+        return self._library.newest.get(owner, 0)
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        return self._shelf(owner).memos.get((method, key))
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        return self._shelf(owner).live.get(num)
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        facts = self._shelf(owner).facts.values()
+        wanted = [fact for fact in facts if session_id is None or fact.session == session_id]
+        return sorted(wanted, key=lambda fact: (fact.at, fact.id), reverse=True)
+
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        known = self._shelf(owner).facts
+        found = (
+            fact
+            for fact in await self.facts(owner, wanted.session)
+            if wanted.agent_id in (None, fact.agent_id)
+            and wanted.identity_id in (None, fact.identity_id)
+            and fact.invalidated_by not in known
+            and (wanted.mark is None or wanted.mark in marks_of(fact))
+        )
+        return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        known = self._shelf(owner).facts
+        return [
+            fact if fact.invalidated_by in known else replace(fact, invalidated_by=None)
+            for fact in known.values()
+            if (fact.agent_id, fact.identity_id) == (wanted.agent_id, wanted.identity_id)
+            and (said(fact.text) in wanted.said or fact.subject in wanted.subjects)
+        ]
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        known = self._shelf(owner).facts
+        found = {fact_id: known[fact_id]} if fact_id in known else {}
+        waiting = list(found)
+        while waiting:
+            outdone = waiting.pop()
+            older = {fact.id: fact for fact in known.values() if fact.invalidated_by == outdone}
+            waiting += older.keys() - found.keys()
+            found |= older
+        return list(found.values())
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        return sorted(self._shelf(owner).raw_copies.get(num, {}).values())
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        shelf = self._shelf(owner)
+        kept = [(shelf.sessions[num].session, copies) for num, copies in shelf.raw_copies.items() if copies]
+        newest = sorted(kept, key=lambda each: (each[0].updated_at, each[0].id), reverse=True)
+        return [(session.id, sum(len(copy.data) for copy in copies.values())) for session, copies in newest]
+
+    async def stats(self, owner: str) -> Json:
+        shelf = self._shelf(owner)
+        sessions = [record.session for record in shelf.sessions.values()]
+        cost = _known(None if each.cost is None else round(each.cost * MICROS) for each in sessions)
+        return {
+            "sessions": len(sessions),
+            "archived": sum(each.archived for each in sessions),
+            "pinned": sum(each.pinned for each in sessions),
+            "messages": sum(each.message_count for each in sessions),
+            "tokens": _known(each.token_count for each in sessions),
+            "bytes": sum(each.bytes for each in sessions),
+            "cost": None if cost is None else cost / MICROS,
+            "errors": sum(each.error_count for each in sessions),
+            "by_source": _census(sessions, "source"),
+            "by_agent": _census(sessions, "agent_id"),
+            "oldest": min((each.created_at for each in sessions), default=None),
+            "newest": max((each.updated_at for each in sessions), default=None),
+            "facts": len(shelf.facts),
+            "checkpoints": sum(map(len, shelf.checkpoints.values())),
+        }
+
+    async def _walked(
+        self, rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, examine: int
+    ) -> Scan:
+        """The records that pass, until there are enough of them or enough was looked at."""
+        records: list[Record] = []
+        last: ListKey | None = None
+        for looked, (key, record) in enumerate(rows):
+            if len(records) >= limit or looked >= examine:
+                return Scan(records, last, ended=False)
+            last = key
+            if await self._passes(record, given):
+                records.append(apart(record))
+        return Scan(records, last, ended=True)
+
+    async def _passes(self, record: Record, given: Filter) -> bool:
+        if not passes(record.session, given):
+            return False
+        return given.day is None or bool(await self.spoken(record.owner, given.day, [record.num]))
+
+
+def _looked_up(shelf: Shelf, num: int | None) -> Record | None:
+    found = None if num is None else shelf.sessions.get(num)
+    return None if found is None else apart(found)
+
+
+def apart(record: Record) -> Record:
+    """The record with metadata of its own: whoever changes it there changes nothing here."""
+    meta = record.session.meta
+    return replace(record, session=replace(record.session, meta=deepcopy(meta))) if meta else record
+
+
+def _has_all(document: Document, terms: Sequence[Term]) -> bool:
+    return words.matches(terms, document.tokens)
+
+
+def _known(numbers: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _census(sessions: Iterable[Session], attribute: str) -> dict[str, int]:
+    names = (getattr(session, attribute) for session in sessions)
+    return dict(sorted(Counter(name for name in names if name is not None).items()))

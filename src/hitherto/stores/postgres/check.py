@@ -1,0 +1,335 @@
+"""Looking for damage, and mending what is derived from the rest: tags, titles, counters, the words of the search.
+
+Everything is looked at in transactions of a moderate size, while the store is in use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from hitherto import words
+from hitherto.model import decode_entry, search_text
+from hitherto.ports import Health, Record
+from hitherto.stores.postgres import search
+from hitherto.stores.postgres.pending_rows import (
+    DROP_TAGS,
+    DROP_TITLE,
+    PUT_TAG,
+    PUT_TITLE,
+    tag_values,
+    title_values,
+)
+from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.statistics import days_of, kept_days, recount
+from hitherto.stores.postgres.transactions import ANY_PLAN, READ, UNHURRIED, WRITE, Statements, Transactions
+
+BATCH = 500
+MOST_TOLD = 100
+
+# Entries that a view of a session needs, and whether they are there.
+HOLES = """
+SELECT s.owner, s.id, p.name FROM span p JOIN session s ON s.owner = p.owner AND s.num = p.num
+WHERE greatest(coalesce(p.last_seq, s.head) - p.first_seq + 1, 0) <> (
+    SELECT count(*) FROM entry e
+    WHERE e.owner = p.owner AND e.log = p.log AND e.seq BETWEEN p.first_seq AND coalesce(p.last_seq, s.head)
+) LIMIT %(most)s
+"""
+# Where a log ends: at the session's head, by entries or by the sums of removed ones.
+HEADS = """
+SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
+    SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM (
+        (SELECT * FROM (SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM entry e
+         WHERE e.owner = s.owner AND e.log = s.num ORDER BY seq DESC LIMIT 1) newest)
+        UNION ALL
+        (SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums r
+         WHERE r.owner = s.owner AND r.log = s.num ORDER BY seq DESC LIMIT 1)
+    ) ends ORDER BY seq DESC LIMIT 1
+) e ON true
+WHERE (s.head, s.total_tokens, s.total_errors, s.total_cost, s.total_bytes) IS DISTINCT FROM (
+    coalesce(e.seq, 0), coalesce(e.total_tokens, 0), coalesce(e.total_errors, 0), coalesce(e.total_cost, 0),
+    coalesce(e.total_bytes, 0))
+LIMIT %(most)s
+"""
+COUNTERS = """
+WITH sums AS NOT MATERIALIZED (
+    SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM entry
+    UNION ALL
+    SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+)
+SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
+    SELECT sum(p.last_seq - p.first_seq + 1) AS messages,
+           sum(upto.total_tokens - coalesce(before.total_tokens, 0)) AS tokens,
+           sum(upto.total_errors - coalesce(before.total_errors, 0)) AS errors,
+           sum(upto.total_cost - coalesce(before.total_cost, 0)) AS cost,
+           sum(upto.total_bytes - coalesce(before.total_bytes, 0)) AS bytes
+    FROM (SELECT owner, log, first_seq, coalesce(last_seq, s.head) AS last_seq FROM span
+          WHERE owner = s.owner AND num = s.num AND name = '') p
+    LEFT JOIN sums upto ON upto.owner = p.owner AND upto.log = p.log AND upto.seq = p.last_seq
+    LEFT JOIN sums before ON before.owner = p.owner AND before.log = p.log AND before.seq = p.first_seq - 1
+    WHERE p.last_seq >= p.first_seq
+) c ON true
+WHERE (s.message_count, coalesce(s.token_count, 0), s.error_count, round(coalesce(s.cost, 0) * 1000000), s.bytes)
+    IS DISTINCT FROM (coalesce(c.messages, 0), coalesce(c.tokens, 0), coalesce(c.errors, 0), coalesce(c.cost, 0),
+                      coalesce(c.bytes, 0))
+LIMIT %(most)s
+"""
+_ORPHANS = """
+SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry) e
+WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = e.owner AND s.num = e.log)
+  AND NOT EXISTS (SELECT FROM span p WHERE p.owner = e.owner AND p.log = e.log)
+  AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.log = e.log)
+"""
+ORPHANS = f"SELECT count(*) FROM ({_ORPHANS}) o"
+QUEUE_ORPHANS = f"""
+WITH queued AS (INSERT INTO garbage (owner, log) {_ORPHANS} ON CONFLICT DO NOTHING RETURNING 1)
+SELECT count(*) FROM queued
+"""
+
+SESSIONS = f"""
+SELECT {COLUMNS} FROM session WHERE (owner, num) > (%(owner)s, %(num)s) ORDER BY owner, num LIMIT %(batch)s
+"""
+LOCKED_SESSIONS = f"{SESSIONS} FOR UPDATE"
+TAGS = """
+SELECT t.owner, t.id, t.tag, t.archived, t.order_at
+FROM unnest(%(owners)s::text[], %(ids)s::text[]) s (owner, id) JOIN tag t ON t.owner = s.owner AND t.id = s.id
+"""
+TITLES = """
+SELECT t.owner, t.num, t.text, t.words = document_words(t.number, s.mark, s.words)
+FROM unnest(%(owners)s::text[], %(nums)s::bigint[], %(marks)s::text[], %(words)s::text[]) s (owner, num, mark, words)
+JOIN title t ON t.owner = s.owner AND t.num = s.num
+"""
+STRAYS = """
+SELECT (SELECT count(*) FROM tag t WHERE NOT EXISTS (
+            SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id))
+     + (SELECT count(*) FROM title t WHERE NOT EXISTS (
+            SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num))
+"""
+DROP_STRAYS = """
+WITH tags AS (
+    DELETE FROM tag t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id) RETURNING 1
+), titles AS (
+    DELETE FROM title t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num) RETURNING 1
+) SELECT (SELECT count(*) FROM tags) + (SELECT count(*) FROM titles)
+"""
+
+ENTRIES = """
+SELECT owner, log, seq, role, payload FROM entry
+WHERE (owner, log, seq) > (%(owner)s, %(log)s, %(seq)s) AND number IS NOT NULL
+ORDER BY owner, log, seq LIMIT %(batch)s
+"""
+_GIVEN = """unnest(%(owners)s::text[], %(logs)s::bigint[], %(seqs)s::bigint[], %(marks)s::text[], %(words)s::text[])
+    g (owner, log, seq, mark, words)"""
+_STALE = """e.owner = g.owner AND e.log = g.log AND e.seq = g.seq AND e.number IS NOT NULL
+    AND e.words IS DISTINCT FROM document_words(e.number, g.mark, g.words)"""
+STALE_WORDS = f"SELECT count(*) FROM entry e JOIN {_GIVEN} ON {_STALE}"
+MEND_WORDS = f"""
+WITH mended AS (
+    UPDATE entry e SET words = document_words(e.number, g.mark, g.words) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
+) SELECT count(*) FROM mended
+"""
+
+STRAY_DAYS = """
+SELECT count(*) FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num)
+"""
+DROP_STRAY_DAYS = """
+WITH gone AS (
+    DELETE FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num) RETURNING 1
+) SELECT count(*) FROM gone
+"""
+OWNERS = "SELECT owner FROM owner ORDER BY owner"
+LOCK_OWNER = "SELECT 1 FROM owner WHERE owner = %s FOR UPDATE"
+WRONG_FACETS = """
+SELECT count(*) FROM (SELECT value, kind, sessions FROM facet WHERE owner = %(owner)s) kept
+FULL JOIN (SELECT value, kind, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s) right_ones
+    USING (kind, value)
+WHERE kept.sessions IS DISTINCT FROM right_ones.sessions
+"""
+MEND_FACETS = (
+    "DELETE FROM facet WHERE owner = %(owner)s",
+    """INSERT INTO facet (owner, kind, value, sessions)
+    SELECT owner, kind, value, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s""",
+)
+
+# What only a person can judge: the statement, and what its rows say of a session.
+DAMAGE = (
+    (HOLES, "spans reach entries that are not there"),
+    (HEADS, "its log does not end where it should"),
+    (COUNTERS, "its counters differ from its entries"),
+)
+# What can be mended in one statement: how to count it, how to mend it, and what it is.
+LEFTOVERS = (
+    (ORPHANS, QUEUE_ORPHANS, "logs that nothing reaches were not waiting for removal"),
+    (STRAYS, DROP_STRAYS, "tags and titles belonged to no session"),
+    (STRAY_DAYS, DROP_STRAY_DAYS, "days belonged to no session"),
+)
+CHECKED = (
+    "every span reaches entries that exist",
+    "every log ends where its session says",
+    "every session's counters equal what its entries say",
+    "nothing unreachable is forgotten",
+    "lists by tag hold every session",
+    "the search holds every title and every entry",
+    "the numbers of sessions are right",
+    "every session is counted on the days of its entries",
+)
+
+
+async def check(transactions: Transactions, *, repair: bool) -> Health:
+    """Everything that can be wrong with the tables."""
+    problems = [told for statement, what in DAMAGE for told in await _damage(transactions, statement, what)]
+    counts = {
+        what: await _count(transactions, repair, mending if repair else counting)
+        for counting, mending, what in LEFTOVERS
+    }
+    counts["sessions were listed under wrong tags or not at all"] = await _sessions(
+        transactions, repair, _mend_tags
+    )
+    counts["numbers of sessions were wrong"] = await _facets(transactions, repair)
+    counts["titles were not found by their words"] = await _sessions(transactions, repair, _mend_titles)
+    counts["entries were not found by their words"] = await _entries(transactions, repair)
+    counts["sessions were counted on wrong days"] = await _sessions(transactions, repair, _mend_days)
+    derived = [f"{count} {what}" for what, count in counts.items() if count]
+    return Health(
+        checked=CHECKED,
+        problems=tuple(problems if repair else problems + derived),
+        repaired=tuple(derived if repair else ()),
+    )
+
+
+async def _damage(transactions: Transactions, statement: str, what: str) -> list[str]:
+    async def work(tx: Statements) -> list[Row]:
+        await tx.queue(UNHURRIED)
+        await tx.queue(ANY_PLAN)
+        return await tx.rows(statement, {"most": MOST_TOLD})
+
+    rows = await transactions.run(READ, work)
+    return [f"owner {row[0]!r}, session {row[1]!r}: {what}" for row in rows]
+
+
+async def _count(transactions: Transactions, repair: bool, statement: str) -> int:
+    async def work(tx: Statements) -> int:
+        await tx.queue(UNHURRIED)
+        await tx.queue(ANY_PLAN)
+        return int((await tx.rows(statement))[0][0])
+
+    return await transactions.run(WRITE if repair else READ, work)
+
+
+Mend = Callable[[Statements, Sequence[Record], bool], Awaitable[int]]
+
+
+async def _sessions(transactions: Transactions, repair: bool, mend: Mend) -> int:
+    """How many sessions were not as they should be, batch by batch."""
+    found, last = 0, ("", 0)
+    while True:
+
+        async def work(tx: Statements, after: tuple[str, int] = last) -> tuple[int, tuple[str, int] | None]:
+            params = {"owner": after[0], "num": after[1], "batch": BATCH}
+            records = [
+                record_of(row) for row in await tx.rows(LOCKED_SESSIONS if repair else SESSIONS, params)
+            ]
+            if not records:
+                return 0, None
+            return await mend(tx, records, repair), (records[-1].owner, records[-1].num)
+
+        count, reached = await transactions.run(WRITE if repair else READ, work)
+        found += count
+        if reached is None:
+            return found
+        last = reached
+
+
+async def _mend_tags(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    owners, ids = [each.owner for each in records], [each.session.id for each in records]
+    known = defaultdict(set)
+    for owner, session_id, *rest in await tx.rows(TAGS, {"owners": owners, "ids": ids}):
+        known[owner, session_id].add(tuple(rest))
+    wrong = [
+        each for each in records if known[each.owner, each.session.id] != set(map(_listed, tag_values(each)))
+    ]
+    for record in wrong if repair else ():
+        await tx.queue(DROP_TAGS, (record.owner, record.session.id, list(record.session.tags)))
+        await tx.queue_many(PUT_TAG, tag_values(record))
+    return len(wrong)
+
+
+def _listed(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values[2:]
+
+
+async def _mend_titles(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    values = [title_values(each) for each in records]
+    params = {
+        "owners": [each["owner"] for each in values],
+        "nums": [each["num"] for each in values],
+        "marks": [each["mark"] for each in values],
+        "words": [each["words"] for each in values],
+    }
+    known = {(owner, num): text for owner, num, text, fresh in await tx.rows(TITLES, params) if fresh}
+    wrong = [each for each in values if known.get((each["owner"], each["num"]), "") != each["text"]]
+    for each in wrong if repair else ():
+        await tx.queue(DROP_TITLE, (each["owner"], each["num"]))
+        if each["text"]:
+            await tx.queue(PUT_TITLE, each)
+    return len(wrong)
+
+
+async def _mend_days(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+    kept = await kept_days(tx, [(each.owner, each.num) for each in records])
+    wrong = [
+        each for each in records if kept[each.owner, each.num] != await days_of(tx, each.owner, each.num)
+    ]
+    for record in wrong if repair else ():
+        await recount(tx, record.owner, record.num)
+    return len(wrong)
+
+
+async def _facets(transactions: Transactions, repair: bool) -> int:
+    """How many numbers of sessions were wrong, owner by owner: nobody changes them meanwhile."""
+    found = 0
+    for (owner,) in await transactions.run(READ, lambda tx: tx.rows(OWNERS)):
+
+        async def work(tx: Statements, owner: str = owner) -> int:
+            await tx.queue(UNHURRIED)
+            await tx.queue(ANY_PLAN)
+            if repair:
+                await tx.queue(LOCK_OWNER, (owner,))
+            wrong = int((await tx.rows(WRONG_FACETS, {"owner": owner}))[0][0])
+            for statement in MEND_FACETS if wrong and repair else ():
+                await tx.queue(statement, {"owner": owner})
+            return wrong
+
+        found += await transactions.run(WRITE if repair else READ, work)
+    return found
+
+
+async def _entries(transactions: Transactions, repair: bool) -> int:
+    """How many entries had other words than they should, batch by batch."""
+    found, last = 0, ("", 0, 0)
+    while True:
+
+        async def work(
+            tx: Statements, after: tuple[str, int, int] = last
+        ) -> tuple[int, tuple[str, int, int] | None]:
+            params = {"owner": after[0], "log": after[1], "seq": after[2], "batch": BATCH}
+            rows = await tx.rows(ENTRIES, params)
+            if not rows:
+                return 0, None
+            count = await tx.rows(MEND_WORDS if repair else STALE_WORDS, _entry_words(rows))
+            return int(count[0][0]), tuple(rows[-1][:3])
+
+        count, reached = await transactions.run(WRITE if repair else READ, work)
+        found += count
+        if reached is None:
+            return found
+        last = reached
+
+
+def _entry_words(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    owners, logs, seqs, roles, payloads = map(list, zip(*rows, strict=True))
+    texts = (words.searchable(search_text(decode_entry(payload))) for payload in payloads)
+    vectors = [search.vector(*each) for each in zip(owners, roles, texts, strict=True)]
+    marks = [search.mark(owner) for owner in owners]
+    return {"owners": owners, "logs": logs, "seqs": seqs, "marks": marks, "words": vectors}

@@ -1,0 +1,149 @@
+"""Waiting for changes: of this process at once, of others by NOTIFY, and by asking once a second in any case.
+
+A notice carries only a mark of the owner: it is a hint to read again, and a lost one costs a second. It is sent after
+the commit that it tells of, because inside a transaction NOTIFY makes all committing writers of a database queue up
+behind each other; and at most fifty times a second, however much is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+import psycopg
+
+from hitherto.errors import StoreUnavailable
+from hitherto.stores.postgres.search import mark
+from hitherto.stores.postgres.transactions import Connection, Pool, opened
+
+LISTEN = "LISTEN hitherto_change"
+# A notice need not survive a crash.
+NOTIFY = """
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('hitherto_change', told)
+FROM unnest(%s::text[]) told
+"""
+NEWEST = "SELECT owner, change FROM owner WHERE owner = ANY(%s::text[])"
+
+POLL_SECONDS = 1.0
+PAUSE_SECONDS = 0.02
+AGAIN_SECONDS = 0.2
+
+
+class Bell:
+    """Wakes those who wait for an owner's changes, here and in other processes."""
+
+    def __init__(self, url: str, connections: Pool) -> None:
+        self._url = url
+        self._pool = connections
+        self._sleepers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._known: dict[str, int] = {}
+        self._untold: set[str] = set()
+        self._something_to_tell = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ring(self, owners: Iterable[str]) -> None:
+        """Tell everybody that these owners' sessions have changed."""
+        for owner in owners:
+            self._wake(owner)
+            self._untold.add(mark(owner))
+        if self._untold:
+            self._something_to_tell.set()
+            self._keep_running("tell", self._tell_others)
+
+    async def wait(self, newest: Callable[[], Awaitable[int]], owner: str, after: int, seconds: float) -> int:
+        """Return the `newest` change of an owner once it is above `after`, or what it is when time is over."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        with self._sleeper(owner) as sleeper:
+            while True:
+                sleeper.clear()
+                number = self._known[owner] = await newest()
+                if number > after:
+                    return number
+                self._keep_running("listen", self._listen)
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await sleeper.wait()
+                except TimeoutError:
+                    return number
+
+    async def close(self) -> None:
+        """Stop listening; tell what is still to be told."""
+        while running := [task for task in self._tasks.values() if not task.done()]:
+            for task in running:
+                task.cancel()
+            # Again until they end: the driver may lose a cancellation that comes together with an answer.
+            await asyncio.wait(running, timeout=AGAIN_SECONDS)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._tell()
+
+    def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        if name not in self._tasks or self._tasks[name].done():
+            self._tasks[name] = asyncio.ensure_future(work())
+
+    @contextlib.contextmanager
+    def _sleeper(self, owner: str) -> Iterator[asyncio.Event]:
+        sleeper = asyncio.Event()
+        self._sleepers[owner].add(sleeper)
+        try:
+            yield sleeper
+        finally:
+            self._sleepers[owner].discard(sleeper)
+            if not self._sleepers[owner]:
+                del self._sleepers[owner]
+                self._known.pop(owner, None)
+
+    def _wake(self, owner: str) -> None:
+        for sleeper in self._sleepers.get(owner, ()):
+            sleeper.set()
+
+    async def _tell_others(self) -> None:
+        while True:
+            await self._something_to_tell.wait()
+            await self._tell()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _tell(self) -> None:
+        self._something_to_tell.clear()
+        told, self._untold = list(self._untold), set()
+        if told:
+            # Nothing is lost with a notice: whoever waits asks once a second.
+            with contextlib.suppress(psycopg.Error):
+                async with self._pool.connection() as connection:
+                    await connection.execute(NOTIFY, (told,))
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with await opened(self._url) as connection:
+                    # Not every database that speaks PostgreSQL's language knows the word: there, asking alone must do.
+                    with contextlib.suppress(psycopg.NotSupportedError, psycopg.ProgrammingError):
+                        await connection.execute(LISTEN)
+                    await self._hear(connection)
+            except (psycopg.Error, StoreUnavailable):
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _hear(self, connection: Connection) -> None:
+        """Wake who is waiting, by what is heard and by what is seen; ends when the connection does."""
+        looked = -math.inf  # the clock may just have begun
+        while True:
+            if time.monotonic() - looked >= POLL_SECONDS:
+                await self._look(connection)
+                looked = time.monotonic()
+            heard = {
+                notice.payload async for notice in connection.notifies(timeout=POLL_SECONDS, stop_after=1)
+            }
+            for owner in [owner for owner in self._sleepers if mark(owner) in heard]:
+                self._wake(owner)
+
+    async def _look(self, connection: Connection) -> None:
+        """Wake those whose owner has a newer change than they have seen."""
+        if not self._sleepers:
+            return
+        answer = await connection.execute(NEWEST, (list(self._sleepers),))
+        for owner, number in await answer.fetchall():
+            if number != self._known.get(owner):
+                self._wake(owner)

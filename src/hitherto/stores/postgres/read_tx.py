@@ -1,0 +1,357 @@
+"""Reading: every statement names the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
+from msgspec.structs import replace
+
+from hitherto import words
+from hitherto.facts import Rivals, Wanted
+from hitherto.filters import passes, text_terms
+from hitherto.model import Change, Checkpoint, Fact, Filter, Json
+from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.spans import Place, Span, Spans, Stretch
+from hitherto.stores.postgres import list_query, search
+from hitherto.stores.postgres.facts import fact_of
+from hitherto.stores.postgres.list_query import Walk
+from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.search import Search
+from hitherto.stores.postgres.statistics import CountingReader
+from hitherto.stores.postgres.tokens import AccessReader
+from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
+from hitherto.words import Term
+
+MICROS = 1_000_000
+FEW_ON_A_DAY = 2_000
+"""So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
+
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"
+BY_ID = f"{SESSION} AND id = %s"
+BY_NUM = f"{SESSION} AND num = %s"
+BY_KEY = f"{SESSION} AND key = %s"
+# A list is walked to its end otherwise: the second bound is above every id that begins so.
+WITH_PREFIX = """
+SELECT id FROM session
+WHERE owner = %(owner)s AND id >= %(prefix)s AND id < %(beyond)s AND starts_with(id, %(prefix)s)
+ORDER BY id LIMIT %(limit)s
+"""
+BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
+BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
+
+SPANS = """
+SELECT log, first_seq, last_seq, kind, expands FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
+"""
+CHECKPOINTS = """
+SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE owner = %s AND num = %s ORDER BY made
+"""
+# Not sorted here: the server would have to hold all payloads for it.
+PAYLOADS = """
+SELECT s.ordinal, e.seq, e.payload
+FROM unnest(%(logs)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) WITH ORDINALITY
+     AS s (log, first_seq, last_seq, ordinal)
+CROSS JOIN LATERAL (
+    SELECT seq, payload FROM entry
+    WHERE owner = %(owner)s AND log = s.log AND seq BETWEEN s.first_seq AND s.last_seq ORDER BY seq
+) e
+"""
+TOTALS = """
+SELECT total_tokens, total_errors, total_cost, total_bytes FROM entry
+WHERE owner = %(owner)s AND log = %(log)s AND seq = %(seq)s
+UNION ALL
+SELECT total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+WHERE owner = %(owner)s AND log = %(log)s AND seq = %(seq)s
+"""
+LOCATE = "SELECT log, seq FROM entry WHERE owner = %s AND log = ANY(%s::bigint[]) AND id = %s"
+# Neither DISTINCT nor ORDER BY: rather than sort, PostgreSQL would walk all spans of the owner in their order.
+REACHING = "SELECT num FROM span WHERE owner = %s AND log = %s"
+
+CHANGES = """
+(SELECT change, id, change_kind, revision, NULL FROM session
+ WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
+UNION ALL
+(SELECT change, id, 'delete', NULL, key FROM tombstone
+ WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
+ORDER BY change LIMIT %(limit)s
+"""
+NEWEST = "SELECT change FROM owner WHERE owner = %s"
+MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
+LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
+FACTS = """
+SELECT id, at, text, kind, session, entries, more FROM fact
+WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s) ORDER BY at DESC, id DESC
+"""
+_FACT = "id, at, text, kind, session, entries, more"
+_HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
+_WANTED = f"""
+f.owner = %(owner)s AND (%(session)s::text IS NULL OR f.session = %(session)s)
+AND (%(agent)s::text IS NULL OR f.agent = %(agent)s) AND (%(person)s::text IS NULL OR f.person = %(person)s) AND {_HOLDS}
+"""
+FIND_FACTS = f"""
+SELECT {_FACT} FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+MARKED_FACTS = f"""
+SELECT {", ".join(f"f.{name}" for name in _FACT.split(", "))}
+FROM fact_mark AS m JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
+WHERE m.owner = %(owner)s AND m.mark = %(mark)s AND {_WANTED}
+ORDER BY m.at DESC, m.id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+UNMARKED_FACTS = f"""
+SELECT {_FACT} FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s
+"""
+RIVALS = f"""
+SELECT {_FACT}, {_HOLDS} FROM fact AS f WHERE owner = %(owner)s
+AND agent IS NOT DISTINCT FROM %(agent)s AND person IS NOT DISTINCT FROM %(person)s AND id IN (
+    SELECT id FROM fact WHERE owner = %(owner)s AND said IS NULL
+    UNION SELECT id FROM fact WHERE owner = %(owner)s AND said = ANY(%(said)s)
+    UNION SELECT id FROM fact WHERE owner = %(owner)s AND subject = ANY(%(subjects)s)
+)
+"""
+FACTS_BEHIND = f"""
+WITH RECURSIVE behind (id) AS (
+    SELECT id FROM fact WHERE owner = %(owner)s AND id = %(id)s
+    UNION
+    SELECT f.id FROM behind AS b JOIN fact AS f ON f.owner = %(owner)s AND f.outdone_by = b.id
+)
+SELECT {_FACT} FROM fact WHERE owner = %(owner)s AND id IN (SELECT id FROM behind)
+"""
+RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
+RAW_SIZES = """
+SELECT s.id, sum(pg_column_size(c.data))::bigint FROM raw_copy AS c
+JOIN session AS s ON s.owner = c.owner AND s.num = c.num
+WHERE c.owner = %s GROUP BY s.id, s.updated_at ORDER BY s.updated_at DESC, s.id DESC
+"""
+
+STATS = """
+SELECT count(*), count(*) FILTER (WHERE archived), count(*) FILTER (WHERE pinned),
+       coalesce(sum(message_count), 0)::bigint, sum(token_count)::bigint, coalesce(sum(bytes), 0)::bigint,
+       sum(round(cost * 1000000))::bigint, coalesce(sum(error_count), 0)::bigint,
+       min(created_at), max(updated_at),
+       (SELECT count(*) FROM fact WHERE owner = %(owner)s),
+       (SELECT count(*) FROM checkpoint WHERE owner = %(owner)s)
+FROM session WHERE owner = %(owner)s
+"""
+STAT_NAMES = (
+    "sessions", "archived", "pinned", "messages", "tokens", "bytes", "cost", "errors", "oldest", "newest",
+    "facts", "checkpoints",
+)  # fmt: skip
+BY_SOURCE = """
+SELECT source, count(*) FROM session WHERE owner = %s AND source IS NOT NULL GROUP BY source ORDER BY source
+"""
+BY_AGENT = """
+SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY agent_id
+"""
+
+
+class PostgresReader(AccessReader, CountingReader):
+    """A view of the database as it was when the transaction began."""
+
+    def __init__(self, statements: Statements, clock: Now | None) -> None:
+        self._statements = statements
+        self._clock = clock
+
+    async def _settle(self) -> None:
+        """Before a question about many sessions; a writer then stores what it has held back."""
+
+    async def _rows(self, statement: str, *params: object) -> list[Row]:
+        return await self._statements.rows(statement, params)
+
+    async def _row(self, statement: str, *params: object) -> Row | None:
+        return await self._statements.row(statement, params)
+
+    async def _record(self, statement: str, *params: object) -> Record | None:
+        row = await self._row(statement, *params)
+        return None if row is None else record_of(row)
+
+    async def now(self) -> int:
+        if self._clock is not None:
+            return self._clock()
+        return int((await self._rows(CLOCK))[0][0])
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        return await self._record(BY_ID, owner, session_id)
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        return await self._record(BY_NUM, owner, num)
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        await self._settle()
+        return await self._record(BY_KEY, owner, key)
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        await self._settle()
+        params = {"owner": owner, "prefix": prefix, "beyond": prefix + "\U0010ffff", "limit": limit}
+        return [row[0] for row in await self._statements.rows(WITH_PREFIX, params)]
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        await self._settle()
+        return await self._row(BURIED, owner, session_id) is not None
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        await self._settle()
+        crowded = given.day is not None and await self.is_crowded(owner, given.day, FEW_ON_A_DAY)
+        walk = list_query.listed(owner, given, below, limit + 1, examine, crowded=crowded)
+        return await self._walked(walk, given, lambda record: ListKey(record.order_at, record.session.id))
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        await self._settle()
+        walk = list_query.changed(owner, given, after, limit + 1, examine)
+        return await self._walked(walk, given, lambda record: ListKey(record.change, record.session.id))
+
+    async def _walked(self, walk: Walk, given: Filter, key: Callable[[Record], ListKey]) -> Scan:
+        """One record more than asked for tells whether the list goes on."""
+        rows = await self._statements.rows(walk.page, walk.params, plan_anew=True)
+        limit = walk.params["limit"] - 1
+        looked_at = [record_of(row) for row in rows[:limit]]
+        records = [record for record in looked_at if not given.text or passes(record.session, given)]
+        last = key(looked_at[-1]) if looked_at else None
+        if len(rows) > limit:
+            return Scan(records, last, ended=False)
+        if walk.all_pass and len(rows) < walk.params["examine"]:
+            return Scan(records, last, ended=True)
+        stopped = await self._statements.rows(walk.last_examined, walk.params, plan_anew=True)
+        return Scan(records, ListKey(*stopped[0]) if stopped else last, ended=not stopped)
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        await self._settle()
+        found = await Search(self._statements, owner, terms, "title").newest(None, limit + 1)
+        if len(found) > limit:
+            return None
+        return [record_of(row) for row in await self._rows(BY_NUMS, owner, [match.num for match in found])]
+
+    async def count(self, owner: str, given: Filter) -> int:
+        await self._settle()
+        await self._statements.queue(ANY_PLAN)
+        statement, loose_titles, params = list_query.counted(owner, given)
+        found = int((await self._statements.rows(statement, params, plan_anew=True))[0][0])
+        terms = text_terms(given)
+        if search.needs_positions(terms):
+            texts = await self._statements.rows(loose_titles, params, plan_anew=True)
+            found -= sum(not words.matches(terms, words.tokens(words.searchable(row[0]))) for row in texts)
+        return found
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        return tuple(Span(*row) for row in await self._rows(SPANS, owner, num, name))
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        return [
+            Checkpoint(id=made, at=at, reason=reason, message_count=messages, token_count=tokens)
+            for made, at, reason, messages, tokens in await self._rows(CHECKPOINTS, owner, num)
+        ]
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        params = {
+            "owner": owner,
+            "logs": [stretch.log for stretch in stretches],
+            "firsts": [stretch.first for stretch in stretches],
+            "lasts": [stretch.last for stretch in stretches],
+        }
+        rows = await self._statements.rows(PAYLOADS, params)
+        rows.sort(key=itemgetter(0, 1))
+        return [row[2] for row in rows]
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        row = await self._statements.row(TOTALS, {"owner": owner, "log": log, "seq": seq}) if seq else None
+        return Totals() if row is None else Totals(*row)
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        return [Place(*row) for row in await self._rows(LOCATE, owner, list(logs), entry_id)]
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        return sorted({row[0] for row in await self._rows(REACHING, owner, log)})
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        await self._settle()
+        return await Search(self._statements, owner, terms, kind).newest(before, limit)
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        await self._settle()
+        return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        await self._settle()
+        params = {"owner": owner, "after": after, "limit": limit}
+        return [
+            Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
+            for number, session_id, kind, revision, key in await self._statements.rows(CHANGES, params)
+        ]
+
+    async def newest(self, owner: str) -> int:
+        await self._settle()
+        row = await self._row(NEWEST, owner)
+        return 0 if row is None else int(row[0])
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        row = await self._row(MEMO, owner, method, key)
+        return None if row is None else Memo(*row)
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        row = await self._row(LIVE, owner, num)
+        return None if row is None else bytes(row[0])
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
+        return [fact_of(row) for row in rows]
+
+    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+        params = {
+            "owner": owner,
+            "session": wanted.session,
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "limit": wanted.limit,
+            "offset": wanted.offset,
+        }
+        if wanted.mark is None:
+            return [fact_of(row) for row in await self._statements.rows(FIND_FACTS, params)]
+        rows = await self._statements.rows(MARKED_FACTS, {**params, "mark": wanted.mark})
+        return [fact_of(row) for row in (*rows, *await self._statements.rows(UNMARKED_FACTS, params))]
+
+    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+        params = {
+            "owner": owner,
+            "agent": wanted.agent_id,
+            "person": wanted.identity_id,
+            "said": list(wanted.said),
+            "subjects": list(wanted.subjects),
+        }
+        found = ((fact_of(row[:-1]), row[-1]) for row in await self._statements.rows(RIVALS, params))
+        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        rows = await self._statements.rows(FACTS_BEHIND, {"owner": owner, "id": fact_id})
+        return [fact_of(row) for row in rows]
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        return [RawCopy(*row) for row in await self._rows(RAW_COPIES, owner, num)]
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        await self._settle()
+        return [(id_, size) for id_, size in await self._rows(RAW_SIZES, owner)]
+
+    async def stats(self, owner: str) -> Json:
+        await self._settle()
+        await self._statements.queue(ANY_PLAN)
+        numbers = dict(
+            zip(STAT_NAMES, (await self._statements.rows(STATS, {"owner": owner}))[0], strict=True)
+        )
+        cost = numbers["cost"]
+        return {
+            **numbers,
+            "cost": None if cost is None else cost / MICROS,
+            "by_source": dict(await self._rows(BY_SOURCE, owner)),
+            "by_agent": dict(await self._rows(BY_AGENT, owner)),
+        }

@@ -1,0 +1,217 @@
+"""Writing: statements are queued, and session rows are held back to the end (see `holding`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitherto import words
+from hitherto.facts import marks_of
+from hitherto.model import Checkpoint, Fact, Lease, search_text
+from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
+from hitherto.spans import Place, Span
+from hitherto.stores.postgres import search
+from hitherto.stores.postgres.facts import fact_of, fact_values
+from hitherto.stores.postgres.pending_rows import Backlog
+from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, FACTS, PostgresReader
+from hitherto.stores.postgres.removal import bury, collect
+from hitherto.stores.postgres.statistics import PUT_ROOT, add_days
+from hitherto.stores.postgres.tokens import AccessWriter
+from hitherto.stores.postgres.transactions import Statements
+
+# Nobody else changes the session until the end of the transaction.
+LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"
+NEXT_NUM = "SELECT nextval('session_num')"
+
+ADD_ENTRY = """
+INSERT INTO entry (owner, log, seq, id, role, number, total_tokens, total_errors, total_cost, total_bytes,
+                   payload, words)
+SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(tokens)s, %(errors)s, %(cost)s, %(bytes)s,
+       %(payload)b, document_words(n, %(mark)s, %(words)s)
+FROM nextval('document_number') n
+"""
+ERASE = (
+    "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
+)
+
+PUT_LEASE = """
+UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, lease_expires_at = %s
+WHERE owner = %s AND num = %s
+"""
+PUT_READ_AT = "UPDATE session SET read_at = %s WHERE owner = %s AND num = %s"
+
+DROP_SPANS = "DELETE FROM span WHERE owner = %s AND num = %s AND name = %s"
+ADD_SPAN = """
+INSERT INTO span (owner, num, name, ordinal, log, first_seq, last_seq, kind, expands)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+ADD_CHECKPOINT = """
+INSERT INTO checkpoint (owner, num, id, at, reason, message_count, token_count) VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+
+ADD_MEMO = "INSERT INTO memo (owner, method, key, digest, answer, at) VALUES (%s, %s, %s, %b, %b, %s)"
+PUT_MEMO = f"""{ADD_MEMO}
+ON CONFLICT (owner, method, key) DO UPDATE SET digest = excluded.digest, answer = excluded.answer, at = excluded.at
+"""
+FORGET_MEMOS = "WITH gone AS (DELETE FROM memo WHERE at < %s RETURNING 1) SELECT count(*) FROM gone"
+PUT_LIVE = """
+INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num) DO UPDATE SET data = excluded.data
+"""
+DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
+PUT_FACT = """
+INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
+    session = excluded.session, entries = excluded.entries, more = excluded.more, agent = excluded.agent,
+    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said
+"""
+DROP_MARKS = "DELETE FROM fact_mark WHERE owner = %s AND id = ANY(%s)"
+PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (%s, %s, %s, %s)"
+DROP_FACTS = "DELETE FROM fact WHERE owner = %s AND id = ANY(%s)"
+PUT_RAW_COPY = """
+INSERT INTO raw_copy (owner, num, name, data) VALUES (%s, %s, %s, %b)
+ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data
+"""
+DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE owner = %s AND num = %s"
+
+
+class PostgresWriter(AccessWriter, PostgresReader):
+    """A write transaction. A record that it returns has the change number that it had before; see `holding`."""
+
+    def __init__(self, statements: Statements, clock: Now | None) -> None:
+        super().__init__(statements, clock)
+        self._backlog = Backlog(statements)
+        self._unused_keys: set[tuple[str, str, str]] = set()
+
+    async def settled(self) -> set[str]:
+        """Write what was held back; returns the owners whose sessions have changed in this transaction."""
+        await self._settle()
+        return self._backlog.owners
+
+    async def _settle(self) -> None:
+        await self._backlog.write()
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        stored = await self._record(LOCKED_BY_ID, owner, session_id)
+        if stored is None:
+            return self._backlog.newly(owner, session_id)
+        return self._backlog.seen(stored)
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        stored = await self._record(BY_NUM, owner, num)
+        held = self._backlog.held(owner, num)
+        if held is None or stored is None:
+            return held or stored
+        return replace(held, lease=stored.lease)
+
+    async def insert(self, record: Record) -> Record:
+        num = int((await self._rows(NEXT_NUM))[0][0])
+        return self._backlog.store(replace(record, num=num), "create", is_new=True)
+
+    async def rewrite(self, record: Record, kind: str) -> Record:
+        return self._backlog.store(record, kind)
+
+    async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
+        mark = search.mark(record.owner)
+        values = [_entry_values(record, row, mark) for row in rows]
+        await self._statements.queue_many(ADD_ENTRY, values)
+        await add_days(self._statements, record.owner, record.num, [row.entry for row in rows])
+        return self._backlog.store(record, "append")
+
+    async def put_lease(self, record: Record, lease: Lease) -> None:
+        terms = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at)
+        await self._statements.queue(PUT_LEASE, (*terms, record.owner, record.num))
+        self._backlog.amend(record, lambda held: replace(held, lease=lease))
+
+    async def put_read_at(self, record: Record, at: int) -> None:
+        await self._statements.queue(PUT_READ_AT, (at, record.owner, record.num))
+        self._backlog.amend(record, lambda held: replace(held, session=replace(held.session, read_at=at)))
+
+    async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
+        await self._statements.queue(DROP_SPANS, (owner, num, name))
+        values = [(owner, num, name, ordinal, *span) for ordinal, span in enumerate(spans)]
+        await self._statements.queue_many(ADD_SPAN, values)
+
+    async def put_checkpoint(
+        self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
+    ) -> None:
+        told = (checkpoint.at, checkpoint.reason, checkpoint.message_count, checkpoint.token_count)
+        await self._statements.queue(ADD_CHECKPOINT, (owner, num, checkpoint.id, *told))
+        await self.put_spans(owner, num, spans, checkpoint.id)
+
+    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+        await self._statements.queue(ERASE, (payload, owner, *place))
+
+    async def bury(self, record: Record, at: int) -> None:
+        await bury(self._statements, record)
+        self._backlog.bury(record, at)
+
+    async def collect(self, batch: int) -> int:
+        return await collect(self._statements, batch)
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        memo = await super().memo(owner, method, key)
+        if memo is None:
+            self._unused_keys.add((owner, method, key))
+        return memo
+
+    async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
+        # Where the key was seen unused, a memo that has come meanwhile must not be replaced: the work runs again.
+        statement = ADD_MEMO if (owner, method, key) in self._unused_keys else PUT_MEMO
+        self._unused_keys.discard((owner, method, key))
+        await self._statements.queue(statement, (owner, method, key, *memo))
+
+    async def forget_memos(self, before: int) -> int:
+        return int((await self._rows(FORGET_MEMOS, before))[0][0])
+
+    async def put_live(self, record: Record, data: bytes | None) -> None:
+        if data is None:
+            await self._statements.queue(DROP_LIVE, (record.owner, record.num))
+        else:
+            await self._statements.queue(PUT_LIVE, (record.owner, record.num, data))
+        self._backlog.touch(record, "live")
+
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        if facts:
+            await self._statements.queue(DROP_MARKS, (owner, [fact.id for fact in facts]))
+            await self._statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
+            marks = [(owner, mark, fact.at, fact.id) for fact in facts for mark in marks_of(fact)]
+            await self._statements.queue_many(PUT_MARK, marks)
+
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        await self._statements.queue(DROP_FACTS, (owner, list(ids)))
+
+    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
+        rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
+        alone = [fact.id for fact in map(fact_of, rows) if set(fact.entries) == {entry_id}]
+        if alone:
+            await self._statements.queue(DROP_FACTS, (owner, alone))
+
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        await self._statements.queue(PUT_ROOT, (owner, root, project))
+
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
+        await self._statements.queue(PUT_RAW_COPY, (owner, num, copy.name, copy.data))
+
+    async def drop_raw_copies(self, owner: str, num: int) -> None:
+        await self._statements.queue(DROP_RAW_COPIES, (owner, num))
+
+
+def _entry_values(record: Record, row: Row, mark: str) -> dict[str, Any]:
+    entry, totals = row.entry, row.totals
+    return {
+        "owner": record.owner,
+        "log": record.num,
+        "seq": row.seq,
+        "id": entry.id,
+        "role": entry.role,
+        "tokens": totals.tokens,
+        "errors": totals.errors,
+        "cost": totals.cost,
+        "bytes": totals.bytes,
+        "payload": row.payload,
+        "mark": mark,
+        "words": search.vector(record.owner, entry.role, words.searchable(search_text(entry))),
+    }

@@ -1,0 +1,450 @@
+"""The reading half of a transaction."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, MutableMapping, Sequence
+from itertools import islice, product
+from typing import Any, NamedTuple, cast
+
+import apsw
+import zstandard
+
+from hitherto.days import day_number
+from hitherto.errors import StoreDamaged
+from hitherto.filters import statuses, text_terms
+from hitherto.model import Change, Checkpoint, Filter, encode
+from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.spans import Place, Span, Spans, Stretch
+from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
+from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.facts import FactReading
+from hitherto.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
+from hitherto.stores.sqlite.search_index import SearchIndex
+from hitherto.stores.sqlite.statistics import CountReading
+from hitherto.stores.sqlite.tokens import AccessReading
+from hitherto.words import Term
+
+SEQ_BITS = 24
+SEQ_MASK = (1 << SEQ_BITS) - 1
+
+COLUMNS = ", ".join(READ)
+SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
+BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
+BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
+WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
+BURIED = "SELECT 1 FROM tombstone WHERE owner = ? AND id = ?"
+
+PASSES = """
+    (:cwd IS NULL OR s.cwd = :cwd)
+    AND (:project IS NULL OR s.project = :project)
+    AND (:agent_id IS NULL OR s.agent_id = :agent_id)
+    AND (:channel IS NULL OR s.channel = :channel)
+    AND (:source IS NULL OR s.source = :source)
+    AND (:native IS NULL OR (s.source IS NULL) = :native)
+    AND (:status IS NULL OR s.status IN (:status, :or_status))
+    AND (:pinned IS NULL OR s.pinned = :pinned)
+    AND (:created_after IS NULL OR s.created_at >= :created_after)
+    AND (:created_before IS NULL OR s.created_at < :created_before)
+    AND (:updated_after IS NULL OR s.updated_at >= :updated_after)
+    AND (:updated_before IS NULL OR s.updated_at < :updated_before)
+    AND (:tags IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:tags) AS want
+        WHERE NOT EXISTS (SELECT 1 FROM tag AS t WHERE t.session = s.num AND t.tag = want.value)))
+    AND (:needles IS NULL OR (s.title_words IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM json_each(:needles) AS needle WHERE instr(s.title_words, needle.value) = 0)))
+"""
+WALK = f"""
+SELECT s.num, s.order_at, s.id, {PASSES}
+FROM session AS s INDEXED BY %s
+WHERE s.owner = :owner AND %s s.archived = :archived AND s.hot = 0
+    AND (s.order_at, s.id) < (:order_at, :id) AND s.order_at >= :floor
+ORDER BY s.order_at DESC, s.id DESC LIMIT :examine
+"""
+BY_TAG = f"""
+SELECT s.num, d.order_at, d.id, {PASSES}
+FROM tag AS d CROSS JOIN session AS s ON s.num = d.session
+WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived AND s.hot = 0
+    AND (d.order_at, d.id) < (:order_at, :id) AND d.order_at >= :floor
+ORDER BY d.order_at DESC, d.id DESC LIMIT :examine
+"""
+ON_DAY = f"""
+SELECT s.num, s.active_at, s.id, {PASSES}
+FROM json_each(:nums) AS j CROSS JOIN session AS s
+WHERE s.num = j.value AND s.owner = :owner AND (:archived IS NULL OR s.archived = :archived)
+    AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
+ORDER BY s.active_at DESC, s.id DESC LIMIT :examine
+"""
+HOT = f"""
+SELECT s.num, s.active_at, s.id, {PASSES}
+FROM session AS s INDEXED BY session_hot
+WHERE s.owner = :owner AND s.hot = 1 AND (:archived IS NULL OR s.archived = :archived)
+    AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
+ORDER BY s.active_at DESC, s.id DESC
+"""
+"""The sessions that lately grew are few, and not yet where the indexes would look for them."""
+# The first filter of these that is given drives the walk: its index is in the order of lists.
+DRIVERS = {
+    "tag": BY_TAG,
+    "pinned": WALK % ("session_pinned", "s.pinned = 1 AND"),
+    "channel": WALK % ("session_channel", "s.channel = :channel AND"),
+    "busy": WALK % ("session_status", "s.status = :status AND s.status <> 'idle' AND"),
+    "agent_id": WALK % ("session_agent", "s.agent_id = :agent_id AND"),
+    "source": WALK % ("session_source", "s.source = :source AND"),
+    "project": WALK % ("session_project", "s.project = :project AND"),
+    "cwd": WALK % ("session_cwd", "s.cwd = :cwd AND"),
+    "time": WALK % ("session_time", ""),
+}
+CHANGED = f"""
+SELECT s.num, s.change, s.id, {PASSES} AND (:archived IS NULL OR s.archived = :archived)
+FROM session AS s WHERE s.owner = :owner AND s.change > :after ORDER BY s.change LIMIT :examine
+"""
+COUNT = f"""
+SELECT count(*) FROM session AS s
+WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PASSES}
+    AND (:nums IS NULL OR s.num IN (SELECT value FROM json_each(:nums)))
+"""
+AHEAD = "SELECT 1 FROM session WHERE owner = ? AND active_at < max(updated_at, created_at) LIMIT 1"
+TITLED = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND title_number = ?"
+
+SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
+CHECKPOINTS = """
+SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE session = ? ORDER BY ord
+"""
+PAYLOADS = "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos"
+TOTALS = "SELECT tokens, errors, cost, bytes FROM entry WHERE pos = ?"
+LOCATE = "SELECT pos FROM entry WHERE id = ? AND pos >> 24 = ?"
+REACHING = """
+SELECT DISTINCT p.session FROM span AS p JOIN session AS s ON s.num = p.session
+WHERE p.log = ? AND s.owner = ?
+"""
+DOCUMENTS = """
+SELECT e.number, e.pos >> 24, e.pos FROM json_each(:numbers) AS j CROSS JOIN entry AS e
+WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner
+UNION ALL
+SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN session AS s
+WHERE s.title_number = j.value AND s.owner = :owner
+ORDER BY 1 DESC
+"""
+FIRST_NUMBER = (
+    "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos LIMIT 1"
+)
+LAST_NUMBER = (
+    "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos DESC LIMIT 1"
+)
+SPOTS = """
+SELECT e.pos & 16777215, e.id FROM json_each(:numbers) AS j CROSS JOIN entry AS e
+WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner ORDER BY j.key
+"""
+CHANGES = """
+SELECT change, id, change_kind, revision, NULL FROM session WHERE owner = :owner AND change > :after
+UNION ALL
+SELECT change, id, 'delete', NULL, key FROM tombstone WHERE owner = :owner AND change > :after
+ORDER BY change LIMIT :limit
+"""
+MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
+LIVE = "SELECT data FROM live WHERE session = ?"
+RAW_COPIES = """
+SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
+WHERE c.session = ? ORDER BY c.name
+"""
+# Of a blob only its length is looked at, which stands at its beginning; sorted together with sessions, all of it would be.
+RAW_SIZES = """
+SELECT s.id, k.size FROM (
+    SELECT c.session, sum(length(b.data)) AS size
+    FROM raw_copy AS c CROSS JOIN raw_blob AS b ON b.digest = c.digest GROUP BY c.session
+) AS k JOIN session AS s ON s.num = k.session
+WHERE s.owner = ? ORDER BY s.updated_at DESC, s.id DESC
+"""
+FIRST_KEY = ListKey(1 << 62, "")
+FEW_ON_A_DAY = 2_000
+"""So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
+LOOKED_AT = 128
+
+
+class _Seen(NamedTuple):
+    """A row of a walk."""
+
+    num: int
+    at: int
+    id: str
+    passes: int
+
+
+def position(log: int, seq: int) -> int:
+    """The key of an entry."""
+    return log << SEQ_BITS | seq
+
+
+class Reading(AccessReading, FactReading, CountReading):
+    """See `ports.Reader`."""
+
+    def __init__(
+        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: MutableMapping[str, int]
+    ) -> None:
+        self._db, self._owners = db, owners
+        self._index = index
+        self._now = now
+
+    async def now(self) -> int:
+        return self._now()
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        return self._record(owner, SESSION, session_id)
+
+    async def by_num(self, owner: str, num: int) -> Record | None:
+        return self._record(owner, BY_NUM, num)
+
+    async def by_key(self, owner: str, key: str) -> Record | None:
+        return self._record(owner, BY_KEY, key)
+
+    async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
+        upper = prefix + "\U0010ffff"
+        return [row[0] for row in fetch(self._db, WITH_PREFIX, (self._owner(owner), prefix, upper, limit))]
+
+    async def buried(self, owner: str, session_id: str) -> bool:
+        return bool(fetch(self._db, BURIED, (self._owner(owner), session_id)))
+
+    async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
+        below = below or FIRST_KEY
+        if given.updated_before is not None:
+            # order_at is never above updated_at, so nothing from there on can pass.
+            below = min(below, ListKey(given.updated_before, ""))
+        bound = self._bound(owner, given) | {
+            "tag": given.tags[0] if given.tags else None,
+            "order_at": below.order_at,
+            "id": below.id,
+            "examine": examine,
+            "floor": self._floor(owner, given),
+        }
+        few = self._few_on_day(owner, given)
+        if few is not None:
+            return self._take(
+                owner, self._walk(ON_DAY, bound | {"nums": encode(few).decode()}), limit, examine
+            )
+        driver = _driver(given)
+        walk, doing = DRIVERS[driver], statuses(given) if driver == "busy" else (given.status,)
+        archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
+        each = product(archived, doing)
+        rows = [self._walk(walk, bound | {"archived": put, "status": status}) for put, status in each]
+        rows.append(self._walk(HOT, bound))
+        merged = heapq.merge(*rows, key=_order, reverse=True)
+        return self._take(owner, self._spoken(owner, given, merged), limit, examine)
+
+    async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
+        num = self._owner(owner)
+        numbers = self._index.matches(num, terms, "title", None, limit + 1)
+        if len(numbers) > limit:
+            return None
+        return [record for number in numbers for record in self._listed(owner, TITLED, number)]
+
+    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+        bound = self._bound(owner, given) | {"after": after, "examine": examine}
+        if given.day is not None:
+            self._index.catch_up()
+        return self._take(owner, self._spoken(owner, given, self._walk(CHANGED, bound)), limit, examine)
+
+    async def count(self, owner: str, given: Filter) -> int:
+        day = None if given.day is None else day_number(given.day)
+        nums = None if day is None else encode(self._index.spoken(self._owner(owner), day)).decode()
+        return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
+
+    async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
+        rows = fetch(self._db, SPANS, (num, name))
+        if not all(is_span(num, *row[:3]) for row in rows):
+            raise StoreDamaged("a span has no beginning or no end; try `hitherto doctor`")
+        return tuple(Span(*row) for row in rows)
+
+    async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        return [
+            Checkpoint(id=id_, at=at, reason=reason, message_count=messages, token_count=tokens)
+            for id_, at, reason, messages, tokens in fetch(self._db, CHECKPOINTS, (num,))
+        ]
+
+    async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
+        found: list[bytes] = []
+        for stretch in stretches:
+            log = stretch.log
+            rows = fetch(self._db, PAYLOADS, (position(log, stretch.first), position(log, stretch.last)))
+            if len(rows) != stretch.size:
+                raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; try `hitherto doctor`")
+            found += whole_payloads(rows)
+        return found
+
+    async def totals(self, owner: str, log: int, seq: int) -> Totals:
+        rows = fetch(self._db, TOTALS, (position(log, seq),))
+        if rows and not all(isinstance(each, int) for each in rows[0]):
+            raise StoreDamaged("the sums beside an entry are not what was written; try `hitherto doctor`")
+        return Totals(*rows[0]) if rows else Totals()
+
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+        found = (row for log in logs for row in fetch(self._db, LOCATE, (entry_id, log)))
+        return [Place(pos >> SEQ_BITS, pos & SEQ_MASK) for (pos,) in found]
+
+    async def reaching(self, owner: str, log: int) -> list[int]:
+        return [row[0] for row in fetch(self._db, REACHING, (log, self._owner(owner)))]
+
+    async def matches(
+        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[Match]:
+        num, found = self._owner(owner), list[Match]()
+        while len(found) < limit:
+            wanted = limit - len(found)
+            numbers = self._index.matches(num, terms, kind, before, wanted)
+            bound = {"numbers": encode(numbers).decode(), "owner": num}
+            for number, log, pos in fetch(self._db, DOCUMENTS, bound):
+                found.append(Match(number, log, None if pos is None else Place(log, pos & SEQ_MASK)))
+            if len(numbers) < wanted:
+                break
+            before = numbers[-1]
+        return found
+
+    async def within(
+        self,
+        owner: str,
+        stretch: Stretch,
+        terms: Sequence[Term],
+        role: str | None,
+        limit: int,
+        *,
+        backwards: bool = False,
+    ) -> list[Spot]:
+        # Documents of one log are numbered in the order of its entries.
+        ends = (position(stretch.log, stretch.first), position(stretch.log, stretch.last))
+        first, last = fetch(self._db, FIRST_NUMBER, ends), fetch(self._db, LAST_NUMBER, ends)
+        if not first or not last:
+            return []
+        numbers = range(first[0][0], last[0][0] + 1)
+        found = self._index.within(stretch.log, terms, role, numbers, limit, backwards=backwards)
+        bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
+        return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
+
+    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+        bound = {"owner": self._owner(owner), "after": after, "limit": limit}
+        return [
+            Change(number=number, session=id_, kind=kind, revision=revision, key=key)
+            for number, id_, kind, revision, key in fetch(self._db, CHANGES, bound)
+        ]
+
+    async def newest(self, owner: str) -> int:
+        return int(fetch(self._db, NEWEST_CHANGE, {"owner": self._owner(owner)})[0][0])
+
+    async def memo(self, owner: str, method: str, key: str) -> Memo | None:
+        rows = fetch(self._db, MEMO, (self._owner(owner), method, key))
+        return Memo(*rows[0]) if rows else None
+
+    async def live(self, owner: str, num: int) -> bytes | None:
+        rows = fetch(self._db, LIVE, (num,))
+        return rows[0][0] if rows else None
+
+    async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
+        unpack = zstandard.ZstdDecompressor().decompress
+        return [RawCopy(name, unpack(data)) for name, data in fetch(self._db, RAW_COPIES, (num,))]
+
+    async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
+        return [(id_, size) for id_, size in fetch(self._db, RAW_SIZES, (self._owner(owner),))]
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        self._index.catch_up()
+        return self._index.among(self._owner(owner), day_number(day), nums)
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        found = self._index.activity(self._owner(owner), first, last, most)
+        longest = (self._record(owner, BY_NUM, num) for num in found.longest)
+        return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
+
+    def _few_on_day(self, owner: str, given: Filter) -> list[int] | None:
+        """The sessions of the day, if one is given and they are few."""
+        if given.day is None:
+            return None
+        return self._index.spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY)
+
+    def _spoken(self, owner: str, given: Filter, rows: Iterator[_Seen]) -> Iterator[_Seen]:
+        """The rows, of which only those pass that spoke on the day, if one is given."""
+        if given.day is None:
+            yield from rows
+            return
+        num, day = self._owner(owner), day_number(given.day)
+        while some := list(islice(rows, LOOKED_AT)):
+            there = self._index.among(num, day, [seen.num for seen in some if seen.passes])
+            yield from (seen if seen.num in there else _Seen(seen.num, seen.at, seen.id, 0) for seen in some)
+
+    def _record(self, owner: str, sql: str, value: Any) -> Record | None:
+        rows = fetch(self._db, sql, (self._owner(owner), value))
+        return record_of(owner, rows[0]) if rows else None
+
+    def _listed(self, owner: str, sql: str, value: Any) -> Sequence[Record]:
+        """A session for a list, without one that is damaged: who asks for that one is told so, and others are not harmed."""
+        try:
+            record = self._record(owner, sql, value)
+        except StoreDamaged:
+            return ()
+        return () if record is None else (record,)
+
+    def _bound(self, owner: str, given: Filter) -> dict[str, Any]:
+        """The parameters of `PASSES`; NULL asks for nothing."""
+        terms = text_terms(given)
+        return {
+            "owner": self._owner(owner),
+            "archived": {"exclude": 0, "only": 1, "include": None}[given.archived],
+            "project": given.project,
+            "cwd": None if given.cwd is None else given.cwd.encode("utf-8", "surrogatepass"),
+            "agent_id": given.agent_id,
+            "channel": given.channel,
+            "source": given.source,
+            "native": given.native,
+            "status": given.status,
+            "or_status": next(reversed(statuses(given)), None),
+            "pinned": given.pinned,
+            "created_after": given.created_after,
+            "created_before": given.created_before,
+            "updated_after": given.updated_after,
+            "updated_before": given.updated_before,
+            "tags": encode(given.tags).decode() if given.tags else None,
+            "needles": encode([_needle(term) for term in terms]).decode() if terms else None,
+        }
+
+    def _floor(self, owner: str, given: Filter) -> int:
+        """Below this no session of the list can pass; 0 where a stamp is ahead of its place in the list."""
+        bounds = [bound for bound in (given.updated_after, given.created_after) if bound is not None]
+        return max(bounds) if bounds and not fetch(self._db, AHEAD, (self._owner(owner),)) else 0
+
+    def _walk(self, sql: str, bound: dict[str, Any]) -> Iterator[_Seen]:
+        return (_Seen(*row) for row in cast("Iterator[tuple[Any, ...]]", self._db.execute(sql, bound)))
+
+    def _take(self, owner: str, rows: Iterator[_Seen], limit: int, examine: int) -> Scan:
+        """The first rows that pass; one more is looked for, to know whether there is more."""
+        records: list[Record] = []
+        last: ListKey | None = None
+        for examined, seen in enumerate(rows, 1):
+            if seen.passes and len(records) == limit:
+                return Scan(records, last, ended=False)
+            last = ListKey(seen.at, seen.id)
+            if seen.passes:
+                records += self._listed(owner, BY_NUM, seen.num)
+            if examined == examine:
+                return Scan(records, last, ended=False)
+        return Scan(records, last, ended=True)
+
+
+def _driver(given: Filter) -> str:
+    asked = {
+        "tag": bool(given.tags),
+        "pinned": given.pinned is True,
+        "channel": given.channel is not None,
+        "busy": given.status not in (None, "idle"),
+        "agent_id": given.agent_id is not None,
+        "source": given.source is not None,
+        "project": given.project is not None,
+        "cwd": given.cwd is not None,
+        "time": True,
+    }
+    return next(name for name, holds in asked.items() if holds)
+
+
+def _order(seen: _Seen) -> ListKey:
+    return ListKey(seen.at, seen.id)
+
+
+def _needle(term: Term) -> str:
+    return f" {' '.join(term.tokens)}" + ("" if term.prefix else " ")

@@ -1,0 +1,493 @@
+"""The full-text index: a file of its own, fed in batches behind the commits. It is derived and can always be rebuilt.
+
+A document's row number is the number that the main file gave to the entry or title, so rows are in the order of
+commits. Whoever feeds the index first takes its write lock, then reads the main file: what was erased before that is
+not there any more, and what is erased later waits in the main file's `unindex` table until the next feeding drops it.
+
+FTS5 only marks a dropped document; its words stay in the file until the segments that hold them are merged. Whoever
+drops notes that in `fed.dropped`, and `purge` merges: in the background, and before closing.
+
+Beside the words the file has a table of days (see `days`), which is fed together with them.
+
+The index also keeps the generation of the main file. When that is another one, or has fewer documents than were fed, a
+backup was put in its place: the index begins anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from hitherto import words
+from hitherto.errors import StoreDamaged, StoreError
+from hitherto.model import ROLES, Entry, encode, search_text
+from hitherto.stores.sqlite import days
+from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
+from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
+from hitherto.words import Term
+
+SHAPE = 4
+"""Kept as the file's `user_version`; a file of another shape is made anew."""
+SCHEMA = f"""
+DROP TABLE IF EXISTS doc;
+DROP TABLE IF EXISTS fed;
+CREATE VIRTUAL TABLE doc USING fts5 (own, text, content = '', contentless_delete = 1, tokenize = 'ascii');
+CREATE TABLE fed (
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    upto       INTEGER NOT NULL,
+    generation BLOB NOT NULL,
+    dropped    INTEGER NOT NULL
+);
+INSERT INTO fed VALUES (1, 0, x'', 0);
+INSERT INTO doc (doc, rank) VALUES ('automerge', 8);
+{days.SCHEMA}
+PRAGMA user_version = {SHAPE};
+"""
+"""Batches are small when people talk: merging them later, and more at a time, halves what feeding costs."""
+FED = "SELECT upto, generation, dropped FROM fed"
+FEED = "UPDATE fed SET upto = ?"
+NOTE_DROPPED = "UPDATE fed SET dropped = dropped + 1"
+PURGED = "UPDATE fed SET dropped = 0 WHERE dropped = ?"
+MERGE = "INSERT INTO doc (doc, rank) VALUES ('merge', ?)"
+ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
+DROP = "DELETE FROM doc WHERE rowid = ?"
+FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
+FIND_ALL = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid"
+FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?"
+FIND_WITHIN_BACKWARDS = (
+    "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+)
+BEGIN_ANEW = (
+    f"INSERT INTO doc (doc) VALUES ('delete-all'); {days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
+)
+CHECK = "INSERT INTO doc (doc) VALUES ('integrity-check')"
+
+ENTRIES = """
+SELECT number, owner, pos >> 24, erased, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
+"""
+TITLES = """
+SELECT title_number, owner, title_words FROM session WHERE title_number > ? AND title_number <= ?
+"""
+REMOVED = "SELECT number FROM unindex WHERE number > ? ORDER BY number LIMIT ?"
+DONE_UNINDEXING = "DELETE FROM unindex WHERE number = ?"
+RESTATED = "SELECT number, session, recount FROM restate WHERE number > ? ORDER BY number LIMIT ?"
+DONE_RESTATING = "DELETE FROM restate WHERE number = ?"
+WAITING = "SELECT 1 FROM unindex UNION ALL SELECT 1 FROM restate LIMIT 1"
+GENERATION = "SELECT value FROM store_meta WHERE name = 'generation'"
+EXPECTED = """
+SELECT number FROM entry WHERE number <= ?1 AND erased IS NULL UNION ALL SELECT title_number FROM session WHERE title_number <= ?1
+"""
+
+BATCH = 1_000
+FEW = 64
+NO_BOUND = 1 << 62
+QUIET_SECONDS = 1.0
+MANY_WRITES = 100
+MERGE_PAGES = 500
+"""What is merged at once, in some forty milliseconds; in between others may search and feed."""
+REST = 10
+"""The background rests so many times longer than the last purge took: merging costs half a second per 100,000 documents."""
+
+
+class _Fed(NamedTuple):
+    """Where the index stands. `dropped` is 0 when the file holds no words of dropped documents."""
+
+    upto: int
+    generation: bytes
+    dropped: int
+
+
+class Done(NamedTuple):
+    """What need not wait any longer: the numbers of documents that were dropped, and of sessions told anew."""
+
+    removed: list[int]
+    restated: list[int]
+
+
+class _Step(NamedTuple):
+    """Whether there is more to feed, and up to which numbers removals and sessions are done in this round."""
+
+    more: bool
+    removed: int = 0
+    restated: int = 0
+
+
+FIRST_STEP = _Step(more=True)
+LAST_STEP = _Step(more=False)
+
+
+class SearchIndex:
+    """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
+
+    def __init__(self, path: Path, main: Callable[[], apsw.Connection], done: Callable[[Done], None]) -> None:
+        self._path = path
+        self._open_main = main
+        self._done = done
+        self._lock = threading.RLock()
+        self._db: apsw.Connection | None = None
+        self._main: apsw.Connection | None = None
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._writes = 0
+        self._closing = threading.Event()
+        self._patient = True
+        self._purge_again = 0.0
+        self._thread: threading.Thread | None = None
+
+    def matches(
+        self, owner: int, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+    ) -> list[int]:
+        """Numbers of the owner's documents, newest first, with everything committed until now."""
+        query = _query((f"o{owner}", kind and f"k{kind}"), terms)
+        with self._lock:
+            self.catch_up()
+            bound = NO_BOUND if before is None else before
+            if self._are_rare(terms, bound):
+                found = fetch(self._index(), FIND_ALL, (query, bound))
+                return [row[0] for row in reversed(found)][:limit]
+            return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
+
+    def _are_rare(self, terms: Sequence[Term], bound: int) -> bool:
+        """Whether few documents have these words, of all owners. To meet those, FTS5 goes through the owner's documents: from
+        the oldest to the newest in leaps, but backwards at a cost that grows with all of them."""
+        query = words.fts_match(terms)
+        return bool(query) and len(fetch(self._index(), FIND, (query, bound, FEW + 1))) <= FEW
+
+    def within(
+        self,
+        log: int,
+        terms: Sequence[Term],
+        role: str | None,
+        numbers: range,
+        limit: int,
+        *,
+        backwards: bool,
+    ) -> list[int]:
+        """Numbers of a log's documents, of these numbers, in order or from the last, with everything committed until now."""
+        query = _query((f"l{log}", role and f"k{role}"), terms)
+        with self._lock:
+            self.catch_up()
+            statement = FIND_WITHIN_BACKWARDS if backwards else FIND_WITHIN
+            bound = (query, numbers.start, numbers.stop - 1, limit)
+            return [row[0] for row in fetch(self._index(), statement, bound)]
+
+    def spoken(self, owner: int, day: int, few: int | None = None) -> list[int] | None:
+        """Sessions of the owner in which something was said on that day, with everything committed until now; None if
+        there are more than a few."""
+        with self._lock:
+            self.catch_up()
+            if few is not None and fetch(self._index(), days.CROWDED, (owner, day, few)):
+                return None
+            return [row[0] for row in fetch(self._index(), days.SPOKEN, (owner, day))]
+
+    def among(self, owner: int, day: int, sessions: Sequence[int]) -> set[int]:
+        """Those of these sessions in which something was said on that day, as far as was fed."""
+        with self._lock:
+            bound = (owner, day, encode(sessions).decode())
+            return {row[0] for row in fetch(self._index(), days.AMONG, bound)}
+
+    def activity(self, owner: int, first: int, last: int, most: int) -> days.Spoken:
+        """What was said in these days, with everything committed until now."""
+        with self._lock:
+            self.catch_up()
+            return days.activity(self._index(), owner, first, last, most)
+
+    def catch_up(self) -> None:
+        """Feed until nothing is left."""
+        with self._lock:
+            step = FIRST_STEP
+            while step.more:
+                step = self._feed(step)
+
+    def purge(self, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Remove the words of dropped documents from the file, in steps, unless it is told to stop."""
+        seen = self._fed().dropped
+        if not seen:
+            return
+        pages = -MERGE_PAGES  # less than nothing: merge all segments into one
+        while self._merge(pages):
+            if not goes_on():
+                return
+            pages = MERGE_PAGES
+        with self._lock:
+            if self._fold():
+                self._index().execute(PURGED, (seen,))
+
+    def changed(self) -> None:
+        """There is something new: feed it in the background, when much has come or a second has passed."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="hitherto-index", daemon=True)
+            self._thread.start()
+        self._writes += 1
+        if self._writes == 1:
+            self._wake.set()
+        elif self._writes == MANY_WRITES:
+            self._hurry.set()
+
+    def close(self) -> None:
+        """Stop. What is not fed yet will be, by whoever searches next; what was removed here leaves the file now."""
+        self._closing.set()
+        self._hurry.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            # The store is closed all the same; whoever opens it next meets the error again.
+            with contextlib.suppress(apsw.Error, StoreError):
+                if self._thread is not None and self._path.exists():
+                    self._drop_all()
+                    self.purge()
+            for db in (self._db, self._main):
+                if db is not None:
+                    db.close()
+
+    def rebuild(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            index, main = self._index(), self._reader()
+            with transaction(index):
+                index.execute(BEGIN_ANEW, (_generation(main),))
+            self.catch_up()
+
+    def is_whole(self) -> bool:
+        """Whether the index is sound and has exactly the documents that it should."""
+        try:
+            with self._lock:
+                self.catch_up()
+                index, main = self._index(), self._reader()
+                # Nobody feeds while this holds the lock; who writes meanwhile is beyond `upto` or in `unindex`.
+                with transaction(index), snapshot(main):
+                    index.execute(CHECK)
+                    have = _numbers(index, "SELECT rowid FROM doc")
+                    waiting = _numbers(main, REMOVED, (0, NO_BOUND))
+                    expected = _numbers(main, EXPECTED, (self._fed().upto,))
+                    return have - waiting == expected - waiting
+        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, StoreDamaged):
+            return False
+
+    def wrong_days(self, *, repair: bool) -> int:
+        """In how many sessions the days are not what the entries say; with `repair` they are counted anew."""
+        with self._lock:
+            self.catch_up()
+            index, main = self._index(), self._reader()
+            with transaction(index), snapshot(main):
+                upto = self._fed().upto
+                wrong = days.differing(index, main, upto)
+                for session in wrong if repair else ():
+                    days.recount(index, main, session, upto)
+            return len(wrong)
+
+    def replace(self) -> None:
+        """Put a damaged file away and begin a new one."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    self._path.with_name(self._path.name + suffix).unlink()
+            self.catch_up()
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while not self._closing.is_set():
+            if self._wake.wait(pause):
+                # Appends come in bursts; feeding them together costs a fraction. Whoever searches does not wait for this.
+                self._hurry.wait(QUIET_SECONDS)
+            self._wake.clear()
+            self._hurry.clear()
+            self._writes = 0
+            pause = None
+            # Errors here are met again, and reported, by whoever searches.
+            with contextlib.suppress(Exception):
+                self._feed_slowly()
+                pause = self._purge_in_turn()
+
+    def _feed_slowly(self) -> None:
+        """Feed, and let others search between the batches."""
+        step = FIRST_STEP
+        while step.more and not self._closing.is_set():
+            with self._lock:
+                step = self._feed(step)
+
+    def _purge_in_turn(self) -> float | None:
+        """Purge, if the last time is long enough ago; how many seconds to wait if there is still something to purge."""
+        if self._fed().dropped and time.monotonic() >= self._purge_again:
+            began = time.monotonic()
+            self.purge(lambda: not self._closing.is_set())
+            ended = time.monotonic()
+            self._purge_again = ended + max(QUIET_SECONDS, REST * (ended - began))
+        return max(0.0, self._purge_again - time.monotonic()) if self._fed().dropped else None
+
+    def _feed(self, before: _Step) -> _Step:
+        """One batch; what the step before has done is not done again.
+
+        Rows and the mark of how far it has come commit together.
+        """
+        index, main = self._index(), self._reader()
+        if not self._behind(main):
+            return LAST_STEP
+        with transaction(index), snapshot(main):
+            if self._is_foreign(main):
+                index.execute(BEGIN_ANEW, (_generation(main),))
+            more = self._add(index, main)
+            removed = self._drop(index, main, before.removed)
+            restated = self._restate(index, main, before.restated)
+        if removed or restated:
+            self._done(Done(removed, restated))
+        return _Step(
+            more or BATCH in (len(removed), len(restated)),
+            removed[-1] if removed else before.removed,
+            restated[-1] if restated else before.restated,
+        )
+
+    def _behind(self, main: apsw.Connection) -> bool:
+        fed = self._fed()
+        if fed.generation != _generation(main) or fed.upto != _newest(main):
+            return True
+        return bool(fetch(main, WAITING))
+
+    def _is_foreign(self, main: apsw.Connection) -> bool:
+        """Whether what was fed came from another history than the main file's."""
+        fed = self._fed()
+        return fed.generation != _generation(main) or fed.upto > _newest(main)
+
+    def _add(self, index: apsw.Connection, main: apsw.Connection) -> bool:
+        """Feed a batch; whether there is more."""
+        fed, upto = self._fed().upto, _newest(main)
+        entries = [_row(*row) for row in fetch(main, ENTRIES, (fed, upto, BATCH))]
+        more = len(entries) == BATCH
+        bound = entries[-1].number if more else upto
+        index.executemany(ADD, [_document(row) for row in entries if not row.erased])
+        days.add(index, main, [(row.log, row.entry) for row in entries if row.entry is not None])
+        titles = fetch(main, TITLES, (fed, bound))
+        index.executemany(ADD, [(number, f"o{owner} ktitle", text) for number, owner, text in titles])
+        index.execute(FEED, (bound,))
+        return more
+
+    def _drop(self, index: apsw.Connection, main: apsw.Connection, removed_to: int) -> list[int]:
+        """Drop a batch of the documents that were removed, and return their numbers."""
+        removed = [row[0] for row in fetch(main, REMOVED, (removed_to, BATCH))]
+        before = index.total_changes()
+        index.executemany(DROP, [(number,) for number in removed])
+        if index.total_changes() != before:
+            index.execute(NOTE_DROPPED)
+        return removed
+
+    def _restate(self, index: apsw.Connection, main: apsw.Connection, restated_to: int) -> list[int]:
+        """Tell the days of a batch of sessions anew, and return the numbers under which they waited."""
+        waiting = [days.Restated(*row) for row in fetch(main, RESTATED, (restated_to, BATCH))]
+        days.restate(index, main, waiting, self._fed().upto)
+        return [each.number for each in waiting]
+
+    def _drop_all(self) -> None:
+        """Drop what was removed, and feed nothing. For closing: the writer has ended, so this clears the queue itself."""
+        index, main = self._index(), self._reader()
+        if self._is_foreign(main):
+            return
+        while True:
+            with transaction(index), snapshot(main):
+                removed = self._drop(index, main, 0)
+            if not removed:
+                return
+            with transaction(main):
+                main.executemany(DONE_UNINDEXING, [(number,) for number in removed])
+
+    def _merge(self, pages: int) -> bool:
+        """Merge for a while; whether there was anything to merge."""
+        with self._lock:
+            index = self._index()
+            before = index.total_changes()
+            index.execute(MERGE, (pages,))
+            return index.total_changes() - before > 1  # the command itself counts as one
+
+    def _fold(self) -> bool:
+        """Fold the index's log into its file and empty it; not while another process is reading."""
+        self._patient = False
+        try:
+            self._index().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._patient = True
+        return True
+
+    def _fed(self) -> _Fed:
+        with self._lock:
+            return _Fed(*fetch(self._index(), FED)[0])
+
+    def _index(self) -> apsw.Connection:
+        if self._db is None:
+            self._db = self._open_index()
+        return self._db
+
+    def _open_index(self) -> apsw.Connection:
+        db = open_file(self._path, lambda: self._patient, cache_kib=WRITING_KIB)
+        try:
+            if _shape(db) != SHAPE:
+                with transaction(db):
+                    if _shape(db) != SHAPE:  # another process may have been quicker
+                        db.execute(SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _reader(self) -> apsw.Connection:
+        if self._main is None:
+            self._main = self._open_main()
+        return self._main
+
+
+def _query(own: Sequence[str | None], terms: Sequence[Term]) -> str:
+    """The documents that belong to all of these, and have all terms."""
+    belongs = " AND ".join(f'"{name}"' for name in own if name)
+    return " AND ".join(filter(None, (f"own:({belongs})", words.fts_match(terms))))
+
+
+class _Row(NamedTuple):
+    """An entry as it is fed; None where it cannot be read."""
+
+    number: int
+    owner: int
+    log: int
+    erased: int | None
+    entry: Entry | None
+
+
+def _row(number: int, owner: int, log: int, erased: int | None, payload: bytes) -> _Row:
+    return _Row(number, owner, log, erased, days.read(payload))
+
+
+def _document(row: _Row) -> tuple[int, str, str]:
+    """An entry's row. One that cannot be read has no words: it must not keep those behind it from being found."""
+    number, owner, log, _, entry = row
+    try:
+        if entry is not None:
+            kind = entry.role if entry.role in ROLES else "other"
+            return number, f"o{owner} k{kind} l{log}", words.searchable(search_text(entry))
+    except Exception:  # noqa: BLE001, S110 - whatever it is, it is that entry's
+        pass
+    return number, f"o{owner} kother l{log}", ""
+
+
+def _generation(main: apsw.Connection) -> bytes:
+    return bytes(fetch(main, GENERATION)[0][0])
+
+
+def _newest(main: apsw.Connection) -> int:
+    return int(fetch(main, NEWEST_DOCUMENT)[0][0])
+
+
+def _shape(index: apsw.Connection) -> int:
+    return int(fetch(index, "PRAGMA user_version")[0][0])
+
+
+def _numbers(db: apsw.Connection, sql: str, bound: tuple[int, ...] = ()) -> set[int]:
+    return {row[0] for row in fetch(db, sql, bound)}

@@ -1,0 +1,373 @@
+"""The writing half of a transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
+from zlib import crc32
+
+import apsw
+from msgspec.structs import replace
+
+from hitherto.errors import AlreadyExists
+from hitherto.facets import Traits, moved, traits_of
+from hitherto.facts import marks_of, said
+from hitherto.model import Checkpoint, Fact, Lease, encode
+from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
+from hitherto.spans import Place, Span
+from hitherto.stores.sqlite.commit_queue import Numbers
+from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.read_tx import SEQ_MASK, Reading, position
+from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
+from hitherto.stores.sqlite.search_index import SearchIndex
+from hitherto.stores.sqlite.tokens import AccessWriting
+
+MANY_HOT = 32
+
+NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
+INSERT = f"""
+INSERT INTO session (owner, order_at, hot, change, change_kind, title_number, title_words, {", ".join(STORED)})
+VALUES (?, ?, 0, {", ".join("?" * (4 + len(STORED)))})
+"""
+REWRITE = f"""
+UPDATE session SET order_at = ?, hot = 0, change = ?, change_kind = ?, {", ".join(f"{name} = ?" for name in STORED)}
+WHERE num = ?
+"""
+# Names only what an append moves: SQLite touches the indexes of every column that is named.
+ADVANCE = """
+UPDATE session SET
+    change = ?, change_kind = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
+    token_count = ?, error_count = ?, cost = ?, bytes = ?,
+    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?, crc = ?
+WHERE num = ?
+"""
+# Only a session that is not hot yet touches the index of hot ones.
+HEAT = "UPDATE session SET hot = 1 WHERE num = ? AND hot = 0 AND order_at <> active_at"
+HOT = "SELECT num FROM session INDEXED BY session_hot WHERE owner = ? AND hot = 1"
+COOL_TAGS = "UPDATE tag SET order_at = (SELECT active_at FROM session WHERE num = ?1) WHERE session = ?1"
+COOL = "UPDATE session SET order_at = active_at, hot = 0 WHERE num = ?"
+MARK_CHANGE = "UPDATE session SET change = ?, change_kind = ? WHERE num = ?"
+OLD_TITLE = "SELECT title_number, title_words FROM session WHERE num = ?"
+NEW_TITLE = "UPDATE session SET title_number = ?, title_words = ? WHERE num = ?"
+PUT_LEASE = """
+UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ? WHERE num = ?
+"""
+PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
+
+ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
+DROP_TAGS = "DELETE FROM tag WHERE session = ?"
+TRAITS = """
+SELECT archived, pinned, coalesce(source, agent_id), project, source, tags FROM session WHERE num = ?
+"""
+COUNT_FACET = """
+INSERT INTO facet (owner, kind, value, sessions) VALUES (?, ?, ?, ?)
+ON CONFLICT (owner, kind, value) DO UPDATE SET sessions = sessions + excluded.sessions
+"""
+DROP_FACET = "DELETE FROM facet WHERE owner = ? AND kind = ? AND value = ? AND sessions <= 0"
+RESTATE = "INSERT INTO restate (session, recount) VALUES (?, ?)"
+PUT_ROOT = "INSERT OR REPLACE INTO root (owner, root, project) VALUES (?, ?, ?)"
+
+ADD_ENTRY = """
+INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NUMBER = "SELECT number FROM entry WHERE pos = ?"
+ERASE = "UPDATE entry SET payload = ?, crc = ?, erased = 1 WHERE pos = ?"
+UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
+REMEMBER_GONE = "UPDATE newest_gone SET number = max(number, ?)"
+
+ADD_SPAN = """
+INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DROP_SPANS = "DELETE FROM span WHERE session = ? AND name = ?"
+ADD_CHECKPOINT = """
+INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count)
+SELECT :session, coalesce(max(ord), 0) + 1, :id, :at, :reason, :messages, :tokens FROM checkpoint WHERE session = :session
+"""
+
+TO_GARBAGE = "INSERT OR IGNORE INTO garbage (log) SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
+BURY = """
+DELETE FROM span WHERE session = :num;
+DELETE FROM checkpoint WHERE session = :num;
+DELETE FROM tag WHERE session = :num;
+DELETE FROM live WHERE session = :num;
+DELETE FROM fact WHERE owner = :owner AND session = :id;
+DELETE FROM session WHERE num = :num;
+INSERT OR REPLACE INTO tombstone (owner, id, session, at, change, key) VALUES (:owner, :id, :num, :at, :change, :key);
+"""
+UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
+
+NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
+NO_GARBAGE = "DELETE FROM garbage WHERE log = ?"
+REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE log = ? GROUP BY first ORDER BY first"
+UNREACHED = "SELECT pos, number FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos LIMIT ?"
+DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
+
+PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
+FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
+PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
+DROP_LIVE = "DELETE FROM live WHERE session = ?"
+PUT_FACT = """
+INSERT INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (?, ?, ?, ?)"
+FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
+DROP_FACTS = """
+DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
+"""
+PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest) VALUES (?, ?, ?)"
+PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
+DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
+RAW_DIGESTS = "SELECT DISTINCT digest FROM raw_copy WHERE session = ?"
+RAW_DIGEST = "SELECT digest FROM raw_copy WHERE session = ? AND name = ?"
+DROP_RAW_BLOB = """
+DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WHERE digest = ?1)
+"""
+
+
+class Writing(Reading, AccessWriting):
+    """See `ports.Writer`."""
+
+    def __init__(
+        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], numbers: Numbers
+    ) -> None:
+        # What is learned here stays here: an owner made in this transaction may yet be rolled back.
+        super().__init__(db, index, now, ChainMap({}, owners))
+        self._numbers = numbers
+
+    async def insert(self, record: Record) -> Record:
+        owner = self._known_owner(record.owner)
+        change = self._numbers.next_change(owner)
+        text = title_words(record.session)
+        title = (self._numbers.next_document(), text) if text is not None else (None, None)
+        self._db.execute(UNBURY, (owner, record.session.id))
+        self._db.execute(INSERT, (owner, record.order_at, change, "create", *title, *columns_of(record)))
+        made = replace(record, num=self._db.last_insert_rowid(), change=change)
+        self._put_tags(owner, made)
+        self._count(owner, None, traits_of(made.session))
+        return made
+
+    async def rewrite(self, record: Record, kind: str) -> Record:
+        owner = self._known_owner(record.owner)
+        change = self._numbers.next_change(owner)
+        self._recount(owner, record)
+        self._db.execute(REWRITE, (record.order_at, change, kind, *columns_of(record), record.num))
+        self._db.execute(DROP_TAGS, (record.num,))
+        self._put_tags(owner, record)
+        self._put_title(record)
+        return replace(record, change=change)
+
+    async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
+        owner, s = self._known_owner(record.owner), record.session
+        change = self._numbers.next_change(owner)
+        entries = [
+            (
+                position(record.num, row.seq),
+                owner,
+                self._numbers.next_document(),
+                row.entry.id,
+                *row.totals,
+                row.payload,
+                crc32(row.payload),
+            )
+            for row in rows
+        ]
+        try:
+            self._db.executemany(ADD_ENTRY, entries)
+        except apsw.ConstraintError:
+            raise AlreadyExists("the session has an entry of this id already") from None
+        self._db.execute(
+            ADVANCE,
+            (
+                change, s.revision, s.updated_at, record.order_at, s.message_count, s.token_count, s.error_count,
+                micros(s.cost), s.bytes, record.head, *record.totals, columns_of(record)[CRC], record.num,
+            ),
+        )  # fmt: skip
+        self._db.execute(HEAT, (record.num,))
+        if self._db.changes():
+            self._cool_some(owner)
+        return replace(record, change=change)
+
+    async def put_lease(self, record: Record, lease: Lease) -> None:
+        bound = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at, record.num)
+        self._db.execute(PUT_LEASE, bound)
+
+    async def put_read_at(self, record: Record, at: int) -> None:
+        self._db.execute(PUT_READ_AT, (at, record.num))
+
+    async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
+        self._db.execute(DROP_SPANS, (num, name))
+        self._db.executemany(ADD_SPAN, [(num, name, ord_, *span) for ord_, span in enumerate(spans)])
+
+    async def put_checkpoint(
+        self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
+    ) -> None:
+        bound = {
+            "session": num,
+            "id": checkpoint.id,
+            "at": checkpoint.at,
+            "reason": checkpoint.reason,
+            "messages": checkpoint.message_count,
+            "tokens": checkpoint.token_count,
+        }
+        self._db.execute(ADD_CHECKPOINT, bound)
+        await self.put_spans(owner, num, spans, checkpoint.id)
+
+    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+        pos = position(*place)
+        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])
+        self._db.execute(ERASE, (payload, crc32(payload), pos))
+
+    async def bury(self, record: Record, at: int) -> None:
+        self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
+        self._db.execute(TO_GARBAGE, (record.num,))
+        self._drop_raw_copies(record.num)
+        owner = self._known_owner(record.owner)
+        self._count(owner, self._traits(record.num), None)
+        self._db.execute(RESTATE, (record.num, False))
+        bound = {
+            "num": record.num,
+            "owner": owner,
+            "id": record.session.id,
+            "key": record.session.key,
+            "at": at,
+            "change": self._numbers.next_change(owner),
+        }
+        self._db.execute(BURY, bound)
+
+    async def collect(self, batch: int) -> int:
+        removed = 0
+        while removed < batch and (found := fetch(self._db, NEXT_GARBAGE)):
+            removed += self._collect_log(found[0][0], batch - removed)
+        return removed
+
+    async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
+        self._db.execute(PUT_MEMO, (self._known_owner(owner), method, key, *memo))
+
+    async def forget_memos(self, before: int) -> int:
+        self._db.execute(FORGET_MEMOS, (before,))
+        return self._db.changes()
+
+    async def put_live(self, record: Record, data: bytes | None) -> None:
+        if data is None:
+            self._db.execute(DROP_LIVE, (record.num,))
+        else:
+            self._db.execute(PUT_LIVE, (record.num, data))
+        change = self._numbers.next_change(self._known_owner(record.owner))
+        self._db.execute(MARK_CHANGE, (change, "live", record.num))
+
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        num = self._known_owner(owner)
+        for fact in facts:
+            kept = (num, fact.id, fact.session, fact.at, encode(fact))
+            found_by = (fact.agent_id, fact.identity_id, fact.subject, fact.invalidated_by, said(fact.text))
+            self._db.execute(FORGET_FACT, (num, fact.id))
+            self._db.execute(PUT_FACT, (*kept, *found_by))
+            self._db.executemany(PUT_MARK, [(num, mark, fact.at, fact.id) for mark in marks_of(fact)])
+
+    async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
+        num = self._known_owner(owner)
+        self._db.executemany(FORGET_FACT, [(num, fact_id) for fact_id in ids])
+
+    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
+        self._db.execute(DROP_FACTS, (self._known_owner(owner), session_id, entry_id))
+
+    async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
+        data = (copy if isinstance(copy, PackedCopy) else packed(copy)).packed
+        digest = hashlib.sha256(data).digest()
+        before = fetch(self._db, RAW_DIGEST, (num, copy.name))
+        self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
+        self._db.execute(PUT_RAW_BLOB, (digest, data))
+        self._db.executemany(DROP_RAW_BLOB, before)
+
+    async def drop_raw_copies(self, owner: str, num: int) -> None:
+        self._drop_raw_copies(num)
+
+    async def put_root(self, owner: str, root: str, project: str) -> None:
+        self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
+
+    def _collect_log(self, log: int, batch: int) -> int:
+        """Remove entries of one log, which leaves the queue when none is left to remove."""
+        removed = 0
+        for first, last in _gaps(fetch(self._db, REACHED, (log,))):
+            rows = fetch(self._db, UNREACHED, (position(log, first), position(log, last), batch - removed))
+            self._unindex([number for _, number in rows])
+            self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
+            removed += len(rows)
+            if removed == batch:
+                break
+        else:
+            self._db.execute(NO_GARBAGE, (log,))
+        if removed:
+            self._db.execute(RESTATE, (log, True))
+        return removed
+
+    def _drop_raw_copies(self, num: int) -> None:
+        digests = fetch(self._db, RAW_DIGESTS, (num,))
+        self._db.execute(DROP_RAW_COPIES, (num,))
+        self._db.executemany(DROP_RAW_BLOB, digests)
+
+    def _cool_some(self, owner: int) -> None:
+        """When many sessions are hot, let the indexes of lists follow."""
+        hot = fetch(self._db, HOT, (owner,))
+        if len(hot) > MANY_HOT:
+            self._db.executemany(COOL_TAGS, hot)
+            self._db.executemany(COOL, hot)
+
+    def _known_owner(self, owner: str) -> int:
+        if not self._owner(owner):
+            self._db.execute(NEW_OWNER, (owner,))
+        return self._owner(owner)
+
+    def _put_tags(self, owner: int, record: Record) -> None:
+        s = record.session
+        rows = [(owner, tag, s.archived, record.order_at, s.id, record.num) for tag in s.tags]
+        self._db.executemany(ADD_TAG, rows)
+
+    def _traits(self, num: int) -> Traits:
+        ((archived, pinned, agent, project, source, tags),) = fetch(self._db, TRAITS, (num,))
+        return Traits(bool(archived), bool(pinned), agent, project, source, texts_of(tags))
+
+    def _recount(self, owner: int, record: Record) -> None:
+        """Before a session is rewritten: the numbers of what it has in common with others follow."""
+        old, new = self._traits(record.num), traits_of(record.session)
+        if old == new:
+            return
+        self._count(owner, old, new)
+        if (old.agent, old.project) != (new.agent, new.project):
+            self._db.execute(RESTATE, (record.num, False))
+
+    def _count(self, owner: int, old: Traits | None, new: Traits | None) -> None:
+        change = moved(old, new)
+        self._db.executemany(COUNT_FACET, [(owner, *mark, number) for mark, number in change.items()])
+        gone = [(owner, *mark) for mark, number in change.items() if number < 0]
+        self._db.executemany(DROP_FACET, gone)
+
+    def _put_title(self, record: Record) -> None:
+        """A new document for a title whose words are new."""
+        ((number, old),) = fetch(self._db, OLD_TITLE, (record.num,))
+        text = title_words(record.session)
+        if text != old:
+            self._unindex([number])
+            self._db.execute(
+                NEW_TITLE, (None if text is None else self._numbers.next_document(), text, record.num)
+            )
+
+    def _unindex(self, numbers: Sequence[int | None]) -> None:
+        gone = [(number,) for number in numbers if number is not None]
+        if gone:
+            self._db.executemany(UNINDEX, gone)
+            self._db.execute(REMEMBER_GONE, max(gone))
+
+
+def _gaps(reached: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The stretches of a log between these, which come in order of their beginning and may overlap."""
+    start = 0
+    for first, last in reached:
+        if first > start:
+            yield start, first - 1
+        start = max(start, last + 1)
+    if start <= SEQ_MASK:
+        yield start, SEQ_MASK

@@ -1,0 +1,1 @@
+"""The built-in summariser: it needs no model."""
