@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.acp.agent.stdio import Wires
+from hitherto.acp.agent.wires import Wires
 from hitherto.rpc.transport import FrameTooLong, Lines
 from tests.acp.wire import Refusal, environment, running, separate, url_of
 from tests.waits import LIMIT, ended, line_of

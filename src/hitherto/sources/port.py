@@ -17,7 +17,6 @@ from hitherto.model import Entry, Session
 from hitherto.ports import RawCopy
 from hitherto.service import Imported
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.shared.files import Shut
 
 T = TypeVar("T")
 WITHIN = "#"
@@ -114,3 +113,10 @@ class Source(Protocol):
 
     def home_of(self, session: Session) -> Path | None:
         """The file that a session was read from, if it is one that may be written back where it was."""
+
+
+class Shut(msgspec.Struct, frozen=True):
+    """A folder that could not be read, or not to its end, and why."""
+
+    where: str
+    reason: str

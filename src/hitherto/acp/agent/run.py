@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hitherto import wiring
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve
-from hitherto.acp.agent.stdio import Wires
+from hitherto.acp.agent.wires import Wires
 from hitherto.acp.pipes import Pipes
 from hitherto.acp.protocol.initialize import Client
 from hitherto.engine import Event, Turn, answering

@@ -6,57 +6,23 @@ nothing to read and writes to standard error.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from hitherto.acp.agent.wires import Wires
 from hitherto.acp.protocol.initialize import About, Client, InitializeParams, greeted
 from hitherto.engines.model.capabilities import Reads
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.frames import BadFrame
-from hitherto.rpc.transport import FrameTooLong, Lines
 
 if TYPE_CHECKING:
     from hitherto.acp.agent.connection import Offer
     from hitherto.engine import Engine
 
     Made = Callable[[], tuple[Engine, str | None, Offer | None]]
-
-CHUNK = 64 * 1024
-STDIN, STDOUT, STDERR = 0, 1, 2
-
-
-class Wires:
-    """The two descriptors of the protocol, taken away from everybody else; and what has been read ahead."""
-
-    def __init__(self) -> None:
-        self.source, self.target, self.lines = os.dup(STDIN), os.dup(STDOUT), Lines()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, STDIN)
-        os.close(nothing)
-        os.dup2(STDERR, STDOUT)
-
-    def first(self) -> bytes | None:
-        """The first line; None if there is none, or it is too long: then it is left for later."""
-        while not self.lines:
-            chunk = os.read(self.source, CHUNK)
-            if not chunk:
-                return None
-            self.lines.feed(chunk)
-        try:
-            return self.lines.take()
-        except FrameTooLong as dropped:
-            self.lines.put_back(dropped)
-            return None
-
-    def write(self, data: bytes) -> None:
-        """Write all of it; only before the loop runs."""
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self.target, rest) :]
 
 
 def greet(wires: Wires, reads: Reads, about: About) -> Client | None:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from hitherto import wiring
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.run import told
-from hitherto.acp.agent.stdio import Wires
+from hitherto.acp.agent.wires import Wires
 from hitherto.acp.pipes import Pipes
 from hitherto.acp.proxy.connection import ProxyDoor, failing
 from hitherto.acp.proxy.editor_side import Front

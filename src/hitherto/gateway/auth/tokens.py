@@ -11,7 +11,6 @@ from hitherto.model import Principal, Token
 from hitherto.service import Sessions
 
 _BEARER = re.compile(rb"bearer +([^\s]+)", re.IGNORECASE)
-CHALLENGE = ((b"www-authenticate", b'Bearer realm="hitherto"'),)
 
 
 @dataclass(slots=True)

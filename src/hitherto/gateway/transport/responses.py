@@ -7,10 +7,11 @@ import math
 from starlette.types import Message, Scope, Send
 
 from hitherto.errors import HithertoError
-from hitherto.gateway.auth.tokens import CHALLENGE
 from hitherto.gateway.dispatch.errors import failure, failure_of
 from hitherto.rpc import frames
 from hitherto.rpc.errors import INVALID_REQUEST, Failure
+
+CHALLENGE = ((b"www-authenticate", b'Bearer realm="hitherto"'),)
 
 SAFE = (
     (b"x-content-type-options", b"nosniff"),

@@ -17,18 +17,20 @@ from msgspec.structs import replace
 from hitherto.limits import ENTRY_BYTES, is_storable
 from hitherto.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
 from hitherto.sources.claude.metadata import Child, Facts, count
-from hitherto.sources.claude.parts import Parts, parts_of, shortened, with_output
+from hitherto.sources.claude.parts import Parts, parts_of, with_output
 from hitherto.sources.claude.records import (
     Attachment,
     CompactMetadata,
     Message,
     Record,
     blocks_of,
-    is_deep,
     milliseconds,
+    usage_of,
     value_of,
 )
-from hitherto.sources.shared.usage import latest, tokens_of, total, usage_of
+from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.size import shortened
+from hitherto.sources.shared.usage import latest, tokens_of, total
 
 LONGEST = ENTRY_BYTES // 2
 """A longer record is shortened: as an entry it might go beyond what can be kept."""

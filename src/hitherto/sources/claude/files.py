@@ -13,7 +13,8 @@ import msgspec
 
 from hitherto.claude.paths import ARCHIVED, TITLE, TRANSCRIPT, is_session_id, read_sidecar, session_folder
 from hitherto.model import Value
-from hitherto.sources.shared.files import Seen, Shut, inside
+from hitherto.sources.port import Shut
+from hitherto.sources.shared.files import Seen, inside
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"

@@ -20,7 +20,8 @@ from hitherto.limits import (
     is_storable,
 )
 from hitherto.model import Entry, Json, TitleBy, Usage, Value, plain_text
-from hitherto.sources.claude.records import Record, is_deep, milliseconds, value_of
+from hitherto.sources.claude.records import Record, milliseconds, value_of
+from hitherto.sources.shared.nesting import is_deep
 from hitherto.titles import clean_title, title_from
 
 PROMPT_CHARS = 1_000

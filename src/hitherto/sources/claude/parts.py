@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,7 +13,6 @@ from hitherto.model import (
     Image,
     Json,
     Part,
-    Plan,
     Resource,
     ResourceLink,
     Text,
@@ -34,11 +33,10 @@ from hitherto.sources.claude.records import (
     ThinkingBlock,
     value_of,
 )
-from hitherto.sources.shared.tool_kinds import TITLE_CHARS, Tool, text_of, title_of_call
+from hitherto.sources.shared.size import OUTPUT_BYTES, json_size
+from hitherto.sources.shared.tool_kinds import TITLE_CHARS, Tool, plan_of, text_of, title_of_call
 
 PROVIDER = "anthropic"
-OUTPUT_BYTES = 4_096
-"""How much of a tool's structured result is kept: most of it repeats what the tool said, or the whole file."""
 
 Counts = dict[str, int]
 Parts = tuple[Part, ...]
@@ -78,32 +76,6 @@ def structured(raw: Raw) -> Any:
             room -= size
             kept[name] = value_of(item)
     return kept or None
-
-
-def _short_fields(value: Json) -> Json:
-    kept: Json = {}
-    room = OUTPUT_BYTES
-    for name, item in value.items():
-        room -= (size := _size(item, room)) + len(name)
-        if room < 0:
-            room += size + len(name)
-            continue
-        kept[name] = item
-    return kept
-
-
-def _size(value: Any, most: int) -> int:
-    """About how many bytes a value takes; counting stops beyond `most`."""
-    size, stack = 0, [value]
-    while stack and size <= most:
-        item = stack.pop()
-        size += len(item) + 2 if isinstance(item, str) else 8
-        if isinstance(item, dict):
-            stack.extend(item)
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-    return size
 
 
 def _text(block: TextBlock, _: Counts) -> Parts:
@@ -163,7 +135,7 @@ def _server_result(raw: Json) -> ToolResult:
     items = raw.get("content")
     found = items if isinstance(items, list) else []
     content = tuple(part for item in found if (part := _found(item)) is not None)
-    left = raw if not content and _size(raw, OUTPUT_BYTES) <= OUTPUT_BYTES else None
+    left = raw if not content and json_size(raw, OUTPUT_BYTES) <= OUTPUT_BYTES else None
     failed = raw.get("is_error") is True or (isinstance(items, dict) and "error_code" in items)
     return ToolResult(id=raw["tool_use_id"], content=content, is_error=failed, output=left)
 
@@ -195,28 +167,6 @@ def with_output(parts: Parts, raw: Raw) -> Parts:
         return parts
     at = results[0]
     return (*parts[:at], replace(parts[at], output=output), *parts[at + 1 :])
-
-
-def shortened(parts: Iterable[Part], room: int) -> Parts:
-    """As much of a message that is too long to be kept as fits into `room` characters: texts cut, data left out."""
-    kept: list[Part] = []
-    for part in parts:
-        if room <= 0:
-            break
-        kept.append(piece := _shortened(part, room))
-        room -= _size(msgspec.to_builtins(piece), room) + 100
-    return tuple(kept)
-
-
-def _shortened(part: Part, room: int) -> Part:
-    match part:
-        case Text() | Thought():
-            return replace(part, text=part.text[:room])
-        case ToolResult():
-            return replace(part, content=shortened(part.content, room))
-        case ToolCall():
-            return replace(part, input=_short_fields(part.input) if isinstance(part.input, dict) else None)
-    return Text(text="[left out: too large to be kept]")
 
 
 _PATH = ("file_path", "notebook_path", "path")
@@ -285,19 +235,3 @@ def locations_of(given: Any) -> tuple[Json, ...]:
             known = isinstance(number, int) and not isinstance(number, bool) and number > 0
             return ({"path": path, "line": number} if known else {"path": path},)
     return ()
-
-
-def plan_of(given: Any) -> Plan | None:
-    """The to-do list in a call of `TodoWrite`."""
-    todos = given.get("todos") if isinstance(given, dict) else None
-    if not isinstance(todos, list):
-        return None
-    return Plan(steps=tuple(_step(todo) for todo in todos if isinstance(todo, dict)))
-
-
-def _step(todo: Json) -> Json:
-    return {
-        "content": str(todo.get("content", "")),
-        "status": str(todo.get("status", "pending")),
-        "priority": str(todo.get("priority", "medium")),
-    }

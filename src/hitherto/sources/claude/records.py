@@ -8,21 +8,15 @@ strange field never costs the record.
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from msgspec import Raw, field
 
-from hitherto.model import encode
+from hitherto.model import Usage, encode
 
 NOTHING = Raw(b"")
-DEEPEST = 100
-"""What is nested more deeply is no conversation; the limits of JSON's readers and writers lie a little higher."""
-_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
-_OPENING = frozenset((b"[", b"{"))
-_CLOSING = frozenset((b"]", b"}"))
 _TOOL_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
@@ -218,22 +212,6 @@ def value_of(raw: Raw) -> Any:
         return None
 
 
-def is_deep(record: bytes | memoryview) -> bool:
-    """Whether a whole record is nested so deeply that not everybody could write it down again."""
-    line = bytes(record)
-    if line.count(b"[") + line.count(b"{") <= DEEPEST:
-        return False
-    depth = 0
-    for token in _NESTING.finditer(line):
-        if (sign := token.group()) in _OPENING:
-            depth += 1
-            if depth > DEEPEST:
-                return True
-        elif sign in _CLOSING:
-            depth -= 1
-    return False
-
-
 def milliseconds(at: datetime) -> int:
     """The moment in milliseconds since the epoch; a time without a zone is UTC."""
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -313,3 +291,17 @@ def _converted(value: Any) -> Block:
     except (ValueError, RecursionError):
         return OtherBlock(raw=value)
     return block
+
+
+def usage_of(tokens: Tokens | None) -> Usage | None:
+    """The usage that a block tells; its input counts what was cached."""
+    if tokens is None:
+        return None
+    parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
+    known = [part for part in parts if part is not None]
+    return Usage(
+        input=sum(known) if known else None,
+        output=tokens.output_tokens,
+        cache_read=tokens.cache_read_input_tokens,
+        cache_write=tokens.cache_creation_input_tokens,
+    )

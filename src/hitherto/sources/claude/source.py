@@ -18,7 +18,7 @@ from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
 from hitherto.sources.claude.files import Found as Transcript
 from hitherto.sources.claude.parse import Parsed, State
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import MS, as_meta, path_of
 from hitherto.titles import title_from
@@ -54,7 +54,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for each in claude_files.find(self.home, shut):
             file = each.file
             stamp = file.stamp

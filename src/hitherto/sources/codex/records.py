@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from hitherto.claude.lines import decode_object, encode
 from hitherto.model import Image, Json, Part, ResourceLink, Text, Unknown
-from hitherto.sources.pi.parse import moment
+from hitherto.sources.shared.conversation import moment
 
 NO_KIND = "?"
 

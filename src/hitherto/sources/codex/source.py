@@ -18,10 +18,9 @@ from hitherto.sources.codex import parse
 from hitherto.sources.codex.parse import Before, Parsed, State
 from hitherto.sources.codex.resume_state import Meta
 from hitherto.sources.codex.threads import files_beside, names_of_threads, rollouts_of_threads
-from hitherto.sources.pi.source import raw_copies
-from hitherto.sources.port import SHELL, Found, Known, Reading, closed
+from hitherto.sources.port import SHELL, Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import unpacked
 from hitherto.titles import title_from
 
@@ -87,7 +86,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         return files_beside(self.home)
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         names = names_of_threads(self.home, shut)
         unsure, names = names is None, names or {}
         rollouts = self._rollouts(shut)
@@ -110,7 +109,7 @@ class CodexSource(msgspec.Struct, frozen=True):
             present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, said))
         return present.values()
 
-    def _rollouts(self, shut: list[files.Shut]) -> dict[str, Rollout]:
+    def _rollouts(self, shut: list[Shut]) -> dict[str, Rollout]:
         """All of them by their ids; of one that is there more than once, the fullest: one that is not packed, or else the
         longest."""
         found = dict[str, Rollout]()
@@ -164,7 +163,7 @@ class CodexSource(msgspec.Struct, frozen=True):
 # Finding
 
 
-def _gather(folder: str, depth: int, found: dict[str, Rollout], shut: list[files.Shut]) -> None:
+def _gather(folder: str, depth: int, found: dict[str, Rollout], shut: list[Shut]) -> None:
     """Find the rollouts below a folder."""
     there = files.inside(folder, SUFFIX, PACKED, shut=shut)
     for file in there.files:

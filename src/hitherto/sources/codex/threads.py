@@ -12,6 +12,7 @@ import apsw
 from hitherto.claude.lines import decode_object, read_records
 from hitherto.model import encode
 from hitherto.sources.codex.records import text
+from hitherto.sources.port import Shut
 from hitherto.sources.shared import files
 from hitherto.sources.shared.database import read_database
 
@@ -35,7 +36,7 @@ Ask = Callable[[apsw.Connection, Collection[str]], dict[str, str]]
 """A question to a database, given the columns that its table of threads has."""
 
 
-def names_of_threads(home: Path, shut: list[files.Shut]) -> dict[str, str] | None:
+def names_of_threads(home: Path, shut: list[Shut]) -> dict[str, str] | None:
     """The names that threads were given, by their ids; None if nobody can tell just now: what cannot be read is added to
     `shut`."""
     told = _told(home, _names, shut)
@@ -54,7 +55,7 @@ def files_beside(home: Path) -> list[Path]:
     return [each.path for each in there if each.name == INDEX or _DATABASE.match(each.name)]
 
 
-def _told(home: Path, ask: Ask, shut: list[files.Shut]) -> dict[str, str] | None:
+def _told(home: Path, ask: Ask, shut: list[Shut]) -> dict[str, str] | None:
     """What the newest database says that has threads at all: one of a version to come is empty when it is begun."""
     for path in _databases(home):
         try:
@@ -62,7 +63,7 @@ def _told(home: Path, ask: Ask, shut: list[files.Shut]) -> dict[str, str] | None
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            shut.append(files.Shut(str(path), f"{error}; the names of sessions stay as they are"))
+            shut.append(Shut(str(path), f"{error}; the names of sessions stay as they are"))
             return None
         if told is not None:
             return told

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from hitherto.claude.lines import decode, decode_object, read_records
 from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage, Value
-from hitherto.sources.claude.parts import plan_of
 from hitherto.sources.shared.conversation import (
     ERROR_CHARS,
     Talk,
@@ -26,7 +25,7 @@ from hitherto.sources.shared.conversation import (
     objects,
     text,
 )
-from hitherto.sources.shared.tool_kinds import call_of
+from hitherto.sources.shared.tool_kinds import call_of, plan_of
 
 _MESSAGE = re.compile(r'\{\s*"(?:id|timestamp|type|content)"\s*:')
 _HEAD = re.compile(r'"(sessionId|projectHash|startTime|lastUpdated|summary|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')

@@ -12,11 +12,10 @@ from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.gemini import parse as gemini
 from hitherto.sources.gemini.parse import Parsed
-from hitherto.sources.pi.source import raw_copies
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import known, spent
-from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 
 NAME = "gemini"
 LOG, DOCUMENT = ".jsonl", ".json"
@@ -44,7 +43,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for project in files.inside(self.home / "tmp", shut=shut).folders:
             for each in _transcripts(self.home / "tmp" / project, shut):
                 stamp = each.file.stamp
@@ -105,7 +104,7 @@ def _projects(path: Path) -> Json:
     return projects if isinstance(projects, dict) else {}
 
 
-def _transcripts(project: Path, shut: list[files.Shut]) -> Iterator[Transcript]:
+def _transcripts(project: Path, shut: list[Shut]) -> Iterator[Transcript]:
     """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
     chats = project / "chats"
     there = files.inside(chats, LOG, DOCUMENT, shut=shut)

@@ -12,7 +12,7 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.goose import parse
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import Told, dollars, fitting, known, moment, number, spent, text
 from hitherto.sources.shared.database import (
@@ -91,7 +91,7 @@ class GooseSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for folder in self.folders():
             for file in files.inside(folder, DATABASE, shut=shut).files:
                 if file.name == DATABASE:

@@ -18,8 +18,8 @@ from hitherto.model import Json, Session, encode
 from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
-from hitherto.sources.pi.source import meta_of, raw_copies
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.pi.source import meta_of
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import known, text
 from hitherto.sources.shared.database import (
@@ -33,7 +33,7 @@ from hitherto.sources.shared.database import (
     those,
     view,
 )
-from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import unpacked
 from hitherto.titles import title_from
 
@@ -83,7 +83,7 @@ class File(msgspec.Struct, frozen=True, gc=False):
     told: Json | None
 
 
-def read_index(path: Path, shut: list[files.Shut]) -> dict[str, Json] | None:
+def read_index(path: Path, shut: list[Shut]) -> dict[str, Json] | None:
     """What is known of the sessions in a folder, by their ids. None if nobody can tell just now: an index that cannot be
     read is added to `shut`."""
     try:
@@ -91,7 +91,7 @@ def read_index(path: Path, shut: list[files.Shut]) -> dict[str, Json] | None:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        shut.append(files.Shut(str(path), f"{error}; what it said of sessions stays as it is"))
+        shut.append(Shut(str(path), f"{error}; what it said of sessions stays as it is"))
         return None
     entries = told.items() if isinstance(told, dict) else ()
     return {
@@ -114,7 +114,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for name in files.inside(self.home / "agents", shut=shut).folders:
             agent = self.home / "agents" / name
             ids, whole = set[str](), True
@@ -126,12 +126,12 @@ class OpenclawSource(msgspec.Struct, frozen=True):
             yield from self._in_files(agent / "sessions", ids, shut) if whole else ()
         yield from closed(self, shut)
 
-    def _in_database(self, folder: Path, shut: list[files.Shut]) -> Iterator[Found]:
+    def _in_database(self, folder: Path, shut: list[Shut]) -> Iterator[Found]:
         for file in files.inside(folder, DATABASE, shut=shut).files:
             if file.name == DATABASE:
                 yield from found_in(self, file, _listed)
 
-    def _in_files(self, folder: Path, known: set[str], shut: list[files.Shut]) -> Iterator[Found]:
+    def _in_files(self, folder: Path, known: set[str], shut: list[Shut]) -> Iterator[Found]:
         index = read_index(folder / INDEX, shut)
         told, nothing = (None, None) if index is None else (NOTHING, 0)
         for file in files.inside(folder, SUFFIX, shut=shut).files:

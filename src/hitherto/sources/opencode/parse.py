@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage
-from hitherto.sources.claude.parts import plan_of
 from hitherto.sources.shared.conversation import (
     ERROR_CHARS,
     Talk,
@@ -24,7 +23,7 @@ from hitherto.sources.shared.conversation import (
     text,
 )
 from hitherto.sources.shared.database import inner
-from hitherto.sources.shared.tool_kinds import call_of
+from hitherto.sources.shared.tool_kinds import call_of, plan_of
 
 SPOKEN = frozenset({"user", "assistant"})
 NOTES = frozenset({"synthetic", "system", "skill"})

@@ -12,7 +12,7 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.opencode import parse
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import Told, fitting, known, moment, spent, text
 from hitherto.sources.shared.database import Listed, Row, found_in, listed, read_database, select, the_one
@@ -69,7 +69,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for folder in self.folders():
             for file in files.inside(folder, SUFFIX, shut=shut).files:
                 if self._is_database(file.name):

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from hitherto.claude.lines import Damage, decode_object, read_records
@@ -30,8 +28,8 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.claude.records import is_deep
-from hitherto.sources.shared.conversation import LONGEST, fitted
+from hitherto.sources.shared.conversation import LONGEST, fitted, moment
+from hitherto.sources.shared.nesting import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
 
 LEAF = "leaf"
@@ -331,16 +329,6 @@ def usage_of(told: Any) -> Usage | None:
         cache_write=known.get("cacheWrite"),
         cost=float(total) if isinstance(total, int | float) and 0 <= total < 1e6 else None,
     )
-
-
-def moment(told: Any) -> int | None:
-    """A moment in ms, that is written as a date or as a number of ms."""
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return int(told) if 0 <= told < 1 << 53 else None
-    try:
-        return round(msgspec.convert(told, datetime).timestamp() * 1000) if isinstance(told, str) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _count(number: Any) -> int | None:

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from hitherto.limits import RAW_BYTES
 from hitherto.model import Json, Session, Usage
-from hitherto.ports import RawCopy
 from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
-from hitherto.sources.port import Found, Known, Reading, closed
+from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import as_meta, path_of
+from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.usage import total
 from hitherto.titles import title_from
 
@@ -36,7 +34,7 @@ class PiSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[files.Shut]()
+        shut = list[Shut]()
         for folder in files.inside(self.home, shut=shut).folders:
             for file in files.inside(self.home / folder, SUFFIX, shut=shut).files:
                 stamp = file.stamp
@@ -105,9 +103,3 @@ def meta_of(parsed: Parsed) -> Json:
 def _cost(usages: Iterator[Usage | None]) -> float | None:
     known = [usage.cost for usage in usages if usage is not None and usage.cost is not None]
     return sum(known) if known else None
-
-
-def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
-    """The exact bytes of a file from `offset` on, named by where they stand in it."""
-    for start in range(0, len(data), RAW_BYTES):
-        yield RawCopy(f"{offset + start:015d}", data[start : start + RAW_BYTES])

@@ -26,8 +26,8 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.claude.parts import shortened
-from hitherto.sources.claude.records import is_deep
+from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import total
 from hitherto.titles import title_from
 

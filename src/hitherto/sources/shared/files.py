@@ -14,7 +14,10 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 import msgspec
 
 from hitherto.claude.paths import open_transcript
+from hitherto.limits import RAW_BYTES
 from hitherto.model import Json, Session
+from hitherto.ports import RawCopy
+from hitherto.sources.port import Shut
 
 LARGEST = 1 << 30
 """A larger file is not read."""
@@ -49,13 +52,6 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     def at(self) -> int:
         """When it was changed last, in ms."""
         return self.stamp[3] // MS
-
-
-class Shut(msgspec.Struct, frozen=True):
-    """A folder that could not be read, or not to its end, and why."""
-
-    where: str
-    reason: str
 
 
 class Inside(NamedTuple):
@@ -162,3 +158,9 @@ def path_of(session: Session) -> Path:
     path = Path(os.fsdecode(unquote_to_bytes(exact))) if isinstance(exact, str) else None
     # What was kept of another path before does not count.
     return path if path is not None and shown(path) == text else Path(str(text))
+
+
+def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
+    """The exact bytes of a file from `offset` on, named by where they stand in it."""
+    for start in range(0, len(data), RAW_BYTES):
+        yield RawCopy(f"{offset + start:015d}", data[start : start + RAW_BYTES])

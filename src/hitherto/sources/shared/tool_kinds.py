@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hitherto.model import Json, ToolCall
+from hitherto.model import (
+    Json,
+    Plan,
+    ToolCall,
+)
 from hitherto.titles import clean_title
 
 TITLE_CHARS = 120
@@ -110,3 +114,19 @@ def text_of(given: Any, name: str) -> str:
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " ".join(value[-1:] if value[:2] == ["bash", "-lc"] else value)
     return value if isinstance(value, str) else ""
+
+
+def plan_of(given: Any) -> Plan | None:
+    """The to-do list in a call of `TodoWrite`."""
+    todos = given.get("todos") if isinstance(given, dict) else None
+    if not isinstance(todos, list):
+        return None
+    return Plan(steps=tuple(_step(todo) for todo in todos if isinstance(todo, dict)))
+
+
+def _step(todo: Json) -> Json:
+    return {
+        "content": str(todo.get("content", "")),
+        "status": str(todo.get("status", "pending")),
+        "priority": str(todo.get("priority", "medium")),
+    }

@@ -6,21 +6,6 @@ from collections.abc import Callable, Iterable
 
 from hitherto.limits import ENTRY_SUM
 from hitherto.model import Usage
-from hitherto.sources.claude.records import Tokens
-
-
-def usage_of(tokens: Tokens | None) -> Usage | None:
-    """The usage that a block tells; its input counts what was cached."""
-    if tokens is None:
-        return None
-    parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
-    known = [part for part in parts if part is not None]
-    return Usage(
-        input=sum(known) if known else None,
-        output=tokens.output_tokens,
-        cache_read=tokens.cache_read_input_tokens,
-        cache_write=tokens.cache_creation_input_tokens,
-    )
 
 
 def tokens_of(usage: Usage | None) -> int | None:

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from hitherto.model import encode
 from hitherto.ports import PackedCopy, packed
-from hitherto.sources.port import Found, Known, Reading
-from hitherto.sources.shared.files import Shut
+from hitherto.sources.port import Found, Known, Reading, Shut
 
 WORTH = 32 << 20
 """So many bytes are read here in the time that a process takes to begin."""
