@@ -95,6 +95,16 @@ def parse_key(text: str) -> SessionKey:
     )
 
 
+def is_ephemeral(name: str | None) -> bool:
+    """Whether this is the key, and so the id, of a session that is never stored."""
+    if name is None or f":{Kind.EPHEMERAL}:" not in name:
+        return False
+    try:
+        return parse_key(name).kind is Kind.EPHEMERAL
+    except InvalidKey:
+        return False
+
+
 def spelled(name: str) -> str:
     """A name as it stands in keys."""
     return _encoded("name", name)

@@ -39,7 +39,8 @@ from hitherto.ports import Reader, Record, Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session, titled
 from hitherto.service.history.entries import append_entries
-from hitherto.service.records import Core, checked_owner, load_lists
+from hitherto.service.records import Core, load_lists
+from hitherto.service.validation import checked_owner
 from hitherto.titles import clean_title, title_from
 
 if TYPE_CHECKING:

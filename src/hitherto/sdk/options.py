@@ -15,7 +15,7 @@ from hitherto.limits import TITLE_CHARS, checked_length
 from hitherto.model import Value
 from hitherto.permissions import MODES, Mode
 from hitherto.sdk.permission import CanUseTool
-from hitherto.service.catalog.sessions import checked_directories
+from hitherto.service.validation import checked_directories
 
 
 class SDKSessionOptions(TypedDict, total=False):

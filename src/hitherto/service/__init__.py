@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hitherto.engine import Engine
 from hitherto.errors import InvalidInput
 from hitherto.ids import now_ms, uuid7
+from hitherto.keys import is_ephemeral
 from hitherto.ports import Store
 from hitherto.service.access.presence import Presence
 from hitherto.service.access.signin import Visits
@@ -19,7 +20,6 @@ from hitherto.service.channels.routing import Address, Routing, address_of
 from hitherto.service.history.comparison import Comparing
 from hitherto.service.idempotency import Guard, Guarding
 from hitherto.service.memory import Memory
-from hitherto.service.records import is_ephemeral
 from hitherto.service.search.sessions import Searching
 from hitherto.service.search.within import Looking
 from hitherto.service.transfer.import_ import Importing

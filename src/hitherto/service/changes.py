@@ -9,7 +9,8 @@ from hitherto.cursors import sealed, unsealed
 from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
 from hitherto.model import Change, Principal
 from hitherto.ports import Reader, Writer
-from hitherto.service.records import Core, checked_owner, required, writable
+from hitherto.service.records import Core, required, writable
+from hitherto.service.validation import checked_owner
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from hitherto.errors import InvalidInput, InvalidKey, StoreFull
+from hitherto.keys import is_ephemeral
 from hitherto.model import Appended, Draft, Principal, Session
 from hitherto.ports import Record, Writer
 from hitherto.service import Policy, Sessions
 from hitherto.service.compaction.plan import Shrinking
-from hitherto.service.records import is_ephemeral
 
 BOUND = Policy(keep_newest=1_000, keep_bytes=256 * 1024 * 1024, spare_read_ms=0, delete=True)
 """What an owner may have of them: beyond it, those that were quiet longest make room."""

@@ -15,7 +15,8 @@ from hitherto.errors import HithertoError, IdempotencyConflict
 from hitherto.model import Principal, Value, decode_json, encode
 from hitherto.ports import Memo, Reader, Store, Writer
 from hitherto.service.catalog.sessions import MEMOS_KEPT_MS, expect_revision
-from hitherto.service.records import Core, checked_name, checked_owner, required
+from hitherto.service.records import Core, required
+from hitherto.service.validation import checked_name, checked_owner
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Core)

@@ -25,7 +25,8 @@ from hitherto.limits import (
 )
 from hitherto.model import Entry, Fact, Principal, Session, encode
 from hitherto.ports import Memo, Reader, Writer
-from hitherto.service.records import Core, checked_name, checked_owner, is_clean
+from hitherto.service.records import Core
+from hitherto.service.validation import checked_name, checked_owner, is_clean
 from hitherto.summaries.sentences import STOPWORDS
 from hitherto.summariser import Finding
 from hitherto.words import searchable, tokens

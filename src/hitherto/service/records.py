@@ -12,7 +12,6 @@ from hitherto.errors import (
     Busy,
     CheckpointNotFound,
     InvalidInput,
-    InvalidKey,
     LeaseLost,
     ReadOnly,
     SessionNotFound,
@@ -20,13 +19,12 @@ from hitherto.errors import (
 )
 from hitherto.holders import is_gone
 from hitherto.ids import now_ms, uuid7
-from hitherto.keys import Kind, parse_key
-from hitherto.limits import ENTRY_BYTES, NAME_CHARS, checked_length, is_storable
+from hitherto.keys import is_ephemeral
+from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
 from hitherto.ports import Reader, Record, Store, Totals, Writer
+from hitherto.service.validation import MICROS, checked_owner, is_clean
 from hitherto.spans import Expand, Spans, Stretch
-
-MICROS = 1_000_000
 
 
 class Core:
@@ -63,45 +61,6 @@ async def required(tx: Reader, who: Principal, session_id: str) -> Record:
     if record is None:
         raise SessionNotFound(session_id)
     return record
-
-
-def checked_owner(who: Principal) -> str:
-    """The owner, if it is a name that stores can keep."""
-    if not is_clean(who.owner) or not who.owner:
-        raise InvalidInput("an owner must be a non-empty text")
-    return who.owner
-
-
-def is_clean(text: object) -> bool:
-    """Whether this is a text that every store can compare: no NUL, no lone surrogates, not too long."""
-    return isinstance(text, str) and len(text) <= NAME_CHARS and is_storable(text)
-
-
-def is_ephemeral(name: str | None) -> bool:
-    """Whether this is the key, and so the id, of a session that is never stored."""
-    if name is None or f":{Kind.EPHEMERAL}:" not in name:
-        return False
-    try:
-        return parse_key(name).kind is Kind.EPHEMERAL
-    except InvalidKey:
-        return False
-
-
-def checked_name(text: str | None, what: str) -> str | None:
-    """A short text such as an id, a tag or a channel, or None."""
-    if text is None:
-        return None
-    if not isinstance(text, str) or not text:
-        raise InvalidInput(f"{what} must be a non-empty text")
-    checked_length(text, NAME_CHARS, what)
-    if not is_clean(text):
-        raise InvalidInput(f"{what} cannot contain NUL or lone surrogates")
-    return text
-
-
-def checked_required(text: str, what: str) -> str:
-    """A short text that must be there."""
-    return checked_name(text or "", what) or ""
 
 
 async def writable(tx: Reader, record: Record, fence: int | None) -> None:

@@ -6,39 +6,153 @@ from collections.abc import Container, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, TooLarge
 from hitherto.filters import normal_cwd
 from hitherto.limits import (
+    DIRECTORIES,
     EARLIER_CWDS,
     EARLIER_TITLES,
+    ENTRIES_PER_APPEND,
     ENTRY_SUM,
     FACT_CHARS,
+    META_BYTES,
+    NAME_CHARS,
     NESTED_PARTS,
+    TAG_CHARS,
+    TAGS,
+    TITLE_CHARS,
     checked_length,
     checked_number,
+    is_storable,
 )
-from hitherto.model import OWN, Checkpoint, Entry, Fact, Json, Part, Session, ToolResult
-from hitherto.service.catalog.sessions import (
-    CLAIMED,
-    checked_directories,
-    checked_identity,
-    checked_meta,
-    checked_tags,
-    checked_title,
+from hitherto.model import (
+    OWN,
+    ROLES,
+    Checkpoint,
+    Draft,
+    Entry,
+    Fact,
+    Identity,
+    Json,
+    Part,
+    Principal,
+    Session,
+    ToolResult,
+    decode_json,
+    encode,
 )
-from hitherto.service.records import MICROS, checked_name, checked_required
+from hitherto.titles import clean_title
 
+MICROS = 1_000_000
+CLAIMED = f"{OWN}claimed"
+"""Stands in a session's meta if its folders were named by somebody without rights on this machine: a label, no more."""
 OURS = frozenset(("bytes", "compaction", "erased", "imported", "replay", "said_as", "tokens_estimated"))
 """Keys of an entry's meta that this program acts on and writes itself."""
 SOURCES = frozenset(("compact_summary", "error", "meta", "synthetic"))
 """Those that it acts on and that what is read from another program's files may have."""
 
 
-def said(metas: Iterable[Json], refused: frozenset[str]) -> None:
-    """Raise if what a caller says comes with words about it that only the program may say."""
-    for meta in metas:
-        if names := sorted(refused & meta.keys()):
-            raise InvalidInput(f"meta cannot have the key {names[0]}: it is for the program to say")
+def checked_owner(who: Principal) -> str:
+    """The owner, if it is a name that stores can keep."""
+    if not is_clean(who.owner) or not who.owner:
+        raise InvalidInput("an owner must be a non-empty text")
+    return who.owner
+
+
+def checked_name(text: str | None, what: str) -> str | None:
+    """A short text such as an id, a tag or a channel, or None."""
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text:
+        raise InvalidInput(f"{what} must be a non-empty text")
+    checked_length(text, NAME_CHARS, what)
+    if not is_clean(text):
+        raise InvalidInput(f"{what} cannot contain NUL or lone surrogates")
+    return text
+
+
+def checked_required(text: str, what: str) -> str:
+    """A short text that must be there."""
+    return checked_name(text or "", what) or ""
+
+
+def is_clean(text: object) -> bool:
+    """Whether this is a text that every store can compare: no NUL, no lone surrogates, not too long."""
+    return isinstance(text, str) and len(text) <= NAME_CHARS and is_storable(text)
+
+
+def checked_title(title: str | None) -> str | None:
+    """A title in one line, or None."""
+    if title is None:
+        return None
+    if not isinstance(title, str):
+        raise InvalidInput("a title must be a text")
+    checked_length(title, TITLE_CHARS, "a title")
+    return clean_title(title) or None
+
+
+def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Tags in order, each once."""
+    if isinstance(tags, str):
+        raise InvalidInput("tags must be a list of texts")
+    for tag in tags:
+        if not is_clean(tag) or not tag.strip() or tag != tag.strip():
+            raise InvalidInput(f"a tag must be a text without spaces at its ends, not {tag!r}")
+        checked_length(tag, TAG_CHARS, "a tag")
+    if len(set(tags)) > TAGS:
+        raise TooLarge(f"a session may have at most {TAGS} tags")
+    return tuple(sorted(set(tags)))
+
+
+def checked_directories(directories: Sequence[str]) -> tuple[str, ...]:
+    """Additional roots, each an absolute path."""
+    if len(directories) > DIRECTORIES:
+        raise TooLarge(f"a session may have at most {DIRECTORIES} additional directories")
+    return tuple(normal_cwd(directory) for directory in directories)
+
+
+def checked_identity(identity: Identity | None) -> Identity | None:
+    """The identity, if its names are ones that every store can keep."""
+    if identity is not None:
+        for name in (identity.role, identity.identity_id, identity.source_channel):
+            checked_name(name, "an identity's name")
+    return identity
+
+
+def checked_meta(meta: Json) -> Json:
+    """Free metadata: JSON, bounded in size; a copy, as it will be read back."""
+    try:
+        data = encode(meta)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"meta must be JSON: {error}") from None
+    if len(data) > META_BYTES:
+        raise TooLarge(f"meta may have at most {META_BYTES} bytes, this one has {len(data)}")
+    kept: Json = decode_json(data)
+    return kept
+
+
+def foreign_keys(meta: Json) -> Json:
+    """Metadata that a caller gives, if it leaves the program's own keys alone."""
+    for name in meta if isinstance(meta, dict) else ():
+        if isinstance(name, str) and name.startswith(OWN):
+            raise InvalidInput(f"meta keys that begin with {OWN} cannot be set: {name[:100]!r}")
+    return meta
+
+
+def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The messages, if there is at least one, not too many, and each can be an entry."""
+    if not drafts:
+        raise InvalidInput("append needs at least one message")
+    if len(drafts) > ENTRIES_PER_APPEND:
+        raise TooLarge(f"append takes 1 to {ENTRIES_PER_APPEND} messages, not {len(drafts)}")
+    for draft in drafts:
+        if not isinstance(draft, Draft) or draft.role not in ROLES:
+            raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
+        if not isinstance(draft.meta, dict) or not isinstance(draft.parts, tuple | list):
+            raise InvalidInput("a message has a list of parts, and meta is an object")
+        if "erased" in draft.meta:
+            raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
+    return drafts
 
 
 def checked_entry(entry: Entry) -> Entry:
@@ -62,6 +176,40 @@ def nesting(parts: Sequence[Part]) -> int:
         deep += 1
         level = [inner for part in level for inner in part.content if isinstance(inner, ToolResult)]
     return deep
+
+
+def said(metas: Iterable[Json], refused: frozenset[str]) -> None:
+    """Raise if what a caller says comes with words about it that only the program may say."""
+    for meta in metas:
+        if names := sorted(refused & meta.keys()):
+            raise InvalidInput(f"meta cannot have the key {names[0]}: it is for the program to say")
+
+
+def checked_fact(fact: Fact) -> Fact:
+    """The fact, if its names and its time are ones that every store can keep."""
+    checked_required(fact.id, "a fact's id")
+    checked_required(fact.kind, "a fact's kind")
+    checked_number(fact.at, "the time of a fact")
+    checked_length(fact.text, FACT_CHARS, "a fact")
+    for entry_id in fact.entries:
+        checked_required(entry_id, "an entry id")
+    for name in ("agent_id", "identity_id", "subject", "invalidated_by"):
+        checked_name(getattr(fact, name), f"the {name} of a fact")
+    # Written so that it refuses what is not a number.
+    if fact.confidence is not None and not 0 <= fact.confidence <= 1:
+        raise InvalidInput(f"a fact's confidence is between 0 and 1, not {fact.confidence}")
+    return fact if fact.cwd is None else replace(fact, cwd=normal_cwd(fact.cwd))
+
+
+def checked_checkpoint(checkpoint: Checkpoint, known: Container[str]) -> Checkpoint:
+    """The checkpoint, if its id is free."""
+    checked_required(checkpoint.id, "a checkpoint id")
+    checked_required(checkpoint.reason, "a reason")
+    for number in (checkpoint.at, checkpoint.message_count, checkpoint.token_count or 0):
+        checked_number(number, "a number of a checkpoint")
+    if checkpoint.id in known:
+        raise InvalidInput(f"there are two checkpoints {checkpoint.id!r}")
+    return checkpoint
 
 
 def checked_session(session: Session) -> Session:
@@ -105,30 +253,3 @@ def checked_session(session: Session) -> Session:
         read_at=None,
         **names,
     )
-
-
-def checked_checkpoint(checkpoint: Checkpoint, known: Container[str]) -> Checkpoint:
-    """The checkpoint, if its id is free."""
-    checked_required(checkpoint.id, "a checkpoint id")
-    checked_required(checkpoint.reason, "a reason")
-    for number in (checkpoint.at, checkpoint.message_count, checkpoint.token_count or 0):
-        checked_number(number, "a number of a checkpoint")
-    if checkpoint.id in known:
-        raise InvalidInput(f"there are two checkpoints {checkpoint.id!r}")
-    return checkpoint
-
-
-def checked_fact(fact: Fact) -> Fact:
-    """The fact, if its names and its time are ones that every store can keep."""
-    checked_required(fact.id, "a fact's id")
-    checked_required(fact.kind, "a fact's kind")
-    checked_number(fact.at, "the time of a fact")
-    checked_length(fact.text, FACT_CHARS, "a fact")
-    for entry_id in fact.entries:
-        checked_required(entry_id, "an entry id")
-    for name in ("agent_id", "identity_id", "subject", "invalidated_by"):
-        checked_name(getattr(fact, name), f"the {name} of a fact")
-    # Written so that it refuses what is not a number.
-    if fact.confidence is not None and not 0 <= fact.confidence <= 1:
-        raise InvalidInput(f"a fact's confidence is between 0 and 1, not {fact.confidence}")
-    return fact if fact.cwd is None else replace(fact, cwd=normal_cwd(fact.cwd))

@@ -22,9 +22,8 @@ from hitherto.model import Draft, Json, encode
 from hitherto.remote.calls import CALLS, PREFIX, Offered
 from hitherto.remote.values import Field, fields_of, out_of, result_of
 from hitherto.service import Sessions
-from hitherto.service.catalog.sessions import foreign_keys
 from hitherto.service.transfer.synced import BATCH
-from hitherto.service.validation import OURS, SOURCES, said
+from hitherto.service.validation import OURS, SOURCES, foreign_keys, said
 
 ANSWER_BYTES = 64 * 1024 * 1024
 """The longest result that is sent as one answer."""

@@ -11,7 +11,8 @@ from collections.abc import Collection
 from hitherto.holders import is_gone
 from hitherto.model import Principal, decode_json, encode
 from hitherto.ports import Memo, Reader, Writer
-from hitherto.service.records import Core, checked_owner, checked_required, is_clean, required
+from hitherto.service.records import Core, required
+from hitherto.service.validation import checked_owner, checked_required, is_clean
 
 METHOD = "presence"
 PRESENT_MS = 600_000

@@ -17,7 +17,8 @@ from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Token
 from hitherto.ports import Memo, Reader, Writer
 from hitherto.service.catalog.sessions import MEMOS_KEPT_MS
-from hitherto.service.records import Core, checked_owner, is_clean
+from hitherto.service.records import Core
+from hitherto.service.validation import checked_owner, is_clean
 
 CODE_MS = 10 * 60_000
 PASS_MS = MEMOS_KEPT_MS

@@ -11,7 +11,8 @@ from hitherto.errors import AlreadyExists, Conflict, InvalidInput
 from hitherto.model import Account, Principal, Token
 from hitherto.ports import Reader, Writer
 from hitherto.scopes import SCOPES, checked_scopes
-from hitherto.service.records import Core, checked_name, checked_owner, checked_required, is_clean
+from hitherto.service.records import Core
+from hitherto.service.validation import checked_name, checked_owner, checked_required, is_clean
 
 SECRET_BYTES = 32
 # `rcl_`: tokens that were made under the first name are good in their stores.

@@ -14,8 +14,8 @@ from hitherto.limits import FACTS_PER_CALL, RAW_BYTES, checked_size
 from hitherto.model import Fact, Json, Principal
 from hitherto.ports import Health, RawCopy, Reader, Writer
 from hitherto.service.catalog.sessions import MEMOS_KEPT_MS, Catalogue
-from hitherto.service.records import checked_owner, checked_required, required
-from hitherto.service.validation import checked_fact
+from hitherto.service.records import required
+from hitherto.service.validation import checked_fact, checked_owner, checked_required
 
 TRIMMED_AT_ONCE = 100
 

@@ -9,8 +9,8 @@ from hitherto.limits import LIST_PAGE
 from hitherto.model import Archived, Filter, Principal, Session, Value
 from hitherto.ports import Writer
 from hitherto.service.catalog.sessions import Catalogue
-from hitherto.service.records import checked_owner
 from hitherto.service.turns.leases import Leasing
+from hitherto.service.validation import checked_owner
 
 DAY_MS = 86_400_000
 

@@ -9,7 +9,8 @@ from hitherto.days import Tally, day_number, day_text
 from hitherto.errors import InvalidInput
 from hitherto.model import DayCount, Facets, Overview, Principal, ProjectCount, Share
 from hitherto.ports import Activity
-from hitherto.service.records import MICROS, Core, checked_owner
+from hitherto.service.records import Core
+from hitherto.service.validation import MICROS, checked_owner
 
 MOST = 10
 TOLD = ("kind", "schema", "bytes", "sqlite", "server")

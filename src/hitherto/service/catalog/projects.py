@@ -15,7 +15,7 @@ from hitherto.ports import Reader, Writer
 from hitherto.projects import Place, place_of
 from hitherto.service.admin.retention import every
 from hitherto.service.catalog.sessions import Catalogue
-from hitherto.service.records import checked_name, checked_owner
+from hitherto.service.validation import checked_name, checked_owner
 
 PLACELESS = 500
 FOLDER = "folder:"

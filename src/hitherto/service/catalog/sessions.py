@@ -17,24 +17,16 @@ from hitherto.errors import (
     InvalidInput,
     RevisionConflict,
     SessionNotFound,
-    TooLarge,
 )
 from hitherto.filters import normal_cwd, normal_filter, passes, text_terms
 from hitherto.limits import (
-    DIRECTORIES,
     EARLIER_CWDS,
     EARLIER_TITLES,
     LIST_PAGE,
-    META_BYTES,
     ROWS_EXAMINED,
-    TAG_CHARS,
-    TAGS,
-    TITLE_CHARS,
-    checked_length,
     checked_limit,
 )
 from hitherto.model import (
-    OWN,
     RECORDED_IN,
     RECORDS,
     STATUSES,
@@ -49,15 +41,24 @@ from hitherto.model import (
     encode,
 )
 from hitherto.ports import ListKey, Memo, Reader, Record, Scan, Writer
-from hitherto.service.records import Core, checked_name, checked_owner, count_said, is_clean, required
+from hitherto.service.records import Core, count_said, required
+from hitherto.service.validation import (
+    CLAIMED,
+    checked_directories,
+    checked_identity,
+    checked_meta,
+    checked_name,
+    checked_owner,
+    checked_tags,
+    checked_title,
+    foreign_keys,
+    is_clean,
+)
 from hitherto.spans import opened
-from hitherto.titles import clean_title
 
 FEW_TITLES = 100
 MEMOS_KEPT_MS = 7 * 86_400_000
 COLLECT_BATCH = 500
-CLAIMED = f"{OWN}claimed"
-"""Stands in a session's meta if its folders were named by somebody without rights on this machine: a label, no more."""
 T = TypeVar("T")
 
 
@@ -432,67 +433,9 @@ def folders_of(session: Session) -> tuple[str, ...]:
     return (session.cwd, *session.additional_directories)
 
 
-def checked_title(title: str | None) -> str | None:
-    """A title in one line, or None."""
-    if title is None:
-        return None
-    if not isinstance(title, str):
-        raise InvalidInput("a title must be a text")
-    checked_length(title, TITLE_CHARS, "a title")
-    return clean_title(title) or None
-
-
-def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags in order, each once."""
-    if isinstance(tags, str):
-        raise InvalidInput("tags must be a list of texts")
-    for tag in tags:
-        if not is_clean(tag) or not tag.strip() or tag != tag.strip():
-            raise InvalidInput(f"a tag must be a text without spaces at its ends, not {tag!r}")
-        checked_length(tag, TAG_CHARS, "a tag")
-    if len(set(tags)) > TAGS:
-        raise TooLarge(f"a session may have at most {TAGS} tags")
-    return tuple(sorted(set(tags)))
-
-
-def checked_directories(directories: Sequence[str]) -> tuple[str, ...]:
-    """Additional roots, each an absolute path."""
-    if len(directories) > DIRECTORIES:
-        raise TooLarge(f"a session may have at most {DIRECTORIES} additional directories")
-    return tuple(normal_cwd(directory) for directory in directories)
-
-
-def checked_identity(identity: Identity | None) -> Identity | None:
-    """The identity, if its names are ones that every store can keep."""
-    if identity is not None:
-        for name in (identity.role, identity.identity_id, identity.source_channel):
-            checked_name(name, "an identity's name")
-    return identity
-
-
-def foreign_keys(meta: Json) -> Json:
-    """Metadata that a caller gives, if it leaves the program's own keys alone."""
-    for name in meta if isinstance(meta, dict) else ():
-        if isinstance(name, str) and name.startswith(OWN):
-            raise InvalidInput(f"meta keys that begin with {OWN} cannot be set: {name[:100]!r}")
-    return meta
-
-
 def _merged(session: Session, changes: Json) -> Json:
     both = {**session.meta, **changes}
     return {"meta": checked_meta({name: value for name, value in both.items() if value is not None})}
-
-
-def checked_meta(meta: Json) -> Json:
-    """Free metadata: JSON, bounded in size; a copy, as it will be read back."""
-    try:
-        data = encode(meta)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"meta must be JSON: {error}") from None
-    if len(data) > META_BYTES:
-        raise TooLarge(f"meta may have at most {META_BYTES} bytes, this one has {len(data)}")
-    kept: Json = decode_json(data)
-    return kept
 
 
 async def _walk_on(

@@ -20,7 +20,8 @@ from hitherto.ports import Reader, Writer
 from hitherto.service.admin.retention import every
 from hitherto.service.catalog.sessions import Catalogue
 from hitherto.service.history.checkpoints import Forking
-from hitherto.service.records import checked_owner, in_force, load_lists
+from hitherto.service.records import in_force, load_lists
+from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
 
 Reason = Literal["daily", "idle"]

@@ -8,14 +8,15 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
-from hitherto.keys import Kind, SessionKey, spelled
+from hitherto.keys import Kind, SessionKey, is_ephemeral, spelled
 from hitherto.model import Appended, Draft, Identity, Json, Principal, Session, Value
 from hitherto.ports import Reader, Writer
-from hitherto.service.catalog.sessions import CLAIMED, Catalogue
+from hitherto.service.catalog.sessions import Catalogue
 from hitherto.service.history.checkpoints import Forking
 from hitherto.service.history.entries import History
 from hitherto.service.idempotency import within
-from hitherto.service.records import checked_owner, is_clean, is_ephemeral, required, writable
+from hitherto.service.records import required, writable
+from hitherto.service.validation import CLAIMED, checked_owner, is_clean
 
 GATEWAY = "gateway"
 """The channel of a session that belongs to none."""

@@ -21,9 +21,10 @@ from hitherto.model import Draft, Principal, Shrunk, decode_json, encode
 from hitherto.ports import Memo, Reader, Record, Store, Writer
 from hitherto.service.compaction.plan import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
 from hitherto.service.history.checkpoints import Forking, recounted
-from hitherto.service.history.entries import History, append_entries, checked_drafts
+from hitherto.service.history.entries import History, append_entries
 from hitherto.service.memory import merged, rivals_of, unforgotten
-from hitherto.service.records import checked_owner, load_lists, required, writable
+from hitherto.service.records import load_lists, required, writable
+from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.spans import Place
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser

@@ -12,12 +12,11 @@ from hitherto.filters import normal_cwd
 from hitherto.model import RECORDED_IN, RECORDS, Checkpoint, Principal, Session
 from hitherto.permissions import REMEMBERED
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.catalog.sessions import add_session, checked_title, vouched
+from hitherto.service.catalog.sessions import add_session, vouched
 from hitherto.service.history.entries import find_place
 from hitherto.service.records import (
     Core,
     Lists,
-    checked_name,
     counted,
     load_checkpoint,
     load_expansions,
@@ -26,6 +25,7 @@ from hitherto.service.records import (
     required,
     writable,
 )
+from hitherto.service.validation import checked_name, checked_title
 from hitherto.spans import Spans
 
 OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)

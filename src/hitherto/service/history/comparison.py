@@ -6,7 +6,8 @@ from hitherto import spans as algebra
 from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Record
-from hitherto.service.records import MICROS, Core, load_lists, measure, required
+from hitherto.service.records import Core, load_lists, measure, required
+from hitherto.service.validation import MICROS
 from hitherto.spans import Stretch
 
 RELATIVES = 50

@@ -20,7 +20,6 @@ from hitherto.errors import (
     TooLarge,
 )
 from hitherto.limits import (
-    ENTRIES_PER_APPEND,
     ENTRY_BYTES,
     HISTORY_PAGE,
     LOG_ENTRIES,
@@ -28,7 +27,6 @@ from hitherto.limits import (
     checked_number,
 )
 from hitherto.model import (
-    ROLES,
     Appended,
     Draft,
     Entry,
@@ -44,10 +42,7 @@ from hitherto.ports import Reader, Record, Row, Totals, Writer
 from hitherto.service.catalog.sessions import expect_revision, once, titled
 from hitherto.service.history.erasure import untold
 from hitherto.service.records import (
-    MICROS,
     Core,
-    checked_name,
-    checked_owner,
     erased,
     is_erased,
     load_checkpoint,
@@ -56,7 +51,7 @@ from hitherto.service.records import (
     totals_of,
     writable,
 )
-from hitherto.service.validation import checked_entry
+from hitherto.service.validation import MICROS, checked_drafts, checked_entry, checked_name, checked_owner
 from hitherto.spans import Place, Stretch
 from hitherto.titles import title_from
 
@@ -333,22 +328,6 @@ def written(entry: Entry) -> Written:
             f"an entry must be made of the parts and values that an entry has: {error}"
         ) from None
     return Written(entry, payload)
-
-
-def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
-    """The messages, if there is at least one, not too many, and each can be an entry."""
-    if not drafts:
-        raise InvalidInput("append needs at least one message")
-    if len(drafts) > ENTRIES_PER_APPEND:
-        raise TooLarge(f"append takes 1 to {ENTRIES_PER_APPEND} messages, not {len(drafts)}")
-    for draft in drafts:
-        if not isinstance(draft, Draft) or draft.role not in ROLES:
-            raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
-        if not isinstance(draft.meta, dict) or not isinstance(draft.parts, tuple | list):
-            raise InvalidInput("a message has a list of parts, and meta is an object")
-        if "erased" in draft.meta:
-            raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
-    return drafts
 
 
 async def _expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:

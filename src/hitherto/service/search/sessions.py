@@ -17,7 +17,8 @@ from hitherto.model import Entry, Filter, Hit, Principal, SearchPage, Session, d
 from hitherto.ports import Match, Reader, Record
 from hitherto.service.catalog.projects import Placing
 from hitherto.service.catalog.sessions import recording_of
-from hitherto.service.records import checked_owner, load_lists
+from hitherto.service.records import load_lists
+from hitherto.service.validation import checked_owner
 from hitherto.spans import Place, Stretch
 from hitherto.words import Query
 

@@ -15,10 +15,10 @@ from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Principal, Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.records import checked_name, checked_owner
 from hitherto.service.transfer.export import Exporting
 from hitherto.service.transfer.parcel import Parcel, unpacked
 from hitherto.service.transfer.untrusted import adopted, checked_bulk, humble
+from hitherto.service.validation import checked_name, checked_owner
 
 
 class Importing(Exporting):

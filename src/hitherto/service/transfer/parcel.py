@@ -15,8 +15,14 @@ from hitherto.exports.lines import Head, Numbered, Range, at_line, parsed, spans
 from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
 from hitherto.model import Checkpoint, Entry, Fact, Session, decode_entry
 from hitherto.ports import RawCopy, Row, Totals
-from hitherto.service.records import checked_required, counted, totals_of
-from hitherto.service.validation import checked_checkpoint, checked_entry, checked_fact, checked_session
+from hitherto.service.records import counted, totals_of
+from hitherto.service.validation import (
+    checked_checkpoint,
+    checked_entry,
+    checked_fact,
+    checked_required,
+    checked_session,
+)
 from hitherto.spans import Spans
 
 LOG = 1

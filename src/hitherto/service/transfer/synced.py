@@ -13,20 +13,20 @@ from hitherto.errors import InvalidInput, SessionNotFound, TooLarge
 from hitherto.limits import ENTRY_BYTES, NAME_CHARS, RAW_BYTES, checked_size, is_storable
 from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
-from hitherto.service.catalog.sessions import (
-    add_session,
-    checked_meta,
-    checked_tags,
-    checked_title,
-    moved_to,
-    titled,
-    vouched,
-)
+from hitherto.service.catalog.sessions import add_session, moved_to, titled, vouched
 from hitherto.service.compaction.imported import Summarised, forms_of, led, put_retired
 from hitherto.service.history.checkpoints import Forking, recounted
 from hitherto.service.history.entries import Written, append_written, written
-from hitherto.service.records import Lists, checked_owner, checked_required, is_clean, load_lists
-from hitherto.service.validation import checked_entry
+from hitherto.service.records import Lists, load_lists
+from hitherto.service.validation import (
+    checked_entry,
+    checked_meta,
+    checked_owner,
+    checked_required,
+    checked_tags,
+    checked_title,
+    is_clean,
+)
 from hitherto.spans import Place, Span, Spans, Stretch
 
 BATCH = 1_000

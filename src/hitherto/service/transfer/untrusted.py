@@ -34,10 +34,9 @@ from hitherto.model import (
     ToolResult,
     encode,
 )
-from hitherto.service.catalog.sessions import checked_title
 from hitherto.service.records import counted
 from hitherto.service.transfer.parcel import Parcel, rows_of
-from hitherto.service.validation import checked_entry
+from hitherto.service.validation import checked_entry, checked_title
 from hitherto.token_count import ESTIMATED, tokens_of
 
 UNTOLD = -1

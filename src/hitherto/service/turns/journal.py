@@ -30,10 +30,11 @@ from hitherto.model import (
 from hitherto.permissions import Choice
 from hitherto.ports import Memo, Reader, Record, Writer
 from hitherto.service.catalog.sessions import MEMOS_KEPT_MS
-from hitherto.service.history.entries import append_entries, checked_drafts
-from hitherto.service.records import checked_name, load_lists, required, writable
+from hitherto.service.history.entries import append_entries
+from hitherto.service.records import load_lists, required, writable
 from hitherto.service.turns.context import INTERRUPTED, failed, fitting, unanswered
 from hitherto.service.turns.leases import take_lease
+from hitherto.service.validation import checked_drafts, checked_name
 from hitherto.summariser import Summariser
 from hitherto.updates import Outcome
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hitherto.errors import Busy, InvalidInput, LeaseLost
 from hitherto.model import Lease, Principal
 from hitherto.ports import Memo, Reader, Record, Writer
-from hitherto.service.records import Core, checked_required, in_force, required
+from hitherto.service.records import Core, in_force, required
+from hitherto.service.validation import checked_required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
 CALLED_OFF = "call_off"

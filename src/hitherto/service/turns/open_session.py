@@ -27,7 +27,7 @@ from hitherto.holders import new_holder
 from hitherto.model import Part, Principal, Session, Shrunk, encode
 from hitherto.permissions import Mode
 from hitherto.ports import Writer
-from hitherto.service.catalog.sessions import checked_title, folders_of, titled
+from hitherto.service.catalog.sessions import folders_of, titled
 from hitherto.service.changes import Watching
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.records import required
@@ -35,6 +35,7 @@ from hitherto.service.turns.journal import Begun, Desk
 from hitherto.service.turns.leases import Leasing
 from hitherto.service.turns.questions import Asking
 from hitherto.service.turns.runner import LEASE_MS, RunningTurn
+from hitherto.service.validation import checked_title
 from hitherto.tasks import finish, wait_all
 from hitherto.updates import Ask, Emit, Outcome, Titled
 
