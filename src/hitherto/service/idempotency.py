@@ -1,25 +1,62 @@
-"""What must hold when something is written, and what is remembered of it; and several calls in one transaction.
-
-Both are stores that stand in for the real one while a call of the service runs, so that every call can be retried,
-guarded and composed without knowing of it.
-"""
+"""What is done at most once, and only if the session is as the caller has seen it."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from hitherto.errors import HithertoError, IdempotencyConflict
-from hitherto.model import Principal, Value, decode_json, encode
-from hitherto.ports import Memo, Reader, Store, Writer
-from hitherto.service.catalog.sessions import MEMOS_KEPT_MS, expect_revision
+from hitherto.errors import HithertoError, IdempotencyConflict, InvalidInput, RevisionConflict
+from hitherto.model import Principal, Value, encode
+from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service.notes import KEPT_MS, Note, Notes, answers_to
 from hitherto.service.records import Core, required
-from hitherto.service.validation import checked_name, checked_owner
+from hitherto.service.validation import checked_owner, checked_required
 
 T = TypeVar("T")
+V = TypeVar("V")
 C = TypeVar("C", bound=Core)
+
+
+class Request(Generic[V]):
+    """A request that is answered once: who asks the same again, under the same key, gets the first answer."""
+
+    def __init__(self, notes: Notes[V], owner: str, key: str, asked: object, now: int) -> None:
+        self._notes, self._owner, self._now = notes, owner, now
+        self._key = checked_required(key, "an idempotency key")
+        self._digest = _digest(asked)
+
+    async def answered(self, tx: Reader) -> Note[V] | None:
+        """The first answer; None if there is none, or it is so old that it is forgotten. `IdempotencyConflict` if the
+        key was used for another request."""
+        note = await self._notes.get(tx, self._owner, self._key)
+        if note is None or self._now - note.at >= KEPT_MS:
+            return None
+        if note.digest != self._digest:
+            raise IdempotencyConflict(self._key)
+        return note
+
+    async def remember(self, tx: Writer, answer: V) -> None:
+        """Keep the answer."""
+        await self._notes.put(tx, self._owner, self._key, Note(answer, self._now, self._digest))
+
+
+async def at_most_once(tx: Writer, request: Request[V] | None, work: Callable[[Writer], Awaitable[V]]) -> V:
+    """What the work gives, or gave when it was requested before. Without a request it is always done."""
+    if request is None:
+        return await work(tx)
+    if (known := await request.answered(tx)) is not None:
+        return known.value
+    answer = await work(tx)
+    await request.remember(tx, answer)
+    return answer
+
+
+def expect_revision(record: Record, expected: int | None) -> None:
+    """Raise if the session is not at the revision that the caller has seen."""
+    if expected is not None and record.session.revision != expected:
+        raise RevisionConflict(expected, record.session.revision)
 
 
 class Guard(Value, frozen=True):
@@ -48,25 +85,24 @@ class Guarding(Core):
         """
         if guard.key is None and guard.expected_revision is None:
             return answer(await effect(self))
-        now = self._now()
-        store = _Guarded(self._store, who, guard, now, answer)
+        condition = _Condition(who, guard, self._now())
+        store = _GuardedStore(self._store, condition, answer)
         try:
             # Before anything is done for it; and once more when it is written, since others may be quicker.
-            await self._store.read(lambda tx: _check(tx, who, guard, now))
+            await self._store.read(condition.check)
             value = await effect(_over(self, store))
         except _Known as before:
             return before.answer
         except (_Refused, HithertoError) as failed:
             # Whoever asked the same at the same time may have been quicker, and that is why.
-            if (known := await self.answered_before(who, guard)) is not None:
+            if (known := await self._store.read(condition.answered)) is not None:
                 return known
             raise failed.error if isinstance(failed, _Refused) else failed from None
         return store.answer if store.is_written else answer(value)
 
     async def answered_before(self, who: Principal, guard: Guard) -> Any:
         """The first answer to the same request; None if there was none."""
-        now = self._now()
-        return await self._store.read(lambda tx: _known(tx, checked_owner(who), guard, now))
+        return await self._store.read(_Condition(who, guard, self._now()).answered)
 
 
 def within(service: C, tx: Writer) -> C:
@@ -88,13 +124,46 @@ class _Refused(Exception):
         self.error = error
 
 
-class _Guarded:
-    """The store; the first thing that is written to it is guarded."""
+class _Condition:
+    """A guard of one call, at one moment."""
 
-    def __init__(
-        self, store: Store, who: Principal, guard: Guard, now: int, answer: Callable[[Any], Any]
-    ) -> None:
-        self._store, self._who, self._guard, self._now, self._shaped = store, who, guard, now, answer
+    def __init__(self, who: Principal, guard: Guard, now: int) -> None:
+        self._who, self._guard = who, guard
+        owner = checked_owner(who)
+        self._request = (
+            None
+            if guard.key is None
+            else Request(answers_to(guard.method), owner, guard.key, guard.asked, now)
+        )
+
+    async def check(self, tx: Reader) -> None:
+        """Raise unless this is to be done now."""
+        expected = self._guard.expected_revision
+        try:
+            known = await self.answered(tx)
+            if known is None and expected is not None:
+                expect_revision(await required(tx, self._who, self._guard.session_id), expected)
+        except HithertoError as error:
+            raise _Refused(error) from error
+        if known is not None:
+            raise _Known(known)
+
+    async def answered(self, tx: Reader) -> Any:
+        """What was answered to this before; None if nothing was."""
+        note = None if self._request is None else await self._request.answered(tx)
+        return None if note is None else note.value
+
+    async def remember(self, tx: Writer, answer: Any) -> None:
+        """Keep the answer, if somebody may ask again."""
+        if self._request is not None:
+            await self._request.remember(tx, answer)
+
+
+class _GuardedStore:
+    """The store; the first thing that is written to it is written under the condition."""
+
+    def __init__(self, store: Store, condition: _Condition, answer: Callable[[Any], Any]) -> None:
+        self._store, self._condition, self._shaped = store, condition, answer
         self.answer: Any = None
         self.is_written = False
 
@@ -106,13 +175,10 @@ class _Guarded:
             return await self._store.write(work)
 
         async def guarded(tx: Writer) -> tuple[T, Any]:
-            guard, owner = self._guard, checked_owner(self._who)
-            await _check(tx, self._who, guard, self._now)
+            await self._condition.check(tx)
             value = await work(tx)
             answer = self._shaped(value)
-            if guard.key is not None:
-                memo = Memo(_digest(guard), encode(answer), self._now)
-                await tx.put_memo(owner, guard.method, guard.key, memo)
+            await self._condition.remember(tx, answer)
             return value, answer
 
         value, self.answer = await self._store.write(guarded)
@@ -139,29 +205,10 @@ def _over(service: C, store: object) -> C:
     return other
 
 
-async def _check(tx: Reader, who: Principal, guard: Guard, now: int) -> None:
-    """Raise unless this is to be done now."""
+def _digest(asked: object) -> bytes:
     try:
-        known = await _known(tx, checked_owner(who), guard, now)
-        if known is None and guard.expected_revision is not None:
-            expect_revision(await required(tx, who, guard.session_id), guard.expected_revision)
-    except HithertoError as error:
-        raise _Refused(error) from error
-    if known is not None:
-        raise _Known(known)
-
-
-async def _known(tx: Reader, owner: str, guard: Guard, now: int) -> Any:
-    """What was answered to this before; None if it was not asked, or so long ago that it is forgotten."""
-    if checked_name(guard.key, "an idempotency key") is None or guard.key is None:
-        return None
-    memo = await tx.memo(owner, guard.method, guard.key)
-    if memo is None or now - memo.at >= MEMOS_KEPT_MS:
-        return None
-    if memo.digest != _digest(guard):
-        raise IdempotencyConflict(guard.key)
-    return decode_json(memo.answer)
-
-
-def _digest(guard: Guard) -> bytes:
-    return hashlib.sha256(encode(guard.asked)).digest()
+        return hashlib.sha256(encode(asked)).digest()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"a request with an idempotency key must be made of JSON values: {error}"
+        ) from None

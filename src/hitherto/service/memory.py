@@ -17,14 +17,14 @@ from hitherto.limits import (
     FACT_CHARS,
     FACTS_EXAMINED,
     FACTS_PAGE,
-    LARGEST_NUMBER,
     NAME_CHARS,
     checked_limit,
     checked_number,
     is_storable,
 )
 from hitherto.model import Entry, Fact, Principal, Session, encode
-from hitherto.ports import Memo, Reader, Writer
+from hitherto.ports import Reader, Writer
+from hitherto.service.notes import FOR_EVER, FORGOTTEN, Note
 from hitherto.service.records import Core
 from hitherto.service.validation import checked_name, checked_owner, is_clean
 from hitherto.summaries.sentences import STOPWORDS
@@ -33,10 +33,7 @@ from hitherto.words import searchable, tokens
 
 Scope = tuple[str | None, str | None, str | None]
 """The agent to whom a fact is known, the person and the folder that it is about."""
-FORGOTTEN = "forgotten"
 ANYTHING = "anything"
-FOR_EVER = LARGEST_NUMBER
-"""When a memo is to be dropped that never is."""
 WORDS_ASKED = 16
 """So many words of a query are looked for."""
 PERSONAL = frozenset({"identity", "preference"})
@@ -93,7 +90,7 @@ class Memory(Core):
                 await tx.forget_facts(owner, sorted(fact.id for fact in doomed))
                 names = {_name(_scope_of(fact), fact.text) for fact in doomed}
                 for name in (ANYTHING, *sorted(names)):
-                    await tx.put_memo(owner, FORGOTTEN, name, Memo(b"", b"%d" % now, FOR_EVER))
+                    await FORGOTTEN.put(tx, owner, name, Note(now, FOR_EVER))
             return bool(doomed)
 
         return await self._store.write(work)
@@ -122,13 +119,13 @@ async def unforgotten(
     tx: Reader, owner: str, found: Sequence[Finding], session: Session, entries: Sequence[Entry]
 ) -> list[Finding]:
     """The findings without those that were forgotten after they had been said for the last time."""
-    if not found or await tx.memo(owner, FORGOTTEN, ANYTHING) is None:
+    if not found or await FORGOTTEN.get(tx, owner, ANYTHING) is None:
         return list(found)
     times, left = {entry.id: entry.at for entry in entries}, []
     for finding in found:
-        memo = await tx.memo(owner, FORGOTTEN, _name(_scope(session), _stored(finding)))
+        forgotten = await FORGOTTEN.get(tx, owner, _name(_scope(session), _stored(finding)))
         said = max((times[entry] for entry in finding.entries if entry in times), default=None)
-        if memo is None or (said is not None and said > int(memo.answer)):
+        if forgotten is None or (said is not None and said > forgotten.value):
             left.append(finding)
     return left
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hitherto.holders import is_gone
-from hitherto.model import Principal, decode_json, encode
-from hitherto.ports import Memo, Reader, Writer
+from hitherto.model import Principal
+from hitherto.ports import Reader, Writer
+from hitherto.service.notes import PRESENCE, Note
 from hitherto.service.records import Core, required
 from hitherto.service.validation import checked_owner, checked_required, is_clean
 
-METHOD = "presence"
 PRESENT_MS = 600_000
 """So long somebody is believed to be there who has not said so again."""
 
@@ -40,7 +40,7 @@ class Presence(Core):
                 there.pop(holder, None)
                 if session_id in opened:
                     there[holder] = now
-                await tx.put_memo(owner, METHOD, session_id, Memo(b"", encode(there), now))
+                await PRESENCE.put(tx, owner, session_id, Note(there, now))
 
         await self._store.write(work)
 
@@ -57,6 +57,6 @@ class Presence(Core):
 
 async def _there(tx: Reader, owner: str, session_id: str, now: int) -> dict[str, int]:
     """Those who have the session open, and when each said so."""
-    memo = await tx.memo(owner, METHOD, session_id)
-    told: dict[str, int] = {} if memo is None else decode_json(memo.answer)
+    note = await PRESENCE.get(tx, owner, session_id)
+    told = {} if note is None else note.value
     return {holder: at for holder, at in told.items() if now - at < PRESENT_MS and not is_gone(holder)}

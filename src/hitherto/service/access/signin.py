@@ -15,16 +15,15 @@ from urllib.parse import quote, unquote
 
 from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Token
-from hitherto.ports import Memo, Reader, Writer
-from hitherto.service.catalog.sessions import MEMOS_KEPT_MS
+from hitherto.ports import Reader, Writer
+from hitherto.service.notes import KEPT_MS, PASSES, SIGN_IN_CODES, USED_CODES, Note, TextNotes
 from hitherto.service.records import Core
 from hitherto.service.validation import checked_owner, is_clean
 
 CODE_MS = 10 * 60_000
-PASS_MS = MEMOS_KEPT_MS
-"""Not longer than what is remembered is kept."""
+PASS_MS = KEPT_MS
+"""Not longer than notes are kept."""
 SECRET_BYTES = 32
-CODE, USED, PASS = "page.code", "page.used", "page.pass"
 _FORM = re.compile(r"([A-Za-z0-9%._~-]{1,3000})\.hth_([A-Za-z0-9_-]{43})", re.ASCII)
 """The owner, and a secret that is marked as ours: wherever it is written, it is known for what it is and left out."""
 
@@ -45,7 +44,7 @@ class Visits(Core):
 
     async def invite(self, token: Token) -> str:
         """A code with which somebody signs in once, within minutes, with the rights of the token."""
-        return await self._store.write(lambda tx: _put(tx, CODE, token.owner, token.id, self._now()))
+        return await self._store.write(lambda tx: _put(tx, SIGN_IN_CODES, token.owner, token.id, self._now()))
 
     async def sign_in(self, code: str) -> str | None:
         """A pass in exchange for a code; None for one that is unknown, too old, used before, or of a revoked token."""
@@ -54,49 +53,48 @@ class Visits(Core):
             return None
 
         async def work(tx: Writer) -> str | None:
-            token = await _token(tx, CODE, slip, now - CODE_MS)
+            token = await _token(tx, SIGN_IN_CODES, slip, now - CODE_MS)
             # A key of its own: of two who come at the same time, the second finds that it was written meanwhile.
-            if token is None or await tx.memo(slip.owner, USED, slip.key) is not None:
+            if token is None or await USED_CODES.get(tx, slip.owner, slip.key) is not None:
                 return None
-            await tx.put_memo(slip.owner, USED, slip.key, Memo(slip.digest, b"", now))
-            return await _put(tx, PASS, token.owner, token.id, now)
+            await USED_CODES.put(tx, slip.owner, slip.key, Note("", now, slip.digest))
+            return await _put(tx, PASSES, token.owner, token.id, now)
 
         return await self._store.write(work)
 
     async def admit(self, token: Token) -> str:
         """A pass for somebody who has shown the token itself."""
-        return await self._store.write(lambda tx: _put(tx, PASS, token.owner, token.id, self._now()))
+        return await self._store.write(lambda tx: _put(tx, PASSES, token.owner, token.id, self._now()))
 
     async def visitor(self, given: str) -> Token | None:
         """The token of a pass; None for one that is unknown, too old, given back, or of a revoked token."""
         slip, since = _slip(given), self._now() - PASS_MS
-        return None if slip is None else await self._store.read(lambda tx: _token(tx, PASS, slip, since))
+        return None if slip is None else await self._store.read(lambda tx: _token(tx, PASSES, slip, since))
 
     async def sign_out(self, given: str) -> None:
         """Give a pass back: it is good for nothing from then on."""
         slip, now = _slip(given), self._now()
         if slip is not None and await self.visitor(given) is not None:
             await self._store.write(
-                lambda tx: tx.put_memo(slip.owner, PASS, slip.key, Memo(slip.digest, b"", now))
+                lambda tx: PASSES.put(tx, slip.owner, slip.key, Note("", now, slip.digest))
             )
 
 
-async def _put(tx: Writer, kind: str, owner: str, token_id: str, now: int) -> str:
+async def _put(tx: Writer, notes: TextNotes, owner: str, token_id: str, now: int) -> str:
     text = f"{quote(owner, safe='')}.hth_{secrets.token_urlsafe(SECRET_BYTES)}"
     slip = _slip(text)
     if slip is None:
         raise InvalidInput("an owner of such a name has no page")
-    await tx.put_memo(slip.owner, kind, slip.key, Memo(slip.digest, token_id.encode(), now))
+    await notes.put(tx, slip.owner, slip.key, Note(token_id, now, slip.digest))
     return text
 
 
-async def _token(tx: Reader, kind: str, slip: _Slip, since: int) -> Token | None:
-    memo = await tx.memo(slip.owner, kind, slip.key)
-    if memo is None or memo.at <= since:
+async def _token(tx: Reader, notes: TextNotes, slip: _Slip, since: int) -> Token | None:
+    note = await notes.get(tx, slip.owner, slip.key)
+    if note is None or note.at <= since:
         return None
-    name = memo.answer.decode()
     good = (token for token in await tx.tokens(slip.owner) if token.revoked_at is None)
-    return next((token for token in good if token.id == name), None)
+    return next((token for token in good if token.id == note.value), None)
 
 
 def _slip(text: str) -> _Slip | None:

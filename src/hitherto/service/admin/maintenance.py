@@ -13,7 +13,8 @@ from hitherto.errors import TooLarge
 from hitherto.limits import FACTS_PER_CALL, RAW_BYTES, checked_size
 from hitherto.model import Fact, Json, Principal
 from hitherto.ports import Health, RawCopy, Reader, Writer
-from hitherto.service.catalog.sessions import MEMOS_KEPT_MS, Catalogue
+from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.notes import forget_old
 from hitherto.service.records import required
 from hitherto.service.validation import checked_fact, checked_owner, checked_required
 
@@ -71,9 +72,9 @@ class Upkeep(Catalogue):
         health = await self._store.check(repair=repair)
         if not repair:
             return health
-        before = self._now() - MEMOS_KEPT_MS
+        now = self._now()
         collected = await self.collect()
-        forgotten = await self._store.write(lambda tx: tx.forget_memos(before))
+        forgotten = await self._store.write(lambda tx: forget_old(tx, now))
         done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys forgotten"))
         return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
 

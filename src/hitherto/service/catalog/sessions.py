@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,9 +12,7 @@ from hitherto.cursors import sealed, unsealed
 from hitherto.errors import (
     AlreadyExists,
     AmbiguousId,
-    IdempotencyConflict,
     InvalidInput,
-    RevisionConflict,
     SessionNotFound,
 )
 from hitherto.filters import normal_cwd, normal_filter, passes, text_terms
@@ -37,10 +34,10 @@ from hitherto.model import (
     Principal,
     Session,
     Status,
-    decode_json,
-    encode,
 )
-from hitherto.ports import ListKey, Memo, Reader, Record, Scan, Writer
+from hitherto.ports import ListKey, Reader, Record, Scan, Writer
+from hitherto.service.idempotency import Request, at_most_once, expect_revision
+from hitherto.service.notes import CREATED
 from hitherto.service.records import Core, count_said, required
 from hitherto.service.validation import (
     CLAIMED,
@@ -57,7 +54,6 @@ from hitherto.service.validation import (
 from hitherto.spans import opened
 
 FEW_TITLES = 100
-MEMOS_KEPT_MS = 7 * 86_400_000
 COLLECT_BATCH = 500
 T = TypeVar("T")
 
@@ -116,16 +112,16 @@ class Catalogue(Core):
             session = replace(session, **vouched(who, session, {}))
         self._check_home(session)
 
-        async def work(tx: Writer) -> str:
+        asked = replace(session, id=session_id or "", created_at=0, updated_at=0)
+        request = None if idempotency_key is None else Request(CREATED, owner, idempotency_key, asked, now)
+
+        async def add(tx: Writer) -> str:
             return (await add_session(tx, owner, session)).session.id
 
-        asked = replace(session, id=session_id or "", created_at=0, updated_at=0)
-        remembered = once(owner, "create", idempotency_key, asked, now, work, str)
+        async def work(tx: Writer) -> Session:
+            return (await required(tx, who, await at_most_once(tx, request, add))).session
 
-        async def made(tx: Writer) -> Session:
-            return (await required(tx, who, await remembered(tx))).session
-
-        return await self._store.write(made)
+        return await self._store.write(work)
 
     async def get(self, who: Principal, session_id: str) -> Session:
         """One session."""
@@ -360,45 +356,6 @@ async def add_session(tx: Writer, owner: str, session: Session, *, order_at: int
     record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order))
     await tx.put_spans(owner, record.num, opened((), record.num, 0))
     return record
-
-
-def once(
-    owner: str,
-    method: str,
-    key: str | None,
-    asked: Any,
-    now: int,
-    work: Callable[[Writer], Any],
-    shape: type[T],
-) -> Callable[[Writer], Any]:
-    """`work`, done at most once for an idempotency key: the same request again gets the first answer."""
-    if key is None:
-        return work
-    checked_name(key, "an idempotency key")
-    try:
-        digest = hashlib.sha256(encode(asked)).digest()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"a request with an idempotency key must be made of JSON values: {error}"
-        ) from None
-
-    async def at_most_once(tx: Writer) -> T:
-        memo = await tx.memo(owner, method, key)
-        if memo is not None and now - memo.at < MEMOS_KEPT_MS:
-            if memo.digest != digest:
-                raise IdempotencyConflict(key)
-            return msgspec.convert(decode_json(memo.answer), shape)
-        answer: T = await work(tx)
-        await tx.put_memo(owner, method, key, Memo(digest, encode(answer), now))
-        return answer
-
-    return at_most_once
-
-
-def expect_revision(record: Record, expected: int | None) -> None:
-    """Raise if the session is not at the revision that the caller has seen."""
-    if expected is not None and record.session.revision != expected:
-        raise RevisionConflict(expected, record.session.revision)
 
 
 def titled(session: Session, title: str | None, by: str | None) -> Json:

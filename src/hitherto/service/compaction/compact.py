@@ -17,12 +17,13 @@ from hitherto import spans as algebra
 from hitherto.errors import Busy, EngineError, InvalidInput, RevisionConflict
 from hitherto.holders import is_gone, new_holder
 from hitherto.model import Compaction as Done
-from hitherto.model import Draft, Principal, Shrunk, decode_json, encode
-from hitherto.ports import Memo, Reader, Record, Store, Writer
+from hitherto.model import Draft, Principal, Shrunk
+from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.compaction.plan import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
 from hitherto.service.history.checkpoints import Forking, recounted
 from hitherto.service.history.entries import History, append_entries
 from hitherto.service.memory import merged, rivals_of, unforgotten
+from hitherto.service.notes import SUMMARISING, Note
 from hitherto.service.records import load_lists, required, writable
 from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.spans import Place
@@ -189,10 +190,8 @@ async def _context(tx: Reader, record: Record) -> Seen:
     return Seen(record.num, record.session.revision, await tx.payloads(record.owner, stretches))
 
 
-METHOD = "summarising"
 LONGEST_MS = 10 * 60_000
 """Whoever has not ended by then is taken to be gone."""
-NOBODY = b"null"
 
 
 @asynccontextmanager
@@ -202,12 +201,12 @@ async def alone(store: Store, who: Principal, session_id: str) -> AsyncIterator[
 
     async def begin(tx: Writer) -> None:
         await _check(tx, owner, session_id)
-        await tx.put_memo(owner, METHOD, session_id, Memo(b"", encode(holder), await tx.now()))
+        await SUMMARISING.put(tx, owner, session_id, Note(holder, await tx.now()))
 
     async def end(tx: Writer) -> None:
-        memo = await tx.memo(owner, METHOD, session_id)
-        if memo is not None and memo.answer == encode(holder):
-            await tx.put_memo(owner, METHOD, session_id, memo._replace(answer=NOBODY))
+        note = await SUMMARISING.get(tx, owner, session_id)
+        if note is not None and note.value == holder:
+            await SUMMARISING.put(tx, owner, session_id, note._replace(value=None))
 
     await store.write(begin)
     try:
@@ -217,9 +216,9 @@ async def alone(store: Store, who: Principal, session_id: str) -> AsyncIterator[
 
 
 async def _check(tx: Reader, owner: str, session_id: str) -> None:
-    memo = await tx.memo(owner, METHOD, session_id)
-    if memo is None or memo.answer == NOBODY:
+    note = await SUMMARISING.get(tx, owner, session_id)
+    if note is None or note.value is None:
         return
-    holder, age = decode_json(memo.answer), await tx.now() - memo.at
-    if age < LONGEST_MS and not is_gone(holder):
-        raise Busy(holder, age)
+    age = await tx.now() - note.at
+    if age < LONGEST_MS and not is_gone(note.value):
+        raise Busy(note.value, age)

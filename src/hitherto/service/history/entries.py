@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -39,8 +39,10 @@ from hitherto.model import (
     plain_text,
 )
 from hitherto.ports import Reader, Record, Row, Totals, Writer
-from hitherto.service.catalog.sessions import expect_revision, once, titled
+from hitherto.service.catalog.sessions import titled
 from hitherto.service.history.erasure import untold
+from hitherto.service.idempotency import Request, at_most_once, expect_revision
+from hitherto.service.notes import APPENDED
 from hitherto.service.records import (
     Core,
     erased,
@@ -98,14 +100,15 @@ class History(Core):
                 message_count=record.session.message_count,
             )
 
-        asked = [session_id, given]
-        remembered = once(checked_owner(who), "append", idempotency_key, asked, now, work, Appended)
+        if idempotency_key is None:
+            return await self._store.write(work)
+        request = Request(APPENDED, checked_owner(who), idempotency_key, [session_id, given], now)
 
-        async def while_it_is_there(tx: Writer) -> Appended:
+        async def once(tx: Writer) -> Appended:
             await required(tx, who, session_id)  # a deleted session answers nothing, whatever is remembered
-            return cast("Appended", await remembered(tx))
+            return await at_most_once(tx, request, work)
 
-        return await self._store.write(work if idempotency_key is None else while_it_is_there)
+        return await self._store.write(once)
 
     async def history(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitherto.cleaning import clean_lines
-from hitherto.errors import IdempotencyConflict, Interrupted, LeaseLost, ReadOnly
+from hitherto.errors import Interrupted, LeaseLost, ReadOnly
 from hitherto.model import (
     OWN,
     Draft,
@@ -24,26 +23,22 @@ from hitherto.model import (
     Status,
     ToolCall,
     decode_entry,
-    decode_json,
-    encode,
 )
 from hitherto.permissions import Choice
-from hitherto.ports import Memo, Reader, Record, Writer
-from hitherto.service.catalog.sessions import MEMOS_KEPT_MS
+from hitherto.ports import Reader, Record, Writer
 from hitherto.service.history.entries import append_entries
+from hitherto.service.idempotency import Request
+from hitherto.service.notes import TURNS
 from hitherto.service.records import load_lists, required, writable
 from hitherto.service.turns.context import INTERRUPTED, failed, fitting, unanswered
 from hitherto.service.turns.leases import take_lease
-from hitherto.service.validation import checked_drafts, checked_name
+from hitherto.service.validation import checked_drafts
 from hitherto.summariser import Summariser
 from hitherto.updates import Outcome
 
 if TYPE_CHECKING:
     from hitherto.service.turns.open_session import Turns
 
-METHOD = "prompt"
-BEGUN = b"null"
-"""What an idempotency key remembers until the turn has ended."""
 FAILURE = f"{OWN}failure"
 """The key of a session's meta under which stands which prompt could not be answered in its last turn, and why."""
 FAILURE_CHARS = 2_000
@@ -78,20 +73,20 @@ class Desk:
         `Interrupted` if this one was begun and never ended.
         """
         now, prompt = self._sessions._now(), Draft(role="user", parts=tuple(parts))
-        memo = Memo(hashlib.sha256(encode([self._id, prompt])).digest(), BEGUN, now)
 
         async def work(tx: Writer) -> Begun | Outcome:
             record = await required(tx, self._who, self._id)
             if record.session.source is not None:
                 raise ReadOnly(record.session.id)
-            known = None if key is None else await _known(tx, record.owner, key, memo)
-            if known is not None and known.answer != BEGUN:
-                return msgspec.convert(decode_json(known.answer), Outcome)
+            request = None if key is None else Request(TURNS, record.owner, key, [self._id, prompt], now)
+            known = None if request is None else await request.answered(tx)
+            if known is not None and known.value is not None:
+                return known.value
             lease = await take_lease(tx, record, holder, ttl_ms)
             if key is not None and known is not None:
                 raise Interrupted(key)
-            if key is not None:
-                await tx.put_memo(record.owner, METHOD, key, memo)
+            if request is not None:
+                await request.remember(tx, None)
             record = replace(record, lease=lease)
             before = await _context(tx, record)
             drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
@@ -146,9 +141,8 @@ class Desk:
             if failure is not None:
                 meta[FAILURE] = {"prompt": outcome.prompt, "why": clean_lines(failure[:FAILURE_CHARS])}
             await self._sessions._change(tx, record, "status", status=status, meta=meta)
-            known = None if key is None else await tx.memo(record.owner, METHOD, key)
-            if key is not None and known is not None and failure is None:
-                await tx.put_memo(record.owner, METHOD, key, known._replace(answer=encode(outcome)))
+            if key is not None and failure is None:
+                await _note_outcome(tx, record.owner, key, outcome)
             return entries
 
         return await self._store.write(work)
@@ -213,15 +207,10 @@ class Desk:
         return await self._sessions.called_off(self._who, self._id)
 
 
-async def _known(tx: Reader, owner: str, key: str, asked: Memo) -> Memo | None:
-    """What the idempotency key was used for, if that was not too long ago."""
-    checked_name(key, "an idempotency key")
-    known = await tx.memo(owner, METHOD, key)
-    if known is None or asked.at - known.at >= MEMOS_KEPT_MS:
-        return None
-    if known.digest != asked.digest:
-        raise IdempotencyConflict(key)
-    return known
+async def _note_outcome(tx: Writer, owner: str, key: str, outcome: Outcome) -> None:
+    """Tell whoever asks again by this idempotency key how the turn ended."""
+    if (begun := await TURNS.get(tx, owner, key)) is not None:
+        await TURNS.put(tx, owner, key, begun._replace(value=outcome))
 
 
 async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hitherto.errors import Busy, InvalidInput, LeaseLost
 from hitherto.model import Lease, Principal
-from hitherto.ports import Memo, Reader, Record, Writer
+from hitherto.ports import Reader, Record, Writer
+from hitherto.service.notes import END_REQUESTS, Note
 from hitherto.service.records import Core, in_force, required
 from hitherto.service.validation import checked_required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
-CALLED_OFF = "call_off"
 
 
 class Leasing(Core):
@@ -49,8 +49,7 @@ class Leasing(Core):
             record = await required(tx, who, session_id)
             fence = await _fence(tx, record)
             if fence is not None:
-                memo = Memo(b"", fence, self._now())
-                await tx.put_memo(record.owner, CALLED_OFF, session_id, memo)
+                await END_REQUESTS.put(tx, record.owner, session_id, Note(fence, self._now()))
             return fence is not None
 
         return await self._store.write(work)
@@ -60,8 +59,8 @@ class Leasing(Core):
 
         async def work(tx: Reader) -> bool:
             record = await required(tx, who, session_id)
-            memo = await tx.memo(record.owner, CALLED_OFF, session_id)
-            return memo is not None and memo.answer == await _fence(tx, record)
+            asked = await END_REQUESTS.get(tx, record.owner, session_id)
+            return asked is not None and asked.value == await _fence(tx, record)
 
         return await self._store.read(work)
 
@@ -93,10 +92,10 @@ async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Le
     return lease
 
 
-async def _fence(tx: Reader, record: Record) -> bytes | None:
+async def _fence(tx: Reader, record: Record) -> int | None:
     """What tells the turn that runs now from every other of the session."""
     held = in_force(record.lease, await tx.now())
-    return None if held is None else b"%d" % held.fence
+    return None if held is None else held.fence
 
 
 def _checked_ttl(ttl_ms: int) -> int:

@@ -6,23 +6,14 @@ is no change of the session; that the session waits is.
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
-from hitherto.model import Principal, ToolCall, Value, decode_json, encode
+from hitherto.model import Principal, ToolCall
 from hitherto.permissions import Choice
-from hitherto.ports import Memo, Reader, Record, Writer
+from hitherto.ports import Reader, Record, Writer
 from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.notes import QUESTIONS, Note, Question
 from hitherto.service.records import in_force, required, writable
-
-METHOD = "question"
-
-
-class _Posed(Value, frozen=True):
-    """A question, the turn that it is part of, and the answer once there is one."""
-
-    fence: int
-    call: ToolCall
-    answer: Choice | None = None
 
 
 class Asking(Catalogue):
@@ -34,7 +25,7 @@ class Asking(Catalogue):
         async def work(tx: Writer) -> None:
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
-            await _keep(tx, record, _Posed(fence=fence, call=call), self._now())
+            await _put(tx, record, Question(fence=fence, call=call), self._now())
             await self._change(tx, record, "status", status="waiting")
 
         await self._store.write(work)
@@ -52,7 +43,7 @@ class Asking(Catalogue):
             posed = await _standing(tx, record)
             if posed is None or posed.call.id != call_id or posed.answer is not None:
                 return False
-            await _keep(tx, record, msgspec.structs.replace(posed, answer=choice), self._now())
+            await _put(tx, record, replace(posed, answer=choice), self._now())
             return True
 
         return await self._store.write(work)
@@ -62,24 +53,21 @@ class Asking(Catalogue):
         posed = await self._posed(who, session_id)
         return posed.answer if posed is not None and posed.call.id == call_id else None
 
-    async def _posed(self, who: Principal, session_id: str) -> _Posed | None:
-        async def work(tx: Reader) -> _Posed | None:
+    async def _posed(self, who: Principal, session_id: str) -> Question | None:
+        async def work(tx: Reader) -> Question | None:
             return await _standing(tx, await required(tx, who, session_id))
 
         return await self._store.read(work)
 
 
-async def _keep(tx: Writer, record: Record, posed: _Posed, now: int) -> None:
-    await tx.put_memo(record.owner, METHOD, record.session.id, Memo(b"", encode(posed), now))
+async def _put(tx: Writer, record: Record, question: Question, now: int) -> None:
+    await QUESTIONS.put(tx, record.owner, record.session.id, Note(question, now))
 
 
-async def _standing(tx: Reader, record: Record) -> _Posed | None:
+async def _standing(tx: Reader, record: Record) -> Question | None:
     """The question of the turn that runs now, while that waits."""
-    memo, held = (
-        await tx.memo(record.owner, METHOD, record.session.id),
-        in_force(record.lease, await tx.now()),
-    )
-    if memo is None or held is None or record.session.status != "waiting":
+    asked = await QUESTIONS.get(tx, record.owner, record.session.id)
+    held = in_force(record.lease, await tx.now())
+    if asked is None or held is None or record.session.status != "waiting":
         return None
-    posed = msgspec.convert(decode_json(memo.answer), _Posed)
-    return posed if posed.fence == held.fence else None
+    return asked.value if asked.value.fence == held.fence else None

@@ -1,0 +1,111 @@
+"""Notes: what is remembered beside the sessions for some days and then forgotten. No note is a change of a session.
+
+Each kind has a namespace of its own, in which the notes of an owner go by a key. Nobody else reads or writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from hitherto.limits import LARGEST_NUMBER
+from hitherto.model import Appended, ToolCall, Value, decode_json, encode
+from hitherto.permissions import Choice
+from hitherto.ports import Memo, Reader, Writer
+from hitherto.updates import Outcome
+
+V = TypeVar("V")
+KEPT_MS = 7 * 86_400_000
+"""So long a note is kept; then it may be forgotten at any time."""
+FOR_EVER = LARGEST_NUMBER
+"""The time of a note that is never forgotten."""
+
+
+class Note(NamedTuple, Generic[V]):
+    """What was noted, and when. `digest` is that of the request, or of the secret, that the note is about."""
+
+    value: V
+    at: int
+    digest: bytes = b""
+
+
+class Notes(Generic[V]):
+    """The notes of one kind. Their values are of this shape, and kept as JSON."""
+
+    def __init__(self, namespace: str, shape: Any) -> None:
+        self._namespace, self._shape = namespace, shape
+
+    async def get(self, tx: Reader, owner: str, key: str) -> Note[V] | None:
+        """The owner's note of this key, however old."""
+        memo = await tx.memo(owner, self._namespace, key)
+        return None if memo is None else Note(self._decoded(memo.answer), memo.at, memo.digest)
+
+    async def put(self, tx: Writer, owner: str, key: str, note: Note[V]) -> None:
+        """Write a note; one of the same key is replaced."""
+        memo = Memo(note.digest, self._encoded(note.value), note.at)
+        await tx.put_memo(owner, self._namespace, key, memo)
+
+    def _decoded(self, data: bytes) -> V:
+        value: V = msgspec.convert(decode_json(data), self._shape)
+        return value
+
+    def _encoded(self, value: V) -> bytes:
+        return encode(value)
+
+
+class TextNotes(Notes[str]):
+    """Notes whose value is a plain text."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace, str)
+
+    def _decoded(self, data: bytes) -> str:
+        return data.decode()
+
+    def _encoded(self, value: str) -> bytes:
+        return value.encode()
+
+
+async def forget_old(tx: Writer, now: int) -> int:
+    """Forget all notes that need not be kept any longer; returns how many."""
+    return await tx.forget_memos(now - KEPT_MS)
+
+
+CREATED: Notes[str] = Notes("create", str)
+"""The session that was made, by idempotency key."""
+APPENDED: Notes[Appended] = Notes("append", Appended)
+"""What an append has answered, by idempotency key."""
+TURNS: Notes[Outcome | None] = Notes("prompt", Outcome | None)
+"""How a turn ended, by idempotency key; None while it runs, and if it was interrupted."""
+
+
+def answers_to(method: str) -> Notes[Any]:
+    """What a method of a server has answered, as plain JSON values, by idempotency key."""
+    return Notes(method, Any)
+
+
+class Question(Value, frozen=True):
+    """A question about a tool, the turn that it is part of, and the answer once there is one."""
+
+    fence: int
+    call: ToolCall
+    answer: Choice | None = None
+
+
+QUESTIONS: Notes[Question] = Notes("question", Question)
+"""What a turn waits for, by session."""
+END_REQUESTS: Notes[int] = Notes("call_off", int)
+"""The fencing number of the turn that is to end, by session."""
+PRESENCE: Notes[dict[str, int]] = Notes("presence", dict[str, int])
+"""Who has a session open, and when each said so, by session."""
+SUMMARISING: Notes[str | None] = Notes("summarising", str | None)
+"""Who summarises a session, by session; None if they have ended."""
+FORGOTTEN: Notes[int] = Notes("forgotten", int)
+"""When a fact was forgotten, by a digest of the fact."""
+SIGN_IN_CODES = TextNotes("page.code")
+"""The token that a code is for, by digest of the code."""
+USED_CODES = TextNotes("page.used")
+"""Which codes were used, by digest of the code."""
+PASSES = TextNotes("page.pass")
+"""The token that a pass belongs to, by digest of the pass; nothing if it was given back."""
