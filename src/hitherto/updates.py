@@ -56,7 +56,7 @@ somewhere else first."""
 
 
 async def elsewhere(call: ToolCall) -> Choice | Verdict:  # noqa: ARG001 - nobody is asked
-    """An `Ask` for turns that nobody attends: the answer comes from another place (`Sessions.answer`), or never."""
+    """An `Ask` for turns that nobody attends: the answer comes from another place (`Questions.answer`), or never."""
     answer: asyncio.Future[Choice | Verdict] = asyncio.get_running_loop().create_future()
     return await answer
 

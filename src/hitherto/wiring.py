@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from hitherto.engine import Engine
 from hitherto.ids import now_ms, uuid7
 from hitherto.service import Sessions
-from hitherto.service.ephemeral import Ephemeral
+from hitherto.service.ephemeral import EphemeralHome
 from hitherto.settings import read_settings
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
@@ -37,8 +37,14 @@ async def open(
         store = await opened.enter_async_context(connector(store_url)(store_url, now))
         if ephemeral:
             memory = await opened.enter_async_context(connector(MEMORY)(MEMORY, now))
-            passing = Ephemeral(memory, now=clock, new_id=new_id, compaction=policy)
-        yield Sessions(store, now=clock, new_id=new_id, ephemeral=passing, compaction=policy)
+            passing = Sessions(memory, now=clock, new_id=new_id, compaction=policy, home=EphemeralHome())
+        yield Sessions(
+            store,
+            now=clock,
+            new_id=new_id,
+            ephemeral=passing,
+            compaction=policy,
+        )
 
 
 def engine(model: str | None = None) -> Engine:

@@ -37,9 +37,10 @@ from hitherto.model import (
 from hitherto.model import plain_text as said_in
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service import Sessions
-from hitherto.service.catalog.sessions import add_session, titled
-from hitherto.service.history.entries import append_entries
-from hitherto.service.records import Core, load_lists
+from hitherto.service.catalog.metadata import titled
+from hitherto.service.catalog.sessions import add_session
+from hitherto.service.history.append import append_entries
+from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.titles import clean_title, title_from
 
@@ -87,11 +88,12 @@ class Place(Value, frozen=True):
         return PREFIX + _short(self.project_key)
 
 
-class SessionStore(Core):
+class SessionStore:
     """The SDK's `SessionStore` over `Sessions`, for one owner. Appends are durable when they return."""
 
     def __init__(self, sessions: Sessions, who: Principal = LOCAL) -> None:
-        super().__init__(sessions._store, now=sessions._now, new_id=sessions._new_id)
+        core = sessions.core
+        self._store, self._now, self._new_id = core.store, core.now, core.new_id
         self._sessions = sessions
         self._who = who
         self._owner = checked_owner(who)
@@ -152,7 +154,7 @@ class SessionStore(Core):
                 await tx.bury(record, self._now())
 
         await self._store.write(work)
-        await self._sessions.collect()
+        await self._sessions.admin.collect()
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subpaths of a session's further transcripts."""

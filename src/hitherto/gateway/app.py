@@ -104,7 +104,7 @@ async def readiness(sessions: Sessions, *, ending: bool) -> tuple[int, bytes]:
         return 503, ENDING
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await sessions.access_generation()
+            await sessions.tokens.generation()
     except (HithertoError, TimeoutError):
         return 503, NO_STORE
     return 200, READY

@@ -195,7 +195,7 @@ class Recall:
 
     async def remembered(self, query: str, limit: int = 10) -> FactsAnswer:
         """Facts with these words."""
-        found = await self._sessions.remembered(
+        found = await self._sessions.memory.search(
             self._who, query.strip() or None, limit=_bounded(limit, FACTS)
         )
         return FactsAnswer(

@@ -9,11 +9,11 @@ from typing import Any
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.errors import HithertoError, InvalidInput
-from hitherto.model import Entry, Json, Part, Principal, Shrunk, ToolCall, encode
+from hitherto.model import Entry, Json, Part, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
 from hitherto.remote.connection import Line
 from hitherto.remote.values import out_of
-from hitherto.service import OpenSession, Sessions
+from hitherto.service import OpenSession
 from hitherto.updates import NAMES, Ask, Emit, Outcome, Update
 
 
@@ -45,12 +45,12 @@ class _Answering:
         return size
 
 
-class RemoteTurns(OpenSession):
+class RemoteOpenSession(OpenSession):
     """A session that is open for prompts, which the server answers."""
 
-    def __init__(self, line: Line, sessions: Sessions, who: Principal, session_id: str) -> None:
+    def __init__(self, line: Line, session_id: str) -> None:
         self.session_id = session_id
-        self._line, self._who, self._sessions = line, who, sessions
+        self._line = line
         self._running = 0
         self._beside_us: set[asyncio.Task[Any]] = set()
 

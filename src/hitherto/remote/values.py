@@ -27,7 +27,6 @@ from hitherto.errors import (
 from hitherto.model import Filter, encode
 from hitherto.remote.calls import CALLS, NOWHERE
 from hitherto.rpc.errors import Refused
-from hitherto.service import Sessions
 
 PLAIN = (Filter, str, int, float, bool, type(None))
 """What is sent as it is; lists and dicts of it too."""
@@ -45,7 +44,8 @@ class Field(NamedTuple):
 @cache
 def fields_of(name: str) -> Mapping[str, Field]:
     """The parameters that are given with a call, apart from who calls and the session that it is about."""
-    call, offered = getattr(Sessions, name), CALLS[name]
+    offered = CALLS[name]
+    call = offered.function
     hints = get_type_hints(call)
     left_out = {
         "self",
@@ -68,7 +68,7 @@ def fields_of(name: str) -> Mapping[str, Field]:
 @cache
 def result_of(name: str) -> Any:
     """What a call gives."""
-    return get_type_hints(getattr(Sessions, name))["return"]
+    return get_type_hints(CALLS[name].function)["return"]
 
 
 def exactly(value: Any, kind: Any) -> bytes:

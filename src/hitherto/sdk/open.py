@@ -17,7 +17,7 @@ from hitherto.sdk.messages import SDKSystemMessage
 from hitherto.sdk.options import Options
 from hitherto.sdk.resume import Begun
 from hitherto.service import Sessions
-from hitherto.service.catalog.sessions import folders_of
+from hitherto.service.catalog.metadata import folders_of
 from hitherto.service.turns.open_session import OpenSession
 
 Begin = Callable[[Sessions], Awaitable[Begun]]

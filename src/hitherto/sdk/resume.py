@@ -41,7 +41,7 @@ async def created(sessions: Sessions, session_id: str, options: Options) -> Begu
         cwd=options.cwd,
         title=options.title,
         additional_directories=options.additional_directories,
-        **await placed(sessions, options.cwd),
+        **await placed(sessions.projects, options.cwd),
     )
     return Begun(session)
 
@@ -62,7 +62,7 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
             for failure in failures:
                 missing.add_note(f"not read: {failure}")
             raise missing
-    session = await sessions.continuation(LOCAL, known.id)
+    session = await sessions.turns.continuation(LOCAL, known.id)
     if options.title is not None:
         session = await sessions.rename(LOCAL, session.id, options.title)
     if options.cwd is not None:
@@ -92,7 +92,7 @@ async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: boo
     if file is None:
         return ()
     with _ledger_folder(options) as folder:
-        ledger = Ledger(folder / f"sources-{sessions.store_id}.db")
+        ledger = Ledger(folder / f"sources-{sessions.admin.store_id}.db")
         try:
             return (await Sync(sessions, LOCAL, ledger, revive=True).take(file, anew=anew)).failed
         finally:

@@ -9,29 +9,30 @@ from hitherto.cursors import sealed, unsealed
 from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
 from hitherto.model import Change, Principal
 from hitherto.ports import Reader, Writer
-from hitherto.service.records import Core, required, writable
+from hitherto.service.core import Room
+from hitherto.service.records import required, writable
 from hitherto.service.validation import checked_owner
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
 
 
-class Watching(Core):
+class Changes(Room):
     """The change feed and the text of running turns."""
 
-    async def changes(self, who: Principal, *, after: int = 0, limit: int = 100) -> list[Change]:
+    async def since(self, who: Principal, *, after: int = 0, limit: int = 100) -> list[Change]:
         """The newest change of each session changed after that number, deletions included, oldest first."""
         owner = checked_owner(who)
         checked_limit(limit, CHANGES_PAGE)
         checked_number(after, "a change number")
         return await self._store.read(lambda tx: tx.changes(owner, after, limit))
 
-    async def newest_change(self, who: Principal) -> int:
+    async def newest(self, who: Principal) -> int:
         """The number of the caller's newest change: where a watch that wants only what is new begins."""
         owner = checked_owner(who)
         return await self._store.read(lambda tx: tx.newest(owner))
 
-    async def await_change(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
+    async def wait(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
         """The number of the caller's newest change, once it is above `after` or so many seconds have passed."""
         owner = checked_owner(who)
         checked_number(after, "a change number")
@@ -44,20 +45,20 @@ class Watching(Core):
 
         Two quick changes of one session may arrive as one, the newest: a change is a hint to read again.
         """
-        position = await self.newest_change(who) if after is None else after
+        position = await self.newest(who) if after is None else after
         while True:
-            for change in await self.changes(who, after=position, limit=CHANGES_PAGE):
+            for change in await self.since(who, after=position, limit=CHANGES_PAGE):
                 position = change.number
                 if session_id is None or change.session == session_id:
                     yield change
-            await self.await_change(who, after=position)
+            await self.wait(who, after=position)
 
-    def place_told(self, who: Principal, session_id: str | None, state: object) -> str:
+    def cursor(self, who: Principal, session_id: str | None, state: object) -> str:
         """A cursor for somebody who is told of changes, of one session or of all, and may come back."""
         return sealed(self._store.secret, checked_owner(who), ["events", session_id], state)
 
-    def place_of(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:
-        """What `place_told` was given. Raises `InvalidCursor`."""
+    def position(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:
+        """What `cursor` was given. Raises `InvalidCursor`."""
         return unsealed(self._store.secret, checked_owner(who), ["events", session_id], cursor, shape)
 
     async def put_live(

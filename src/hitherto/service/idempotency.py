@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar, cast
@@ -10,13 +9,14 @@ from typing import Any, Generic, TypeVar, cast
 from hitherto.errors import HithertoError, IdempotencyConflict, InvalidInput, RevisionConflict
 from hitherto.model import Principal, Value, encode
 from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service.core import Core, Room
 from hitherto.service.notes import KEPT_MS, Note, Notes, answers_to
-from hitherto.service.records import Core, required
+from hitherto.service.records import required
 from hitherto.service.validation import checked_owner, checked_required
 
 T = TypeVar("T")
 V = TypeVar("V")
-C = TypeVar("C", bound=Core)
+S = TypeVar("S")
 
 
 class Request(Generic[V]):
@@ -26,6 +26,11 @@ class Request(Generic[V]):
         self._notes, self._owner, self._now = notes, owner, now
         self._key = checked_required(key, "an idempotency key")
         self._digest = _digest(asked)
+
+    @classmethod
+    def of(cls, notes: Notes[V], owner: str, key: str | None, asked: object, now: int) -> Request[V] | None:
+        """The request; None without a key, for then it is done whenever it is asked."""
+        return None if key is None else cls(notes, owner, key, asked, now)
 
     async def answered(self, tx: Reader) -> Note[V] | None:
         """The first answer; None if there is none, or it is so old that it is forgotten. `IdempotencyConflict` if the
@@ -72,25 +77,29 @@ class Guard(Value, frozen=True):
     expected_revision: int | None = None
 
 
-class Guarding(Core):
-    """Writing under conditions."""
+class Idempotency(Room, Generic[S]):
+    """Writing under conditions. `over` gives the service over another core."""
+
+    def __init__(self, core: Core, over: Callable[[Core], S]) -> None:
+        super().__init__(core)
+        self._over = over
 
     async def guarded(
-        self, who: Principal, guard: Guard, effect: Callable[[Any], Awaitable[T]], answer: Callable[[T], Any]
+        self, who: Principal, guard: Guard, effect: Callable[[S], Awaitable[T]], answer: Callable[[T], Any]
     ) -> Any:
         """What `answer` makes of the effect, or the first answer to the same request, as plain JSON values.
 
-        `effect` is given this service and makes one call of it that writes; its first transaction also checks the
+        `effect` is given the service and makes one call of it that writes; its first transaction also checks the
         guard and remembers the answer, so that nothing is written if `answer` raises there.
         """
         if guard.key is None and guard.expected_revision is None:
-            return answer(await effect(self))
+            return answer(await effect(self._over(self._core)))
         condition = _Condition(who, guard, self._now())
         store = _GuardedStore(self._store, condition, answer)
         try:
             # Before anything is done for it; and once more when it is written, since others may be quicker.
             await self._store.read(condition.check)
-            value = await effect(_over(self, store))
+            value = await effect(self._over(self._core.over(cast("Store", store))))
         except _Known as before:
             return before.answer
         except (_Refused, HithertoError) as failed:
@@ -103,11 +112,6 @@ class Guarding(Core):
     async def answered_before(self, who: Principal, guard: Guard) -> Any:
         """The first answer to the same request; None if there was none."""
         return await self._store.read(_Condition(who, guard, self._now()).answered)
-
-
-def within(service: C, tx: Writer) -> C:
-    """The service, all of whose calls are part of this transaction."""
-    return _over(service, _Within(tx, service._store.secret))
 
 
 class _Known(Exception):
@@ -129,12 +133,8 @@ class _Condition:
 
     def __init__(self, who: Principal, guard: Guard, now: int) -> None:
         self._who, self._guard = who, guard
-        owner = checked_owner(who)
-        self._request = (
-            None
-            if guard.key is None
-            else Request(answers_to(guard.method), owner, guard.key, guard.asked, now)
-        )
+        notes = answers_to(guard.method)
+        self._request = Request.of(notes, checked_owner(who), guard.key, guard.asked, now)
 
     async def check(self, tx: Reader) -> None:
         """Raise unless this is to be done now."""
@@ -184,25 +184,6 @@ class _GuardedStore:
         value, self.answer = await self._store.write(guarded)
         self.is_written = True
         return value
-
-
-class _Within:
-    """A store that is one transaction."""
-
-    def __init__(self, tx: Writer, secret: bytes) -> None:
-        self._tx, self.secret = tx, secret
-
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        return await work(self._tx)
-
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
-        return await work(self._tx)
-
-
-def _over(service: C, store: object) -> C:
-    other = copy.copy(service)
-    other._store = cast("Store", store)
-    return other
 
 
 def _digest(asked: object) -> bytes:

@@ -1,8 +1,8 @@
-"""What every family of use cases stands on: the store, a clock, a maker of ids, and the checks they share."""
+"""Sessions as they are stored: who may read and write one, what its conversation is made of, what that adds up to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,48 +11,17 @@ from hitherto import spans as algebra
 from hitherto.errors import (
     Busy,
     CheckpointNotFound,
-    InvalidInput,
     LeaseLost,
     ReadOnly,
     SessionNotFound,
     StoreDamaged,
 )
 from hitherto.holders import is_gone
-from hitherto.ids import now_ms, uuid7
-from hitherto.keys import is_ephemeral
 from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
-from hitherto.ports import Reader, Record, Store, Totals, Writer
+from hitherto.ports import Reader, Record, Totals, Writer
 from hitherto.service.validation import MICROS, checked_owner, is_clean
 from hitherto.spans import Expand, Spans, Stretch
-
-
-class Core:
-    """Shared by all families; `Sessions` joins them."""
-
-    def __init__(
-        self, store: Store, *, now: Callable[[], int] = now_ms, new_id: Callable[[], str] = uuid7
-    ) -> None:
-        self._store = store
-        self._aside = store
-        """The store itself: for what is noted apart from what a call writes, of which there may be only one."""
-        self._now = now
-        self._new_id = new_id
-
-    def _check_home(self, session: Session) -> None:
-        """Raise unless a session of this id and key may be kept here: an ephemeral one is never stored."""
-        if is_ephemeral(session.id) or is_ephemeral(session.key):
-            raise InvalidInput(f"{session.key or session.id!r} is ephemeral and is never stored")
-
-    def _check_room(self, record: Record) -> None:
-        """Raise `StoreFull` if no more may be said in the session."""
-
-    async def _change(self, tx: Writer, record: Record, kind: str, **fields: Any) -> Record:
-        """Store changed fields of a session; every change raises its revision."""
-        session = replace(record.session, revision=record.session.revision + 1, **fields)
-        if "key" in fields:
-            self._check_home(session)
-        return await tx.rewrite(replace(record, session=session), kind)
 
 
 async def required(tx: Reader, who: Principal, session_id: str) -> Record:
@@ -82,6 +51,12 @@ def in_force(lease: Lease | None, now: int) -> Lease | None:
     if lease is None or lease.expires_at <= now or is_gone(lease.holder):
         return None
     return lease
+
+
+async def change_session(tx: Writer, record: Record, kind: str, **fields: Any) -> Record:
+    """Store changed fields of a session; every change raises its revision."""
+    session = replace(record.session, revision=record.session.revision + 1, **fields)
+    return await tx.rewrite(replace(record, session=session), kind)
 
 
 class Lists:
@@ -211,3 +186,9 @@ def counted(session: Session, messages: int, sums: Totals) -> Session:
         cost=sums.cost / MICROS if sums.cost else None,
         bytes=sums.bytes,
     )
+
+
+async def recounted(tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session) -> Session:
+    """The session with the counts of these closed spans."""
+    stretches = algebra.context(spans, record.num, record.head)
+    return counted(session, algebra.size(stretches), await measure(tx, record.owner, stretches))

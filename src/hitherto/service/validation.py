@@ -178,7 +178,7 @@ def nesting(parts: Sequence[Part]) -> int:
     return deep
 
 
-def said(metas: Iterable[Json], refused: frozenset[str]) -> None:
+def check_meta_keys(metas: Iterable[Json], refused: frozenset[str]) -> None:
     """Raise if what a caller says comes with words about it that only the program may say."""
     for meta in metas:
         if names := sorted(refused & meta.keys()):

@@ -68,7 +68,7 @@ class Known(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What was read of a session, as `Sessions.take_in` takes it.
+    """What was read of a session, as `Transfer.sync` takes it.
 
     `total` is how many entries the session has; one without any is not taken in. `state` comes back with the next
     reading. `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a

@@ -26,7 +26,8 @@ from hitherto.model import Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
-from hitherto.service.catalog.sessions import folders_of, recording_of
+from hitherto.service.catalog.deletion import recording_of
+from hitherto.service.catalog.metadata import folders_of
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0
@@ -172,7 +173,7 @@ class Door:
 
     async def _showing(self, session: Session, client: Client) -> Showing:
         """What the client will see: one that has gone on in a fork, as it is there."""
-        goes_on = await self.sessions.continued(self.who, session.id)
+        goes_on = await self.sessions.turns.continued(self.who, session.id)
         showing = self.showing_type(
             self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
         )
@@ -213,7 +214,7 @@ class Door:
     async def follow(self) -> None:
         """Note all changes from now on."""
         if self._following is None:
-            position = await self.sessions.newest_change(self.who)
+            position = await self.sessions.changes.newest(self.who)
             self._following = self.start(self._follow(position))
 
     async def _follow(self, position: int) -> None:
@@ -233,7 +234,9 @@ class Door:
             self._moved.clear()
             leaving, present = self._left, set(self.attached)
             try:
-                await self.sessions.attend(self.who, self.holder, opened=present, left=told - present)
+                await self.sessions.presence.attend(
+                    self.who, self.holder, opened=present, left=told - present
+                )
                 told = present
             except HithertoError:
                 log.exception("which sessions are open here cannot be told")

@@ -159,7 +159,7 @@ class Showing:
         async with self._lock:  # it is no news to whoever has chosen
             await self._show_session()  # what others have chosen stays
             chosen = choose(self.known.chosen, option, value, self._choosable)
-            await self._sessions.keep_own(self._who, self.target, kept(chosen))
+            await self._sessions.catalog.set_own_meta(self._who, self.target, kept(chosen))
             self.known.chosen = chosen
 
     async def say(self, text: str) -> None:
@@ -179,7 +179,7 @@ class Showing:
             self._renderer = Renderer(session.id, compaction=self._client.compaction)
             self._last, self._begun = None, None
             await self._pages(send)
-            if await self._sessions.leased(self._who, self.target) is None:
+            if await self._sessions.leases.current(self._who, self.target) is None:
                 for line in self._renderer.interrupted():
                     await send(line)
             self._spoken = True  # somebody may be speaking right now
@@ -277,7 +277,7 @@ class Showing:
 
     async def _show_live(self) -> None:
         """The words of a turn in another process: the newest part of what it says, as far as it was not shown."""
-        data = await self._sessions.live(self._who, self.target)
+        data = await self._sessions.changes.live(self._who, self.target)
         if data is None:
             return
         live = msgspec.convert(decode_json(data), Live)

@@ -49,7 +49,7 @@ async def subscribe(door: Door, params: Subscribe) -> Then:
     if len(door.watchers) >= SUBSCRIPTIONS:
         raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
     await door.follow()
-    subscription = _Subscription(door, uuid7(), given, await door.sessions.newest_change(door.who))
+    subscription = _Subscription(door, uuid7(), given, await door.sessions.changes.newest(door.who))
     door.watchers[subscription.id] = subscription
 
     async def begin() -> None:

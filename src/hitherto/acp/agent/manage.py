@@ -22,7 +22,7 @@ async def list_sessions(door: Door, params: ListSessions) -> bytes:
     """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
     given = Filter(
         cwd=params.cwd,
-        project=params.project and await door.sessions.project_called(door.who, params.project),
+        project=params.project and await door.sessions.projects.called(door.who, params.project),
         native=door.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
@@ -54,7 +54,7 @@ async def archive_session(door: Door, params: NamedSession) -> Json:
     async with door.gate(params.session_id):
         await sessions.get(door.who, params.session_id)
         await door.detach(params.session_id)
-        await sessions.end_turn(door.who, params.session_id)
+        await sessions.turns.end(door.who, params.session_id)
         await sessions.archive(door.who, params.session_id)
     return {}
 
@@ -79,9 +79,10 @@ async def session_status(door: Door, params: NamedSession) -> Json:
     """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved."""
     sessions, who, session_id = door.sessions, door.who, params.session_id
     is_open = (
-        await sessions.leased(who, session_id) is not None
+        await sessions.leases.current(who, session_id) is not None
         or session_id in door.attached
-        or await sessions.attended(who, session_id, besides=door.holder)  # of ourselves we know better
+        # Of ourselves we know better.
+        or await sessions.presence.attended(who, session_id, besides=door.holder)
     )
     return {"status": "open" if is_open else "saved"}
 

@@ -59,7 +59,7 @@ async def fork_session(door: Door, params: OpenSession) -> Then:
         raise InvalidInput(f"{FORK_AT} is the id of a message")
     with door.room():
         session = await forked(door, params, at)
-        session = await door.sessions.reroot(door.who, session.id, directories)
+        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
         attached = await door.attach(session, session.cwd, directories, servers)
     await attached.showing.skip()
     return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
@@ -88,7 +88,7 @@ async def close_session(door: Door, params: NamedSession) -> Json:
 async def placed_in(door: Door, cwd: str) -> Placed:
     """The project of a folder that the person at this machine names; into those of others nobody looks."""
     here = door.offer.local and door.who == LOCAL
-    return await placed(door.sessions, cwd if here else None)
+    return await placed(door.sessions.projects, cwd if here else None)
 
 
 def state(door: Door, chosen: Chosen) -> Json:
@@ -111,7 +111,7 @@ async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
             known.expect_idle()
         return known, False
     if session.additional_directories != directories:
-        session = await door.sessions.reroot(door.who, session.id, directories)
+        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
     with door.room(session.id):
         return await door.attach(session, cwd, directories, servers), True
 

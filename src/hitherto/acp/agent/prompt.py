@@ -48,7 +48,7 @@ async def cancel(door: Door, params: NamedSession) -> None:
     if attached.running:
         attached.cancel()
     else:
-        await door.sessions.call_off(door.who, attached.target)
+        await door.sessions.leases.request_end(door.who, attached.target)
 
 
 async def set_mode(door: Door, params: SetMode) -> Json:

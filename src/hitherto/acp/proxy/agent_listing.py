@@ -94,7 +94,7 @@ def _is_in(row: Members, cwd: str | None) -> bool:
 
 async def _unknown(door: ProxyDoor, rows: list[Members]) -> list[Json]:
     named = {door.agent.named(text_of(row, "sessionId") or ""): row for row in rows}
-    met = await door.sessions.met(door.who, list(named))
+    met = await door.sessions.catalog.known(door.who, list(named))
     return [
         {**{name: value_of(raw) for name, raw in row.items()}, "sessionId": id, "archived": False}
         for id, row in named.items()
@@ -150,7 +150,7 @@ async def _adopt(door: ProxyDoor, life: Life, own: str, setting: Members) -> tup
     imported = await _imported(door, session_id, row, _folder(row) or cwd)
     imported = replace(imported, title=imported.title or seat.title)
     entries = seat.entries(imported.updated_at)
-    await door.sessions.take_in(door.who, imported, entries, revive=True)
+    await door.sessions.transfer.sync(door.who, imported, entries, revive=True)
     return await door.sessions.get(door.who, session_id), result
 
 

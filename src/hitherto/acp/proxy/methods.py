@@ -136,7 +136,7 @@ async def _attached(door: ProxyDoor, given: _Setting) -> tuple[Proxied, bool]:
             known.expect_idle()
         return known, False
     if session.additional_directories != directories:
-        session = await door.sessions.reroot(door.who, session.id, directories)
+        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
     with door.room(session.id):
         return await door.attach(session, cwd, directories, ()), True
 
@@ -154,7 +154,7 @@ async def fork_session(door: ProxyDoor, params: Members) -> Then:
         behind, known, result = await _forked_behind(door, life, source, params, at)
         wanted = OpenSession(session_id=source.id, cwd=given.cwd)
         session = await open.forked(door, wanted, at)
-        session = await door.sessions.reroot(door.who, session.id, directories)
+        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
         proxied = await door.attach(session, session.cwd, directories, ())
         proxied.setting, proxied.opened_with = _setting(params), result
         seat = await proxied.sit(life, behind, known=known, waiting=True)
@@ -206,7 +206,7 @@ async def cancel(door: ProxyDoor, params: Members) -> None:
     if proxied.running:
         await proxied.call_off()
     else:
-        await door.sessions.call_off(door.who, proxied.target)
+        await door.sessions.leases.request_end(door.who, proxied.target)
 
 
 # Sessions that need not be open
@@ -240,7 +240,9 @@ async def archive_session(door: ProxyDoor, params: NamedSession) -> Json:
 
 async def session_status(door: ProxyDoor, params: NamedSession) -> Json:
     """`session/status`: nobody has a session open that only the agent has."""
-    if not await door.sessions.met(door.who, [params.session_id]) and door.agent.own(params.session_id):
+    if not await door.sessions.catalog.known(door.who, [params.session_id]) and door.agent.own(
+        params.session_id
+    ):
         return {"status": "saved"}
     return await manage.session_status(door, params)
 

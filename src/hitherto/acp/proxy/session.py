@@ -155,7 +155,9 @@ class Proxied(Attached):
         if session.source is not None:
             return session
         agent, kept = self.door.agent, self.kept
-        session = await self._sessions.keep_own(self._who, session.id, keeping(session, agent.name, kept))
+        session = await self._sessions.catalog.set_own_meta(
+            self._who, session.id, keeping(session, agent.name, kept)
+        )
         if kept is None or not (can_be_read(agent.source) or (agent.alive and opens(agent.alive))):
             return session
         return await claim(self._sessions, self._who, session, agent.source, kept.id)
@@ -267,7 +269,7 @@ class Proxied(Attached):
 
     async def _retitle(self, title: str) -> None:
         with suppress(HithertoError):
-            await self._sessions.retitle(self._who, self.target, title)
+            await self._sessions.turns.retitle(self._who, self.target, title)
 
     # As every session that is open
 

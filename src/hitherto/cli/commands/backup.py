@@ -16,7 +16,7 @@ async def run(sessions: Sessions, out: Output, *, target: str) -> None:
     """Copy the whole store to a new file while it is in use. The copy is a store itself: `--store TARGET`."""
     path = absent(target)
     with progress("Copying", None):
-        await sessions.backup(path)
+        await sessions.admin.backup(path)
     size = closed_to_others(path)
     if out.json:
         out.document({"file": path, "bytes": size})

@@ -46,7 +46,7 @@ async def run(
     touched. The command that opens it is printed, and on stderr how faithful it is.
     """
     settings = read_settings()
-    ledger = Ledger(settings.data_dir / f"sources-{sessions.store_id}.db")
+    ledger = Ledger(settings.data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         found = await sessions.resolve(LOCAL, session)
         done = await Continuing(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).go_on(found, agent, cwd)

@@ -18,7 +18,7 @@ async def run(sessions: Sessions, out: Output, *, no_repair: bool) -> int:
     The exit code is 5 if a problem is left that needs a person.
     """
     with progress("Checking", None):
-        health = await sessions.doctor(repair=not no_repair)
+        health = await sessions.admin.check(repair=not no_repair)
     if out.json:
         out.document(health)
     else:

@@ -88,7 +88,7 @@ async def _export(sessions: Sessions, ids: list[str], form: Form, write: Write, 
     """Write these sessions; returns how many lines that made."""
     count = 0
     for session_id in ids:
-        async for piece in sessions.export_file(LOCAL, session_id, form.format, raw=form.raw):
+        async for piece in sessions.transfer.export_file(LOCAL, session_id, form.format, raw=form.raw):
             write(piece)
             count += piece.count(b"\n")
         advance(1)

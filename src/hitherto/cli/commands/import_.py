@@ -56,13 +56,13 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool,
 async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool, trusted: bool) -> None:
     known = None
     if not new_id:
-        known = await sessions.already_there(LOCAL, block.lines, trusted=trusted, first_line=block.start)
+        known = await sessions.transfer.already_there(
+            LOCAL, block.lines, trusted=trusted, first_line=block.start
+        )
     if known is not None:
         _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: it is there already")
         return
-    made = await sessions.import_session(
-        LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start
-    )
+    made = await sessions.import_(LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start)
     told = {"line": block.start, "imported": made.id, "messages": made.message_count}
     _tell(out, told, f"Imported {made.id}: {formats.counted(made.message_count, 'message')}")
 

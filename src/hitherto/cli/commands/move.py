@@ -26,7 +26,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, target: str, who
     if not whole:
         tell(out, "Moved", await sessions.move(LOCAL, await sessions.resolve(LOCAL, session), new))
         return
-    moved = await sessions.move_folder(LOCAL, folder(session), new)
+    moved = await sessions.catalog.move_folder(LOCAL, folder(session), new)
     if out.json:
         out.document({"moved": moved, "from": folder(session), "to": new})
     else:

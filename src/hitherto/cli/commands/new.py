@@ -36,7 +36,7 @@ async def run(
     if no_cwd and cwd is not None:
         raise click.UsageError("give --cwd or --no-cwd, not both")
     where = None if no_cwd else os.getcwd() if cwd is None else folder(cwd)
-    place = await placed(sessions, where)
+    place = await placed(sessions.projects, where)
     made = await sessions.create(
         LOCAL, cwd=where, title=title, tags=tags, agent_id=agent, channel=channel, **place
     )

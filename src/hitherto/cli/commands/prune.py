@@ -48,7 +48,7 @@ async def run(
         older_than_ms=older_than, keep_newest=keep, keep_bytes=max_size, agent_id=agent, delete=delete
     )
     with progress("Pruning", None, hidden=not apply) as _:
-        found = await sessions.prune(LOCAL, policy, dry_run=not apply)
+        found = await sessions.admin.prune(LOCAL, policy, dry_run=not apply)
     if out.json:
         doomed = [{"id": each.session.id, "reason": each.reason, "session": each.session} for each in found]
         out.document({"applied": apply, "action": "delete" if delete else "archive", "sessions": doomed})

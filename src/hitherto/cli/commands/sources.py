@@ -40,7 +40,7 @@ class Described(Value, frozen=True):
 @command("hitherto sources", "hitherto sources --json")
 async def run(sessions: Sessions, out: Output) -> None:
     """The agents whose own sessions `hitherto sync` takes in: what was found where, how much, how fresh."""
-    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
+    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         sources = sources_here()
         looked = found_in_all(sources)

@@ -17,7 +17,7 @@ TIMES = ("oldest", "newest")
 @command("hitherto stats", "hitherto stats --json | jq .messages")
 async def run(sessions: Sessions, out: Output) -> None:
     """Numbers about sessions and store. In a pipe: a name and a value in each line, separated by a tab."""
-    numbers, about = await sessions.stats(LOCAL), await sessions.about()
+    numbers, about = await sessions.statistics.stats(LOCAL), await sessions.admin.about()
     if out.json:
         out.document({**numbers, "store": about})
         return

@@ -31,7 +31,7 @@ NAMED = 5
 @click.option("--watch", is_flag=True, help="Go on and take in what changes, until interrupted.")
 async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
     """Take the sessions that other agents keep in their own files into the store. Those files are never changed."""
-    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.store_id}.db")
+    ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         if not watch:
             sources, found = _found()
@@ -58,11 +58,11 @@ async def _once(
     sessions: Sessions, ledger: Ledger, sources: Sequence[Source], found: Sequence[Found], *, hidden: bool
 ) -> Report:
     budget = read_settings().raw_budget
-    since = await sessions.newest_change(LOCAL)
+    since = await sessions.changes.newest(LOCAL)
     with progress("Reading transcripts", len(found), hidden=hidden) as advance:
         report = await Sync(sessions, LOCAL, ledger, advance, raw=budget > 0).run(sources, found)
     if report.parsed_files or not budget:
-        await sessions.trim_raw(LOCAL, budget)
+        await sessions.transfer.trim_raw(LOCAL, budget)
     if report.updated:
         await part(sessions, LOCAL, since)
     return report

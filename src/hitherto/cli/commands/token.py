@@ -29,7 +29,7 @@ AN_ID = "019a8c0e-5b7a-7c1d-9a36-0d1f6a1f5c3e"
 @click.option("--label", metavar="TEXT", default="", help="A word about who holds it.")
 async def create(sessions: Sessions, out: Output, *, owner: str, scopes: tuple[str, ...], label: str) -> None:
     """Make a token. It is printed here and never again: only its digest is kept."""
-    token, secret = await sessions.issue_token(owner, scopes=scopes or USUAL, label=label)
+    token, secret = await sessions.tokens.create(owner, scopes=scopes or USUAL, label=label)
     if out.json:
         out.document({"token": secret, "id": token.id, "owner": token.owner, "scopes": token.scopes})
         return
@@ -44,7 +44,7 @@ async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
 
     In a pipe each is a line of fields separated by tabs: id, when it was made, owner, scopes, when it was revoked, label.
     """
-    found = await sessions.tokens(owner)
+    found = await sessions.tokens.all(owner)
     if out.json:
         out.document({"tokens": found})
         return
@@ -65,7 +65,7 @@ async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
 @click.argument("token_id", metavar="ID")
 async def revoke(sessions: Sessions, out: Output, *, token_id: str) -> None:
     """Make a token good for nothing, at once and for ever. What is open with it is closed."""
-    if not await sessions.revoke_token(token_id):
+    if not await sessions.tokens.revoke(token_id):
         raise NotFound(f"no token {token_id!r} that is good for anything")
     if out.json:
         out.document({"revoked": token_id})

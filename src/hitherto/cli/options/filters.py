@@ -47,7 +47,7 @@ def filtered(archived: Archived) -> Callable[[Work], Work]:
             wanted = _filter(rest)
             if wanted.project is not None:
                 sessions: Sessions = given[0]
-                wanted = replace(wanted, project=await sessions.project_called(LOCAL, wanted.project))
+                wanted = replace(wanted, project=await sessions.projects.called(LOCAL, wanted.project))
             return await work(*given, given=wanted, **rest)
 
         chosen = click.option(

@@ -51,7 +51,7 @@ async def named(sessions: Sessions, session: str, chosen: Chosen) -> str:
 
 async def going_on(sessions: Sessions, out: Output, session_id: str) -> Session:
     """The session in which this one goes on: itself, or the fork of one that was read from another agent."""
-    session = await sessions.continuation(LOCAL, session_id)
+    session = await sessions.turns.continuation(LOCAL, session_id)
     if session.id != session_id:
         out.note(f"{session_id} was read from another agent; it goes on as its fork {session.id}.")
     return session
@@ -64,7 +64,7 @@ async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) 
         cwd=chosen.folder,
         additional_directories=chosen.directories,
         title=title,
-        **await placed(sessions, chosen.folder),
+        **await placed(sessions.projects, chosen.folder),
     )
 
 

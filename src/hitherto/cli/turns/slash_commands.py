@@ -14,7 +14,7 @@ from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ToolCall
 from hitherto.permissions import MODES, decided
 from hitherto.permissions import ruling as ruling_of
-from hitherto.service.catalog.sessions import folders_of
+from hitherto.service.catalog.metadata import folders_of
 from hitherto.settings import read_settings
 
 _COMMAND = re.compile(r"\s*/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)

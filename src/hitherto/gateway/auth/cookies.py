@@ -24,13 +24,13 @@ class Guest(Caller):
     """Somebody who has signed in to the page."""
 
     async def holds(self) -> bool:
-        return await self.sessions.visitor(self.secret) is not None
+        return await self.sessions.signin.visitor(self.secret) is not None
 
 
 async def guest_of(sessions: Sessions, scope: Scope) -> Guest | None:
     """Who makes the request, if the page or its user does; None if nobody has signed in."""
     held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None
-    token = None if held is None else await sessions.visitor(held)
+    token = None if held is None else await sessions.signin.visitor(held)
     return None if token is None or held is None else Guest(sessions, token, held)
 
 

@@ -22,9 +22,9 @@ def token_file(folder: Path, store: str, default: str) -> Path:
 
 async def local_token(sessions: Sessions, path: Path) -> bool:
     """See to it that the file holds a good token of the local owner; True if it was made just now."""
-    if await sessions.token_of(_kept(path)) is not None:
+    if await sessions.tokens.verify(_kept(path)) is not None:
         return False
-    _, secret = await sessions.issue_token(LOCAL.owner, label=LABEL)
+    _, secret = await sessions.tokens.create(LOCAL.owner, label=LABEL)
     _keep(path, secret)
     return True
 
@@ -33,10 +33,10 @@ async def invitation(sessions: Sessions) -> str | None:
     """A code that signs the local owner in to the page; None if the server has made no token yet."""
     own = [
         token
-        for token in await sessions.tokens(LOCAL.owner)
+        for token in await sessions.tokens.all(LOCAL.owner)
         if token.label == LABEL and token.revoked_at is None
     ]
-    return await sessions.invite(own[-1]) if own else None
+    return await sessions.signin.invite(own[-1]) if own else None
 
 
 def page_address(address: str, code: str) -> str:

@@ -32,9 +32,9 @@ class Caller:
 
         It is looked up if any token was revoked, by whichever process, since it was last found good.
         """
-        revoked = await self.sessions.access_generation()
+        revoked = await self.sessions.tokens.generation()
         if revoked != self._looked_at:
-            if await self.sessions.token_of(self.secret) is None:
+            if await self.sessions.tokens.verify(self.secret) is None:
                 return False
             self._looked_at = revoked
         return True
@@ -53,5 +53,5 @@ def bearer(scope: Scope) -> str | None:
 
 async def caller_of(sessions: Sessions, secret: str | None) -> Caller | None:
     """Who holds this secret; None if nobody does."""
-    token = None if secret is None else await sessions.token_of(secret)
+    token = None if secret is None else await sessions.tokens.verify(secret)
     return None if token is None or secret is None else Caller(sessions, token, secret)

@@ -117,7 +117,9 @@ class Call(Generic[P_co]):
 
         What was answered before comes back as the plain values that it went out as.
         """
-        return cast("A", await (at or self.sessions).guarded(self.who, self.guard(), effect, answer))
+        return cast(
+            "A", await (at or self.sessions).idempotency.guarded(self.who, self.guard(), effect, answer)
+        )
 
     def guard(self) -> Guard:
         """What the write depends on."""
@@ -215,7 +217,7 @@ async def _addressed(context: Context, name: str, *, by_id: bool) -> Session:
         sessions = context.sessions.at(name)
     except InvalidInput:
         raise SessionNotFound(name) from None
-    return await (sessions.get(context.who, name) if by_id else sessions.addressed(context.who, name))
+    return await (sessions.get(context.who, name) if by_id else sessions.channels.resolve(context.who, name))
 
 
 async def _remembered(context: Context, name: str, method: Method, params: Raw | bytes) -> Any:
@@ -227,7 +229,7 @@ async def _remembered(context: Context, name: str, method: Method, params: Raw |
     except Failure:
         return None
     call: Call[Any] = Call(context, name, given)
-    return await context.sessions.answered_before(context.who, call.guard())
+    return await context.sessions.idempotency.answered_before(context.who, call.guard())
 
 
 def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:

@@ -55,8 +55,8 @@ class OwnersNews:
     async def begin(cls, feed: Feed, cursor: str | None) -> OwnersNews:
         """From that cursor, or from now on."""
         if cursor is not None:
-            return cls(feed, feed.sessions.place_of(feed.who, None, cursor, int))
-        return cls(feed, await feed.sessions.newest_change(feed.who))
+            return cls(feed, feed.sessions.changes.position(feed.who, None, cursor, int))
+        return cls(feed, await feed.sessions.changes.newest(feed.who))
 
     def concerns(self, change: Change) -> bool:
         seen = self._seen.get(change.session)
@@ -71,7 +71,7 @@ class OwnersNews:
                     yield event
 
     def cursor(self) -> str:
-        return self._feed.sessions.place_told(self._feed.who, None, self._position)
+        return self._feed.sessions.changes.cursor(self._feed.who, None, self._position)
 
     async def _event(self, change: Change) -> Json | None:
         seen = self._seen.pop(change.session, None)
@@ -117,7 +117,7 @@ class SessionsNews:
         """From that cursor, or from now on."""
         session = await feed.get(session_id)
         if cursor is not None:
-            return cls(feed, session, feed.sessions.place_of(feed.who, session.id, cursor, _Place))
+            return cls(feed, session, feed.sessions.changes.position(feed.who, session.id, cursor, _Place))
         last = await feed.last_entry(session.id)
         return cls(feed, session, _Place(last, session.revision, session.last_compaction))
 
@@ -142,7 +142,7 @@ class SessionsNews:
             yield {"event": "deleted", **self._named()}
 
     def cursor(self) -> str:
-        return self._feed.sessions.place_told(self._feed.who, self._id, self._place)
+        return self._feed.sessions.changes.cursor(self._feed.who, self._id, self._place)
 
     async def _entries(self) -> AsyncIterator[Json]:
         more = True
@@ -165,7 +165,7 @@ class SessionsNews:
         """The key is another session's now; this one goes on to be followed, by its id."""
         key, self._key = self._key, schema.key_of(session)
         try:
-            fresh = (await self._feed.sessions.addressed(self._feed.who, key)).id
+            fresh = (await self._feed.sessions.channels.resolve(self._feed.who, key)).id
         except SessionNotFound:
             fresh = None
         return {"event": "moved", "session_key": key, "session_id": self._id, "new_session_id": fresh}

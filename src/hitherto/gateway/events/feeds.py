@@ -36,9 +36,9 @@ class Feed:
         self._task = asyncio.create_task(self._follow())
 
     async def changes(self, after: int, limit: int) -> list[Change]:
-        """See `Sessions.changes`."""
+        """See `Changes.since`."""
         return await self.once(
-            ("changes", after), lambda: self.sessions.changes(self.who, after=after, limit=limit)
+            ("changes", after), lambda: self.sessions.changes.since(self.who, after=after, limit=limit)
         )
 
     async def get(self, session_id: str) -> Session:
@@ -46,8 +46,8 @@ class Feed:
         return await self.once(("get", session_id), lambda: self.sessions.get(self.who, session_id))
 
     async def live(self, session_id: str) -> bytes | None:
-        """See `Sessions.live`."""
-        return await self.once(("live", session_id), lambda: self.sessions.live(self.who, session_id))
+        """See `Changes.live`."""
+        return await self.once(("live", session_id), lambda: self.sessions.changes.live(self.who, session_id))
 
     async def entries(self, session_id: str, after: str | None) -> HistoryPage:
         """Some of the conversation after a message."""
@@ -121,7 +121,7 @@ class Feeds:
         """The owner's feed, which tells the listener of each change from now on, if not of earlier ones too."""
         name = (sessions, who.owner)
         if name not in self._feeds:
-            position = await sessions.newest_change(who)
+            position = await sessions.changes.newest(who)
             if name not in self._feeds:  # nobody else was quicker
                 self._feeds[name] = Feed(sessions, who, position)
         feed = self._feeds[name]

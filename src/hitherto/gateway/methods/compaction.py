@@ -84,7 +84,7 @@ async def compact(call: Call[Overwriting]) -> Compacted:
 
     async def shrink(sessions: Sessions) -> Shrunk:
         if engine is None or "run" not in call.context.token.scopes:
-            return await sessions.shrink(call.who, session.id)
+            return await sessions.compaction.shrink(call.who, session.id)
         async with sessions.opened(call.who, session.id, engine, roots=(), local=False) as opened:
             return await opened.compact(choices=chosen(call))
 

@@ -102,7 +102,7 @@ async def create(call: Call[Create]) -> Created:
 
     home = call.context.sessions if address.key is None else call.context.sessions.at(address.key)
     return await call.once(
-        lambda sessions: sessions.begin(
+        lambda sessions: sessions.channels.begin(
             call.who, address, cwd=given.cwd, title=given.title or given.name, parent=given.parent
         ),
         answer,
@@ -119,7 +119,7 @@ async def fork(call: Call[Fork]) -> Forked:
         return Forked(session_key=key_of(made), session_id=made.id, parent=source.id)
 
     return await call.once(
-        lambda sessions: sessions.fork_to(
+        lambda sessions: sessions.channels.fork_to(
             call.who, source.id, address, at=given.message_id, before=given.before, title=given.title
         ),
         answer,
@@ -140,7 +140,8 @@ async def start_anew(call: Call[Anew]) -> Renewed:
         )
 
     return await call.once(
-        lambda sessions: sessions.start_anew(call.who, call.session.id, title=call.params.topic), answer
+        lambda sessions: sessions.channels.start_anew(call.who, call.session.id, title=call.params.topic),
+        answer,
     )
 
 
@@ -160,7 +161,7 @@ async def branch(call: Call[Branch]) -> Branched:
         )
 
     return await call.once(
-        lambda sessions: sessions.fork_to(
+        lambda sessions: sessions.channels.fork_to(
             call.who, source.id, address, checkpoint=given.checkpoint_id, title=given.title
         ),
         answer,

@@ -185,10 +185,10 @@ async def _begun(
         raise SessionNotFound(call.params.session_id or "")
     home, address = call.context.sessions.at(name), addressed(call, name)
     try:
-        return await home.begin_with(call.who, address, drafts, **given)
+        return await home.channels.begin_with(call.who, address, drafts, **given)
     except AlreadyExists as refused:  # the session, or one of the messages twice
         try:
-            return await home.addressed(call.who, name), None
+            return await home.channels.resolve(call.who, name), None
         except SessionNotFound:
             raise refused from None
 
@@ -198,6 +198,6 @@ async def _amended(call: Call[Any], **changes: Any) -> Updated:
         return Updated(session_key=key_of(session), revision=session.revision, updated=True)
 
     def amend(sessions: Sessions) -> Any:
-        return sessions.amend(call.who, call.session.id, **changes)
+        return sessions.channels.amend(call.who, call.session.id, **changes)
 
     return await call.once(amend, answer)

@@ -42,17 +42,17 @@ async def link(call: Call[Link]) -> Accounts:
     """Note that two accounts are one person's; doing it again changes nothing."""
     given = call.params
     person = (given.canonical.channel, given.canonical.peer_id)
-    await call.sessions.link_identity(call.who, given.channel, given.peer_id, person)
+    await call.sessions.identities.link(call.who, given.channel, given.peer_id, person)
     return await accounts(call)
 
 
 async def unlink(call: Call[Peer]) -> Unlinked:
     """Take the link of an account away."""
-    done = await call.sessions.unlink_identity(call.who, call.params.channel, call.params.peer_id)
+    done = await call.sessions.identities.unlink(call.who, call.params.channel, call.params.peer_id)
     return Unlinked(unlinked=done)
 
 
 async def accounts(call: Call[Peer]) -> Accounts:
     """All accounts of the person who has this one."""
-    found = await call.sessions.accounts(call.who, call.params.channel, call.params.peer_id)
+    found = await call.sessions.identities.accounts(call.who, call.params.channel, call.params.peer_id)
     return Accounts(accounts=tuple(Account(channel=channel, peer_id=peer) for channel, peer in found))

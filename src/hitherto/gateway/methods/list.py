@@ -111,7 +111,7 @@ async def _filter(call: Call[Any], given: Wanted | ListRuntime) -> Filter:
         channel=given.channel,
         status=None if given.status is None else _DOING.get(given.status),
         archived="only" if given.status == "archived" else "exclude",
-        project=None if project is None else await call.sessions.project_called(call.who, project),
+        project=None if project is None else await call.sessions.projects.called(call.who, project),
         day=given.day,
     )
 

@@ -67,7 +67,7 @@ class Forgotten(Answer, frozen=True, kw_only=True):
 async def search(call: Call[Recall]) -> Facts:
     """The facts that have words of the query, best first."""
     given = call.params
-    found = await call.sessions.remembered(
+    found = await call.sessions.memory.search(
         call.who, given.query, agent_id=given.agent_id, identity_id=given.identity_id, limit=given.limit
     )
     return await _told(call, found)
@@ -76,7 +76,7 @@ async def search(call: Call[Recall]) -> Facts:
 async def list_facts(call: Call[ListFacts]) -> Facts:
     """The facts that still hold, newest first."""
     given = call.params
-    found = await call.sessions.remembered(
+    found = await call.sessions.memory.search(
         call.who,
         agent_id=given.agent_id,
         identity_id=given.identity_id,
@@ -96,7 +96,7 @@ async def forget(call: Call[Forget]) -> Forgotten:
             raise NotFound(f"no fact {name!r:.200}")
         return Forgotten(id=name, forgotten=True)
 
-    return await call.once(lambda sessions: sessions.forget(call.who, name), answer)
+    return await call.once(lambda sessions: sessions.memory.forget(call.who, name), answer)
 
 
 async def _told(call: Call[Recall] | Call[ListFacts], found: list[Fact]) -> Facts:

@@ -102,7 +102,7 @@ async def resolve_route(call: Call[ResolveRoute]) -> Routed:
         group=given.group_id,
         scope=None if given.dm_scope is None else dm_scope(given.dm_scope),
         scopes=call.context.dm_scopes,
-        canonical=await call.sessions.linked(call.who, *peer),
+        canonical=await call.sessions.identities.linked(call.who, *peer),
     )
     return Routed(session_key=str(found.key), dm_scope=str(found.scope), reason=found.reason)
 
@@ -111,7 +111,7 @@ async def _meant(call: Call[Resolve]) -> Session:
     name = call.params.session_key
     home = call.context.sessions.at(name)
     try:
-        return await home.addressed(call.who, name)
+        return await home.channels.resolve(call.who, name)
     except SessionNotFound:
         return await home.get(call.who, await home.resolve(call.who, name))
 

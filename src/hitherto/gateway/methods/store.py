@@ -23,7 +23,7 @@ from hitherto.remote.calls import CALLS, PREFIX, Offered
 from hitherto.remote.values import Field, fields_of, out_of, result_of
 from hitherto.service import Sessions
 from hitherto.service.transfer.synced import BATCH
-from hitherto.service.validation import OURS, SOURCES, foreign_keys, said
+from hitherto.service.validation import OURS, SOURCES, check_meta_keys, foreign_keys
 
 ANSWER_BYTES = 64 * 1024 * 1024
 """The longest result that is sent as one answer."""
@@ -96,7 +96,7 @@ def _method(name: str, offered: Offered) -> Method:
 
         async def effect(sessions: Sessions) -> Any:
             about = (call.session.id,) if owns is Owns.SESSION else ()
-            return await getattr(sessions, name)(call.who, *about, **given)
+            return await offered.of(sessions)(call.who, *about, **given)
 
         return await call.once(effect, result) if writes else result(await effect(call.sessions))
 
@@ -125,10 +125,12 @@ def _bounded(name: str, given: Json, params: Any) -> Json:
         return {**given, "max_bytes": HISTORY_BYTES}
     if name == "append":
         drafts = given["drafts"]
-        said((each.meta for each in ((drafts,) if isinstance(drafts, Draft) else drafts)), OURS | SOURCES)
+        check_meta_keys(
+            (each.meta for each in ((drafts,) if isinstance(drafts, Draft) else drafts)), OURS | SOURCES
+        )
     if name == "take_in":
         foreign_keys(given["imported"].meta)
-        said((each.meta for each in (*given["entries"], *filter(None, [given["amended"]]))), OURS)
+        check_meta_keys((each.meta for each in (*given["entries"], *filter(None, [given["amended"]]))), OURS)
         if params.idempotency_key is not None and len(given["entries"]) > BATCH:
             raise InvalidInput(
                 f"more than {BATCH} entries are taken in without an idempotency key: doing it twice is doing it once"
@@ -137,7 +139,7 @@ def _bounded(name: str, given: Json, params: Any) -> Json:
 
 
 def _sentence(name: str) -> str:
-    text = (getattr(Sessions, name).__doc__ or "").partition("\n\n")[0]
+    text = (CALLS[name].function.__doc__ or "").partition("\n\n")[0]
     return " ".join(text.split())
 
 

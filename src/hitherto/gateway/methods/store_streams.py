@@ -77,7 +77,7 @@ class About(Value, frozen=True):
 async def about(call: Call[Params]) -> Result:
     """Whose sessions these are, and what the token is good for. Gives `id`, which no other owner and no other store has,
     `owner` and `scopes`."""
-    token, store = call.context.token, call.context.sessions.store_id
+    token, store = call.context.token, call.context.sessions.admin.store_id
     name = hashlib.blake2b(f"{store}\n{token.owner}".encode(), digest_size=8).hexdigest()
     return result(About(id=name, owner=token.owner, scopes=token.scopes))
 
@@ -92,13 +92,15 @@ async def await_change(call: Call[Await]) -> Result:
     """Wait for something to change, for a short while. Gives `int`, the number of the newest change."""
     held(call)
     after = call.params.after
-    return result(await call.sessions.await_change(call.who, after=after, seconds=WAIT_SECONDS))
+    return result(await call.sessions.wait(call.who, after=after, seconds=WAIT_SECONDS))
 
 
 async def export_file(call: Call[ExportFile]) -> Result:
     """One session as a file, told piece by piece as `store.told`. Gives nothing."""
     given, line, waiting = call.params, held(call), bytearray()
-    async for piece in call.sessions.export_file(call.who, call.session.id, given.format, raw=given.raw):
+    async for piece in call.sessions.transfer.export_file(
+        call.who, call.session.id, given.format, raw=given.raw
+    ):
         waiting += piece
         while len(waiting) >= PIECE_BYTES:
             await line.tell(TOLD, {"stream": given.stream, "data": bytes(waiting[:PIECE_BYTES])})

@@ -54,7 +54,9 @@ async def export(call: Call[Export]) -> Exported:
     """The whole conversation, in a form that people or programs read."""
     given = call.params
     size, pieces = 0, []
-    async for piece in call.sessions.export_file(call.who, call.session.id, given.format, raw=given.raw):
+    async for piece in call.sessions.transfer.export_file(
+        call.who, call.session.id, given.format, raw=given.raw
+    ):
         size += len(piece)
         pieces.append(piece)
         if size > EXPORT_BYTES:
@@ -74,9 +76,9 @@ async def import_session(call: Call[Import]) -> Imported:
 
     async def bring(sessions: Sessions) -> Session:
         if address is None:
-            return await sessions.import_session(call.who, lines, trusted=False)
-        made = await sessions.import_session(call.who, lines, trusted=False, key=address.key)
-        return await sessions.readdress(call.who, made.id, address)
+            return await sessions.import_(call.who, lines, trusted=False)
+        made = await sessions.import_(call.who, lines, trusted=False, key=address.key)
+        return await sessions.channels.readdress(call.who, made.id, address)
 
     def answer(session: Session) -> Imported:
         return Imported(

@@ -145,14 +145,14 @@ def engine_of(call: Call[object]) -> Engine:
 
 async def question(call: Call[Named]) -> Question:
     """The tool call that the session's running turn, in whichever process, waits for an answer about."""
-    asked = await call.sessions.question(call.who, call.session.id)
+    asked = await call.sessions.questions.pending(call.who, call.session.id)
     return Question(session_key=key_of(call.session), question=None if asked is None else _asked(asked))
 
 
 async def answer(call: Call[GiveAnswer]) -> Answered:
     """Say whether a tool may run; whoever answers first decides. False if the question does not stand any more."""
     given = call.params
-    done = await call.sessions.answer(call.who, call.session.id, given.tool_call_id, given.choice)
+    done = await call.sessions.questions.answer(call.who, call.session.id, given.tool_call_id, given.choice)
     return Answered(session_key=key_of(call.session), answered=done)
 
 
@@ -160,7 +160,7 @@ async def cancel(call: Call[NamedWriting]) -> Cancelled:
     """End the session's running turn, in whichever process it runs; what was said is kept."""
 
     async def end(sessions: Sessions) -> bool:
-        asked = await sessions.call_off(call.who, call.session.id)
+        asked = await sessions.leases.request_end(call.who, call.session.id)
         return call.context.turns.cancel(call.who, call.session.id) or asked
 
     def told(was_running: bool) -> Cancelled:

@@ -47,7 +47,7 @@ async def sign_out(desk: Desk, scope: Scope, receive: Receive) -> Shown | None:
     desk.greet(scope)
     if await _own_body(desk, scope, receive) is None:
         return None
-    await desk.sessions.sign_out(held_pass(scope) or "")
+    await desk.sessions.signin.sign_out(held_pass(scope) or "")
     return Shown(DONE, kind=JSON, headers=((b"set-cookie", dropped(scope)),))
 
 
@@ -59,9 +59,9 @@ async def _own_body(desk: Desk, scope: Scope, receive: Receive) -> bytes | None:
 
 async def _exchanged(desk: Desk, given: _Given) -> str | None:
     if given.code:
-        return await desk.sessions.sign_in(given.code)
-    token = await desk.sessions.token_of(given.token)
-    return None if token is None else await desk.sessions.admit(token)
+        return await desk.sessions.signin.sign_in(given.code)
+    token = await desk.sessions.tokens.verify(given.token)
+    return None if token is None else await desk.sessions.signin.admit(token)
 
 
 def _not_ours() -> Refusal:

@@ -43,7 +43,7 @@ async def keep_to(
     now = clock or steady(now_ms)
 
     async def put_away(who: Principal) -> None:
-        gone = await sessions.prune(who, policy, dry_run=False, now=now())
+        gone = await sessions.admin.prune(who, policy, dry_run=False, now=now())
         if gone:
             log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
 
@@ -57,7 +57,7 @@ async def reset_chats(
     now = clock or steady(now_ms)
 
     async def reset(who: Principal) -> None:
-        done = await sessions.reset_due(who, policy, now=now())
+        done = await sessions.resets.run(who, policy, now=now())
         if done:
             log.info("%d chats were started anew", len(done))
 
@@ -71,7 +71,7 @@ async def again_and_again(
     """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
     while not _is_called_off():
         with _noted():
-            for owner in await sessions.owners():
+            for owner in await sessions.admin.owners():
                 with _noted():
                     await work(Principal(owner=owner))
         await asyncio.sleep(every)

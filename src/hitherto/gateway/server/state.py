@@ -198,7 +198,7 @@ class Desk:
         known = -1
         while True:
             try:
-                revoked = await self.sessions.access_generation()
+                revoked = await self.sessions.tokens.generation()
                 if revoked != known:
                     await self._check_sockets()
                     known = revoked

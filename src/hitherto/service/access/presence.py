@@ -11,15 +11,16 @@ from collections.abc import Collection
 from hitherto.holders import is_gone
 from hitherto.model import Principal
 from hitherto.ports import Reader, Writer
+from hitherto.service.core import Room
 from hitherto.service.notes import PRESENCE, Note
-from hitherto.service.records import Core, required
+from hitherto.service.records import required
 from hitherto.service.validation import checked_owner, checked_required, is_clean
 
 PRESENT_MS = 600_000
 """So long somebody is believed to be there who has not said so again."""
 
 
-class Presence(Core):
+class Presence(Room):
     """Who has what open."""
 
     async def attend(

@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Token
 from hitherto.ports import Reader, Writer
+from hitherto.service.core import Room
 from hitherto.service.notes import KEPT_MS, PASSES, SIGN_IN_CODES, USED_CODES, Note, TextNotes
-from hitherto.service.records import Core
 from hitherto.service.validation import checked_owner, is_clean
 
 CODE_MS = 10 * 60_000
@@ -39,7 +39,7 @@ class _Slip(NamedTuple):
         return self.digest.hex()
 
 
-class Visits(Core):
+class SignIn(Room):
     """Codes and passes of the page."""
 
     async def invite(self, token: Token) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from hitherto.errors import InvalidInput, SessionNotFound
-from hitherto.limits import LIST_PAGE
 from hitherto.model import Archived, Filter, Principal, Session, Value
 from hitherto.ports import Writer
-from hitherto.service.catalog.sessions import Catalogue
-from hitherto.service.turns.leases import Leasing
+from hitherto.service.catalog.deletion import collect
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.core import Core
+from hitherto.service.records import change_session
+from hitherto.service.turns.leases import Leases
 from hitherto.service.validation import checked_owner
 
 DAY_MS = 86_400_000
@@ -36,17 +38,17 @@ class Doomed(Value, frozen=True):
     reason: str
 
 
-class Retention(Catalogue, Leasing):
+class Retention:
     """Keeping a store small."""
+
+    def __init__(self, core: Core, catalog: Catalog, leases: Leases) -> None:
+        self._store, self._now = core.store, core.now
+        self._catalog, self._leases = catalog, leases
 
     async def prune(
         self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
     ) -> list[Doomed]:
-        """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
-
-        Pinned, leased and recently read sessions are never touched, though they count. Ages are those at the moment
-        `now`, unless told what the clock says.
-        """
+        """See `Admin.prune`."""
         _check(policy)
         now = self._now() if now is None else now
         doomed = [found async for found in self._doomed(who, policy, now)]
@@ -59,7 +61,7 @@ class Retention(Catalogue, Leasing):
         count, size = 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
         seen: set[str] = set()
-        async for session in every(self, who, Filter(agent_id=policy.agent_id, archived=archived)):
+        async for session in self._catalog.every(who, Filter(agent_id=policy.agent_id, archived=archived)):
             if session.id in seen:
                 continue
             seen.add(session.id)
@@ -70,7 +72,7 @@ class Retention(Catalogue, Leasing):
 
     async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
         try:
-            return _is_spared(session, policy, now) or await self.leased(who, session.id) is not None
+            return _is_spared(session, policy, now) or await self._leases.current(who, session.id) is not None
         except SessionNotFound:  # deleted since it was listed
             return True
 
@@ -87,24 +89,13 @@ class Retention(Catalogue, Leasing):
             if policy.delete:
                 await tx.bury(record, self._now())
             else:
-                await self._change(tx, record, "archive", archived=True)
+                await change_session(tx, record, "archive", archived=True)
             return True
 
         done = await self._store.write(work)
         if done and policy.delete:
-            await self.collect()
+            await collect(self._store)
         return done
-
-
-async def every(sessions: Catalogue, who: Principal, given: Filter) -> AsyncIterator[Session]:
-    """All sessions that a filter finds, newest activity first; one that becomes active meanwhile may come twice."""
-    cursor: str | None = None
-    while True:
-        page = await sessions.find(who, given, cursor=cursor, limit=LIST_PAGE)
-        for session in page.sessions:
-            yield session
-        if (cursor := page.cursor) is None:
-            return
 
 
 def _is_spared(session: Session, policy: Policy, now: int) -> bool:

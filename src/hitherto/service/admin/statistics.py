@@ -7,9 +7,17 @@ from collections.abc import Callable, Iterable
 
 from hitherto.days import Tally, day_number, day_text
 from hitherto.errors import InvalidInput
-from hitherto.model import DayCount, Facets, Overview, Principal, ProjectCount, Share
+from hitherto.model import (
+    DayCount,
+    Facets,
+    Json,
+    Overview,
+    Principal,
+    ProjectCount,
+    Share,
+)
 from hitherto.ports import Activity
-from hitherto.service.records import Core
+from hitherto.service.core import Room
 from hitherto.service.validation import MICROS, checked_owner
 
 MOST = 10
@@ -19,13 +27,18 @@ MOST_DAYS = 3_700
 """Ten years and a little more."""
 
 
-class Overviews(Core):
+class Statistics(Room):
     """Sessions in numbers."""
 
     async def facets(self, who: Principal) -> Facets:
         """How many sessions the caller has, and of which kinds; it costs the same among many as among few."""
         owner = checked_owner(who)
         return await self._store.read(lambda tx: tx.facets(owner))
+
+    async def stats(self, who: Principal) -> Json:
+        """Numbers about the caller's sessions."""
+        owner = checked_owner(who)
+        return await self._store.read(lambda tx: tx.stats(owner))
 
     async def overview(self, who: Principal, *, since_day: str, until_day: str) -> Overview:
         """What was said from one day to another (`2026-11-15`, in UTC, both included)."""

@@ -13,8 +13,9 @@ from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import LOCAL, Filter, Json, Principal, Session
 from hitherto.ports import Reader, Writer
 from hitherto.projects import Place, place_of
-from hitherto.service.admin.retention import every
-from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.catalog.metadata import edit_session
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.core import Core, Room
 from hitherto.service.validation import checked_name, checked_owner
 
 PLACELESS = 500
@@ -23,8 +24,12 @@ SHORT = 7
 """So much of a commit tells one repository from another of the same name."""
 
 
-class Placing(Catalogue):
+class Projects(Room):
     """Sessions and their projects."""
+
+    def __init__(self, core: Core, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._catalog = catalog
 
     async def place(self, who: Principal, cwd: str, seen: Place | None = None) -> str:
         """The name of the project that a folder belongs to, `seen` being what the folder tells.
@@ -49,7 +54,7 @@ class Placing(Catalogue):
     async def place_folder(self, who: Principal, cwd: str, project: str) -> int:
         """Give all sessions of a folder that have none this project; returns how many."""
         given = Filter(cwd=cwd, archived="include")
-        found = [session async for session in every(self, who, given) if session.project is None]
+        found = [session async for session in self._catalog.every(who, given) if session.project is None]
         for session in found:
             await self.assign(who, session.id, project)
         return len(found)
@@ -63,22 +68,22 @@ class Placing(Catalogue):
             name, known = checked_name(project, "a project"), checked_name(branch, "a branch")
             return {"project": name, "branch": known or session.branch}
 
-        return await self._edit(who, session_id, "place", placed)
+        return await edit_session(self._store, who, session_id, "place", placed)
 
     async def placeless(self, who: Principal) -> list[str]:
         """Some folders of sessions of which nobody has said yet to which project they belong."""
         owner = checked_owner(who)
         return await self._store.read(lambda tx: tx.placeless(owner, PLACELESS))
 
-    async def project_called(self, who: Principal, name: str) -> str:
+    async def called(self, who: Principal, name: str) -> str:
         """The project of this name or, if there is none, the only one whose name ends so: `engine`, `ada/engine`."""
         owner = checked_owner(who)
         if not is_storable(name):
             raise InvalidInput("a project's name cannot contain NUL or lone surrogates")
-        return await self._store.read(lambda tx: called(tx, owner, name))
+        return await self._store.read(lambda tx: _called(tx, owner, name))
 
     async def _project_of(self, who: Principal, cwd: str) -> str | None:
-        page = await self.find(who, Filter(cwd=cwd, archived="include"), limit=1)
+        page = await self._catalog.find(who, Filter(cwd=cwd, archived="include"), limit=1)
         return next((session.project for session in page.sessions), None)
 
     async def _rooted(self, owner: str, folder: str, root: str, project: str) -> str:
@@ -103,7 +108,9 @@ class Placing(Catalogue):
         """A repository has a remote now: sessions of all folders that are known to be of it go by the new name."""
         owner = checked_owner(who)
         keys = set(await self._store.read(lambda tx: tx.roots(owner, old)))
-        found = [session async for session in every(self, who, Filter(project=old, archived="include"))]
+        found = [
+            session async for session in self._catalog.every(who, Filter(project=old, archived="include"))
+        ]
         for session in found:
             cwds = [cwd for cwd in (session.cwd, *session.earlier_cwds) if cwd is not None]
             if any(_folder(cwd) in keys or f"{cwd}/".startswith(f"{seen.top}/") for cwd in cwds):
@@ -124,7 +131,7 @@ class Placed(TypedDict):
     branch: str | None
 
 
-async def placed(sessions: Placing, cwd: str | None, who: Principal = LOCAL) -> Placed:
+async def placed(projects: Projects, cwd: str | None, who: Principal = LOCAL) -> Placed:
     """The project and the branch of a folder of this machine, for the person at it; neither without a folder.
 
     This looks into the folder: never for a folder that somebody elsewhere has named.
@@ -133,10 +140,10 @@ async def placed(sessions: Placing, cwd: str | None, who: Principal = LOCAL) -> 
         return Placed(project=None, branch=None)
     # On a thread: the folder may lie on a disk that is slow to answer.
     seen = await asyncio.to_thread(place_of, normal_cwd(cwd))
-    return Placed(project=await sessions.place(who, cwd, seen), branch=None if seen is None else seen.branch)
+    return Placed(project=await projects.place(who, cwd, seen), branch=None if seen is None else seen.branch)
 
 
-async def called(tx: Reader, owner: str, name: str) -> str:
+async def _called(tx: Reader, owner: str, name: str) -> str:
     """The project that somebody means who writes this name."""
     known = await tx.projects(owner)
     ending = [project for project in known if project.endswith(f"/{name}")]

@@ -17,9 +17,9 @@ from hitherto.errors import InvalidInput, InvalidKey
 from hitherto.keys import Kind, parse_key
 from hitherto.model import Filter, Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Writer
-from hitherto.service.admin.retention import every
-from hitherto.service.catalog.sessions import Catalogue
-from hitherto.service.history.checkpoints import Forking
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.core import Core, Room
+from hitherto.service.history.checkpoints import reshape_session
 from hitherto.service.records import in_force, load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
@@ -86,10 +86,14 @@ class DueReset(Value, frozen=True):
     active_at: int
 
 
-class Resets(Catalogue, Forking):
+class Resets(Room):
     """Starting chats anew."""
 
-    async def due_resets(
+    def __init__(self, core: Core, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._catalog = catalog
+
+    async def due(
         self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
         """The chats that the policy starts anew now, or at that moment. Days begin in `zone`; None is this machine's."""
@@ -97,7 +101,7 @@ class Resets(Catalogue, Forking):
         if not policy:
             return []
         now = self._now() if now is None else now
-        async for session in every(self, who, Filter()):
+        async for session in self._catalog.every(who, Filter()):
             limit = policy.of(session).limit(now, zone)
             if limit is None or not session.message_count or session.created_at >= limit[0]:
                 continue
@@ -106,11 +110,11 @@ class Resets(Catalogue, Forking):
                 found[session.id] = DueReset(session=session, reason=limit[1], active_at=active_at)
         return list(found.values())
 
-    async def reset_due(
+    async def run(
         self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
         """Start them anew; those in which a turn runs, or something has happened since they were looked at, are left."""
-        due = await self.due_resets(who, policy, zone=zone, now=now)
+        due = await self.due(who, policy, zone=zone, now=now)
         return [each for each in due if await self._reset_if_same(who, each.session)]
 
     async def _active_at(self, who: Principal, session: Session) -> int | None:
@@ -135,7 +139,7 @@ class Resets(Catalogue, Forking):
                 return False
             if in_force(record.lease, await tx.now()) is not None:
                 return False
-            await self._reshape(tx, record, (), "reset")
+            await reshape_session(self._core, tx, record, (), "reset")
             return True
 
         return await self._store.write(work)

@@ -8,14 +8,14 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
-from hitherto.keys import Kind, SessionKey, is_ephemeral, spelled
+from hitherto.keys import Kind, SessionKey, spelled
 from hitherto.model import Appended, Draft, Identity, Json, Principal, Session, Value
 from hitherto.ports import Reader, Writer
-from hitherto.service.catalog.sessions import Catalogue
-from hitherto.service.history.checkpoints import Forking
-from hitherto.service.history.entries import History
-from hitherto.service.idempotency import within
-from hitherto.service.records import required, writable
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.core import Room
+from hitherto.service.history.entries import Entries
+from hitherto.service.history.forks import Forks
+from hitherto.service.records import change_session, required, writable
 from hitherto.service.validation import CLAIMED, checked_owner, is_clean
 
 GATEWAY = "gateway"
@@ -53,10 +53,10 @@ def address_of(
     return Address(key=str(key), agent_id=key.agent, channel=own, identity=identity)
 
 
-class Routing(Catalogue, History, Forking):
+class Channels(Room):
     """Sessions that are reached by key."""
 
-    async def addressed(self, who: Principal, name: str) -> Session:
+    async def resolve(self, who: Principal, name: str) -> Session:
         """The session that this is the key or the id of."""
         return await self._store.read(lambda tx: _addressed(tx, who, name))
 
@@ -75,10 +75,9 @@ class Routing(Catalogue, History, Forking):
         """
 
         async def work(tx: Writer) -> Session:
-            above = await self._above(tx, who, address, parent)
-            made = await within(self, tx).create(
+            above = await _above(tx, who, address, parent)
+            made = await Catalog(self._core.within(tx)).create(
                 who,
-                session_id=address.key if is_ephemeral(address.key) else None,
                 cwd=cwd,
                 title=title,
                 key=address.key,
@@ -88,7 +87,8 @@ class Routing(Catalogue, History, Forking):
             )
             if above is None:
                 return made
-            return (await self._change(tx, await required(tx, who, made.id), "create", parent=above)).session
+            record = await required(tx, who, made.id)
+            return (await change_session(tx, record, "create", parent=above)).session
 
         return await self._store.write(work)
 
@@ -104,9 +104,9 @@ class Routing(Catalogue, History, Forking):
         """Make a session there and say these in it, all of that or nothing. `AlreadyExists` if one is there."""
 
         async def work(tx: Writer) -> tuple[Session, Appended]:
-            here = within(self, tx)
-            made = await here.begin(who, address)
-            return made, await here.append(
+            inner = self._core.within(tx)
+            made = await Channels(inner).begin(who, address)
+            return made, await Entries(inner).append(
                 who, made.id, drafts, idempotency_key=idempotency_key, expected_revision=expected_revision
             )
 
@@ -119,17 +119,17 @@ class Routing(Catalogue, History, Forking):
 
         Returns both, the old one first.
         """
+        self._core.home.check_allowed("started anew")
 
         async def work(tx: Writer) -> tuple[Session, Session]:
             record = await required(tx, who, session_id)
             await writable(tx, record, None)
             old = record.session
-            if is_ephemeral(old.key):
-                raise InvalidInput("an ephemeral session is its key: make another with a key of its own")
             if old.key is not None:
-                record = await self._change(tx, record, "route", key=None)
+                record = await change_session(tx, record, "route", key=None)
+            catalog = Catalog(self._core.within(tx))
             # Whoever asks for it names no folder: that of the old one is as good as it was.
-            fresh = await within(self, tx).create(
+            fresh = await catalog.create(
                 replace(who, local=True),
                 cwd=old.cwd,
                 project=old.project,
@@ -143,7 +143,7 @@ class Routing(Catalogue, History, Forking):
                 meta={PREVIOUS: old.id},
             )
             if CLAIMED in old.meta:
-                fresh = await within(self, tx).keep_own(who, fresh.id, {CLAIMED: True})
+                fresh = await catalog.set_own_meta(who, fresh.id, {CLAIMED: True})
             return record.session, fresh
 
         return await self._store.write(work)
@@ -162,11 +162,11 @@ class Routing(Catalogue, History, Forking):
         """A fork, or a branch from a checkpoint, that stands at an address of its own."""
 
         async def work(tx: Writer) -> Session:
-            inner = within(self, tx)
+            forks = Forks(self._core.within(tx))
             if checkpoint is None:
-                made = await inner.fork(who, session_id, at=at, before=before, title=title)
+                made = await forks.fork(who, session_id, at=at, before=before, title=title)
             else:
-                made = await inner.branch(who, session_id, checkpoint, title=title)
+                made = await forks.branch(who, session_id, checkpoint, title=title)
             return made if address is None else await self._put_at(tx, who, made.id, address)
 
         return await self._store.write(work)
@@ -189,43 +189,44 @@ class Routing(Catalogue, History, Forking):
         """Change what is said about a session, all of it or nothing."""
 
         async def work(tx: Writer) -> Session:
-            inner, session = within(self, tx), (await required(tx, who, session_id)).session
+            catalog, session = Catalog(self._core.within(tx)), (await required(tx, who, session_id)).session
             if title is not UNSET:
-                session = await inner.rename(who, session_id, title)
+                session = await catalog.rename(who, session_id, title)
             if tags is not None:
-                session = await inner.tag(who, session_id, add=tags, remove=session.tags)
+                session = await catalog.tag(who, session_id, add=tags, remove=session.tags)
             if archived is not None:
-                session = await inner.archive(who, session_id, archived=archived)
+                session = await catalog.archive(who, session_id, archived=archived)
             if pinned is not None:
-                session = await inner.pin(who, session_id, pinned=pinned)
-            return session if meta is None else await inner.set_meta(who, session_id, meta)
+                session = await catalog.pin(who, session_id, pinned=pinned)
+            return session if meta is None else await catalog.set_meta(who, session_id, meta)
 
         return await self._store.write(work)
-
-    async def _above(self, tx: Reader, who: Principal, address: Address, parent: str | None) -> str | None:
-        if parent is not None:
-            return (await _addressed(tx, who, parent)).id
-        if address.key is None or not address.key.startswith("subagent:") or address.agent_id is None:
-            return None
-        main = await tx.by_key(checked_owner(who), str(SessionKey(Kind.MAIN, address.agent_id)))
-        return None if main is None else main.session.id
 
     async def _put_at(self, tx: Writer, who: Principal, session_id: str, address: Address) -> Session:
         record = await required(tx, who, session_id)
         other = None if address.key is None else await tx.by_key(record.owner, address.key)
         if other is not None and other.num != record.num:
             raise AlreadyExists(f"there is a session with the key {address.key!r} already")
-        return (
-            await self._change(
-                tx,
-                record,
-                "route",
-                key=address.key,
-                agent_id=address.agent_id,
-                channel=address.channel,
-                identity=address.identity,
-            )
-        ).session
+        self._core.home.check_session(replace(record.session, key=address.key))
+        moved = await change_session(
+            tx,
+            record,
+            "route",
+            key=address.key,
+            agent_id=address.agent_id,
+            channel=address.channel,
+            identity=address.identity,
+        )
+        return moved.session
+
+
+async def _above(tx: Reader, who: Principal, address: Address, parent: str | None) -> str | None:
+    if parent is not None:
+        return (await _addressed(tx, who, parent)).id
+    if address.key is None or not address.key.startswith("subagent:") or address.agent_id is None:
+        return None
+    main = await tx.by_key(checked_owner(who), str(SessionKey(Kind.MAIN, address.agent_id)))
+    return None if main is None else main.session.id
 
 
 async def _addressed(tx: Reader, who: Principal, name: str) -> Session:

@@ -20,11 +20,12 @@ from hitherto.model import Compaction as Done
 from hitherto.model import Draft, Principal, Shrunk
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.compaction.plan import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
-from hitherto.service.history.checkpoints import Forking, recounted
-from hitherto.service.history.entries import History, append_entries
-from hitherto.service.memory import merged, rivals_of, unforgotten
+from hitherto.service.core import Room
+from hitherto.service.history.append import append_entries, complete_draft
+from hitherto.service.history.checkpoints import add_checkpoint
+from hitherto.service.memory.findings import remember_findings
 from hitherto.service.notes import SUMMARISING, Note
-from hitherto.service.records import load_lists, required, writable
+from hitherto.service.records import load_lists, recounted, required, writable
 from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.spans import Place
 from hitherto.summaries.builtin import Extractive
@@ -34,10 +35,8 @@ ATTEMPTS = 10
 """So often a summary tries to take its place in a session that others write to all the time."""
 
 
-class Compaction(History, Forking):
+class Compaction(Room):
     """Making room in the context, in the way that holds unless a caller says otherwise."""
-
-    _compaction = CompactionPolicy()
 
     async def compact(
         self, who: Principal, session_id: str, summary: Draft, *, keep: int = 0, fence: int | None = None
@@ -73,13 +72,13 @@ class Compaction(History, Forking):
         while another summariser is at work on the session.
         """
         seen = await self._store.read(partial(_seen, who, session_id, fence))
-        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
         work = partial(self._shrunk, who, session_id, shrinking, summariser, fence)
         if summariser is None or fence is not None:
             return await work()
-        async with alone(self._aside, who, session_id):
+        async with alone(self._core.aside, who, session_id):
             return await work()
 
     async def _shrunk(
@@ -103,12 +102,12 @@ class Compaction(History, Forking):
                 shrinking = shrinking.moved_to(seen)
         return shrinking.refused(UNSETTLED)
 
-    async def shrink_preview(
+    async def preview(
         self, who: Principal, session_id: str, *, policy: CompactionPolicy | None = None
     ) -> Foreseen:
         """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may go on."""
         seen = await self._store.read(partial(_looked_at, who, session_id))
-        shrinking = await asyncio.to_thread(plan, seen, policy or self._compaction)
+        shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.foreseen(WHOLE if seen.payloads else EMPTY)
         shrinking = await _summarised(shrinking, None, self._now)
@@ -129,21 +128,19 @@ class Compaction(History, Forking):
 
     async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:
         """Put the facts that were found into the memory; returns how many are new."""
-        session, entries = record.session, shrinking.entries
-        found = await unforgotten(tx, record.owner, shrinking.findings, session, entries)
-        known = await rivals_of(tx, record.owner, found, session)
-        facts = merged(known, found, session, entries, self._new_id)
-        await tx.put_facts(record.owner, facts.facts)
-        return facts.added
+        if not self._core.home.remembers:
+            return 0
+        return await remember_findings(tx, record, shrinking.findings, shrinking.entries, self._new_id)
 
     async def _retire(self, tx: Writer, record: Record, summary: Draft, keep: int) -> Done:
         """Put the summary in place of the present spans, all but the last `keep` entries of them."""
         before, now = record.session, self._now()
         present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
-        checkpoint = await self._checkpoint(tx, record, "compaction")
+        checkpoint = await add_checkpoint(self._core, tx, record, "compaction")
         if checkpoint is None:
             raise InvalidInput("there is nothing to compact in an empty session")
-        entry = self._complete(replace(summary, meta={**summary.meta, "compaction": checkpoint}), now)
+        marked = replace(summary, meta={**summary.meta, "compaction": checkpoint})
+        entry = complete_draft(marked, now, self._new_id)
         record = await append_entries(tx, record, [entry], now)
         spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
         await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))

@@ -6,7 +6,8 @@ from hitherto import spans as algebra
 from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Record
-from hitherto.service.records import Core, load_lists, measure, required
+from hitherto.service.core import Room
+from hitherto.service.records import load_lists, measure, required
 from hitherto.service.validation import MICROS
 from hitherto.spans import Stretch
 
@@ -39,7 +40,7 @@ class Comparison(Value, frozen=True):
     sides: tuple[Side, Side]
 
 
-class Comparing(Core):
+class Comparisons(Room):
     """Looking at forks beside each other. What is shared is told by the spans, and not read."""
 
     async def relatives(self, who: Principal, session_id: str) -> list[Relative]:
@@ -103,4 +104,4 @@ async def _entry_at(tx: Reader, owner: str, said: list[Stretch], position: int) 
     return decode_entry(payload).id
 
 
-__all__ = ["Comparing", "Comparison", "Relative", "Side"]
+__all__ = ["Comparison", "Comparisons", "Relative", "Side"]

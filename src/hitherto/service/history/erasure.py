@@ -1,4 +1,4 @@
-"""What has to go with an entry that is erased: every summary that was made with it in view.
+"""Erasing an entry, and all that has to go with it: also every summary that was made with it in view.
 
 Nobody can tell which words of a summary came from which entry, so all of them go. What they stood for is the context
 again, without the entry, and the next compaction summarises it anew.
@@ -9,13 +9,45 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hitherto import spans as algebra
-from hitherto.model import decode_entry, encode
+from hitherto.model import Entry, Json, decode_entry, encode, plain_text
 from hitherto.ports import Record, Writer
-from hitherto.service.records import counted, erased, is_erased, measure
-from hitherto.spans import Place, Spans, Stretch
+from hitherto.service.history.places import find_place, load_everything, payload_at
+from hitherto.service.records import change_session, erased, is_erased, recounted
+from hitherto.spans import Place
+from hitherto.titles import title_from
 
 
-async def untold(tx: Writer, record: Record, place: Place) -> Record:
+async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
+    """Blank an entry, and take what was derived from it out of every session that reaches it."""
+    place = await find_place(tx, record, await load_everything(tx, record), entry_id)
+    payload = await payload_at(tx, record.owner, place)
+    old = decode_entry(payload)
+    if is_erased(old):
+        return
+    await tx.erase(record.owner, place, encode(erased(old, len(payload))))
+    # In one order always, so that two who erase do not wait for each other.
+    for num in sorted(await tx.reaching(record.owner, place.log)):
+        await _forget(tx, record.owner, num, place, old)
+
+
+async def _forget(tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
+    """Take what was derived from an erased entry out of a session that reaches it."""
+    found = await tx.by_num(owner, num)
+    record = None if found is None else await tx.session(owner, found.session.id)
+    if record is None or algebra.ordinal(await load_everything(tx, record), place) is None:
+        return
+    await tx.drop_facts(owner, record.session.id, old.id)
+    await tx.drop_raw_copies(owner, num)
+    record = await _untold(tx, record, place)
+    derived = title_from(plain_text(old))
+    session = record.session
+    fields: Json = {"earlier_titles": tuple(title for title in session.earlier_titles if title != derived)}
+    if session.title_by == "auto" and session.title == derived:
+        fields |= {"title": None, "title_by": None}
+    await change_session(tx, record, "erase", **fields)
+
+
+async def _untold(tx: Writer, record: Record, place: Place) -> Record:
     """The session without the summaries that tell of a place; the caller stores the record, as a change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
@@ -29,19 +61,13 @@ async def untold(tx: Writer, record: Record, place: Place) -> Record:
         return record
     spans = algebra.closed(algebra.unfolded(present, place, made, lists.__getitem__), num, head)
     await tx.put_spans(owner, num, algebra.opened(spans, num, head))
-    return await _recounted(tx, record, spans)
-
-
-async def _recounted(tx: Writer, record: Record, spans: Spans) -> Record:
-    stretches = algebra.context(spans, record.num, record.head)
-    sums = await measure(tx, record.owner, stretches)
-    session = counted(record.session, algebra.size(stretches), sums)
+    session = await recounted(tx, record, spans, record.session)
     compacted = session.last_compaction if algebra.summaries(spans) else None
     return replace(record, session=replace(session, last_compaction=compacted))
 
 
 async def _blank(tx: Writer, owner: str, place: Place) -> None:
-    (payload,) = await tx.payloads(owner, [Stretch(place.log, place.seq, place.seq)])
+    payload = await payload_at(tx, owner, place)
     entry = decode_entry(payload)
     if not is_erased(entry):
         await tx.erase(owner, place, encode(erased(entry, len(payload))))

@@ -15,8 +15,10 @@ from hitherto.filters import normal_cwd, normal_filter, passes, title_text, titl
 from hitherto.limits import HITS_EXAMINED, MORE_CAP, SEARCH_PAGE, SEARCH_WALK, checked_limit
 from hitherto.model import Entry, Filter, Hit, Principal, SearchPage, Session, decode_entry, search_text
 from hitherto.ports import Match, Reader, Record
-from hitherto.service.catalog.projects import Placing
-from hitherto.service.catalog.sessions import recording_of
+from hitherto.service.catalog.deletion import recording_of
+from hitherto.service.catalog.projects import Projects
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.core import Core, Room
 from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.spans import Place, Stretch
@@ -33,8 +35,12 @@ class _Walk(msgspec.Struct, array_like=True):
     shown: tuple[str, ...] = ()
 
 
-class Searching(Placing):
+class Index(Room):
     """Finding sessions by what was said in them."""
+
+    def __init__(self, core: Core, catalog: Catalog, projects: Projects) -> None:
+        super().__init__(core)
+        self._catalog, self._projects = catalog, projects
 
     async def search(
         self,
@@ -50,12 +56,13 @@ class Searching(Placing):
         Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow. Archived sessions are
         searched too unless the filter says otherwise. A page may be shorter than `limit` and still have a cursor.
         """
+        self._core.home.check_allowed("searched")
         owner = checked_owner(who)
         checked_limit(limit, SEARCH_PAGE)
         query = words.parse_query(text if isinstance(text, str) else "")
         wanted = _narrowed(normal_filter(given or Filter(archived="include")), query)
         if query.project is not None:
-            wanted = msgspec.structs.replace(wanted, project=await self.project_called(who, query.project))
+            wanted = msgspec.structs.replace(wanted, project=await self._projects.called(who, query.project))
         if query == Query() and isinstance(text, str) and text.strip():
             return SearchPage(hits=())  # nothing but signs: no message has all of its words, for it has none
         if not query.terms and query.role is None:
@@ -83,7 +90,7 @@ class Searching(Placing):
             updated_after=max(after, default=None),
             updated_before=min(before, default=None),
         )
-        page = await self.find(who, narrowed, cursor=cursor, limit=limit)
+        page = await self._catalog.find(who, narrowed, cursor=cursor, limit=limit)
         hits = tuple(
             Hit(session=session, snippet=title_text(session).partition("\n")[0]) for session in page.sessions
         )

@@ -11,8 +11,9 @@ from hitherto.errors import EntryNotFound, InvalidInput
 from hitherto.limits import FOUND_WITHIN, checked_limit
 from hitherto.model import Principal, Value, decode_entry, is_error
 from hitherto.ports import Reader
-from hitherto.service.history.entries import find_place
-from hitherto.service.records import Core, load_lists, required
+from hitherto.service.core import Room
+from hitherto.service.history.places import find_place
+from hitherto.service.records import load_lists, required
 from hitherto.spans import Stretch
 from hitherto.words import Query, Term
 
@@ -28,10 +29,10 @@ class Found(Value, frozen=True):
     terms: tuple[Term, ...] = ()
 
 
-class Looking(Core):
+class ConversationSearch(Room):
     """Finding the way within a session."""
 
-    async def look(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> Found:
+    async def find(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> Found:
         """The messages of a conversation that have all the words: "phrases", prefix* and role: as in a search.
 
         What else narrows a search says nothing about one session's messages, and is passed over.
@@ -125,4 +126,4 @@ async def _failure(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool)
     return low
 
 
-__all__ = ["KINDS", "Found", "Kind", "Looking"]
+__all__ = ["KINDS", "ConversationSearch", "Found", "Kind"]

@@ -21,8 +21,8 @@ from hitherto.errors import SessionNotFound
 from hitherto.exports import About, Writer, format_named
 from hitherto.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_line, order_of, ranges_of
 from hitherto.model import Entry, Fact, Principal, Session, Value, decode_entry, encode
-from hitherto.ports import CURRENT, RawCopy, Reader, Record, Totals
-from hitherto.service.catalog.sessions import Catalogue
+from hitherto.ports import CURRENT, RawCopy, Reader, Record, Store, Totals
+from hitherto.service.core import Core
 from hitherto.service.records import load_lists, measure, required
 from hitherto.spans import Stretch
 
@@ -53,78 +53,68 @@ class Reviewed(Value, frozen=True):
     size: int
 
 
-class Exporting(Catalogue):
-    """Taking sessions along."""
+async def exported_lines(core: Core, who: Principal, session_id: str) -> AsyncIterator[bytes]:
+    """The lossless lines of one session, each without its newline."""
+    outline = await core.store.read(lambda tx: _outlined(tx, who, session_id))
+    async for line in _lines(core.store, outline, None):
+        yield line
 
-    async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
-        """The lossless lines of one session, each without its newline."""
-        outline = await self._store.read(lambda tx: _outlined(tx, who, session_id))
-        async for line in self._lines(outline, None):
-            yield line
 
-    async def export_file(
-        self, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
-    ) -> AsyncIterator[bytes]:
-        """One session as a file of this format, piece by piece.
+async def exported_file(
+    core: Core, who: Principal, session_id: str, format: str, redactor: Redactor | None
+) -> AsyncIterator[bytes]:
+    """One session as a file of this format, piece by piece; without secrets if there is one who replaces them."""
+    outline, totals = await core.store.read(lambda tx: _measured(tx, who, session_id))
+    writer = format_named(format).writer(_about(outline, totals, redactor, core.now()))
+    yield _utf8(writer.begin())
+    if writer.shows:
+        async for text in _shown(core.store, outline, writer, redactor):
+            yield _utf8(text)
+    if writer.keeps:
+        async for line in _lines(core.store, outline, redactor):
+            yield writer.line(line)
+    yield _utf8(writer.end(redactor.replaced if redactor else ()))
 
-        Secrets are replaced and listed in the file, unless it is to be `raw`.
-        """
-        async for piece in self._file(who, session_id, format, None if raw else _new_redactor()):
-            yield piece
 
-    async def export_review(
-        self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
-    ) -> Reviewed:
-        """What would be replaced in such a file. Nothing is kept of it."""
-        redactor, size = _new_redactor(limit), 0
-        async for piece in self._file(who, session_id, format, redactor):
-            size += len(piece)
-        return Reviewed(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
+def new_redactor(keep: int = 0) -> Redactor:
+    """What replaces secrets; it keeps so many of the entries in which it does."""
+    from hitherto.exports.redaction import Redactor  # its patterns take a while to make
 
-    async def _file(
-        self, who: Principal, session_id: str, format: str, redactor: Redactor | None
-    ) -> AsyncIterator[bytes]:
-        outline, totals = await self._store.read(lambda tx: _measured(tx, who, session_id))
-        writer = format_named(format).writer(self._about(outline, totals, redactor))
-        yield _utf8(writer.begin())
-        if writer.shows:
-            async for text in self._shown(outline, writer, redactor):
-                yield _utf8(text)
-        if writer.keeps:
-            async for line in self._lines(outline, redactor):
-                yield writer.line(line)
-        yield _utf8(writer.end(redactor.replaced if redactor else ()))
+    return Redactor(keep)
 
-    def _about(self, outline: _Outline, totals: Totals, redactor: Redactor | None) -> About:
-        session = outline.record.session
-        return About(
-            session=redactor.session(session) if redactor else session,
-            message_count=algebra.size(outline.conversation),
-            token_count=totals.tokens or None,
-            exported_at=self._now(),
-            redacted=redactor is not None,
-        )
 
-    async def _shown(
-        self, outline: _Outline, writer: Writer, redactor: Redactor | None
-    ) -> AsyncIterator[str]:
-        """The conversation, written a page at a time beside the event loop."""
-        for part in _pages(outline.conversation):
-            payloads = await self._store.read(partial(_payloads, outline.record, part))
-            marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
-            yield await _beside(_written, writer, payloads, marks, redactor)
+def _about(outline: _Outline, totals: Totals, redactor: Redactor | None, now: int) -> About:
+    session = outline.record.session
+    return About(
+        session=redactor.session(session) if redactor else session,
+        message_count=algebra.size(outline.conversation),
+        token_count=totals.tokens or None,
+        exported_at=now,
+        redacted=redactor is not None,
+    )
 
-    async def _lines(self, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
-        for line in _first_lines(outline, redactor):
-            yield encode(line)
-        for part in _pages(outline.order):
-            payloads = await self._store.read(partial(_payloads, outline.record, part))
-            if redactor is not None:
-                payloads = await _beside(_redacted, payloads, redactor)
-            for payload in payloads:
-                yield entry_line(payload)
+
+async def _shown(
+    store: Store, outline: _Outline, writer: Writer, redactor: Redactor | None
+) -> AsyncIterator[str]:
+    """The conversation, written a page at a time beside the event loop."""
+    for part in _pages(outline.conversation):
+        payloads = await store.read(partial(_payloads, outline.record, part))
+        marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
+        yield await _beside(_written, writer, payloads, marks, redactor)
+
+
+async def _lines(store: Store, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
+    for line in _first_lines(outline, redactor):
+        yield encode(line)
+    for part in _pages(outline.order):
+        payloads = await store.read(partial(_payloads, outline.record, part))
         if redactor is not None:
-            yield encode(Line(redacted=redactor.replaced))
+            payloads = await _beside(_redacted, payloads, redactor)
+        for payload in payloads:
+            yield entry_line(payload)
+    if redactor is not None:
+        yield encode(Line(redacted=redactor.replaced))
 
 
 async def _beside(work: Callable[..., T], *given: object) -> T:
@@ -213,12 +203,6 @@ def _redacted(payloads: Sequence[bytes], redactor: Redactor) -> list[bytes]:
         kept = redactor.entry(entry)
         out.append(payload if kept is entry else encode(kept))
     return out
-
-
-def _new_redactor(keep: int = 0) -> Redactor:
-    from hitherto.exports.redaction import Redactor  # its patterns take a while to make
-
-    return Redactor(keep)
 
 
 def _utf8(text: str) -> bytes:

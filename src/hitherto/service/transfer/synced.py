@@ -9,15 +9,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hitherto import spans as algebra
-from hitherto.errors import InvalidInput, SessionNotFound, TooLarge
-from hitherto.limits import ENTRY_BYTES, NAME_CHARS, RAW_BYTES, checked_size, is_storable
+from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
-from hitherto.service.catalog.sessions import add_session, moved_to, titled, vouched
+from hitherto.service.catalog.metadata import moved_to, titled, vouched
+from hitherto.service.catalog.sessions import add_session
 from hitherto.service.compaction.imported import Summarised, forms_of, led, put_retired
-from hitherto.service.history.checkpoints import Forking, recounted
-from hitherto.service.history.entries import Written, append_written, written
-from hitherto.service.records import Lists, load_lists
+from hitherto.service.core import Core
+from hitherto.service.history.append import Written, append_written, written
+from hitherto.service.history.checkpoints import add_checkpoint
+from hitherto.service.records import Lists, change_session, load_lists, recounted
 from hitherto.service.validation import (
     checked_entry,
     checked_meta,
@@ -25,7 +27,6 @@ from hitherto.service.validation import (
     checked_required,
     checked_tags,
     checked_title,
-    is_clean,
 )
 from hitherto.spans import Place, Span, Spans, Stretch
 
@@ -64,7 +65,7 @@ class Taken(Value, frozen=True):
     refused: bool = False
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """All that is taken in at once; an amended entry is the first of the entries."""
 
     imported: Imported
@@ -77,62 +78,15 @@ class _Source(NamedTuple):
     who: Principal
 
 
-class Intake(Forking):
-    """Sessions of other agents."""
+class Intake:
+    """Takes one session in."""
 
-    async def take_in(
-        self,
-        who: Principal,
-        imported: Imported,
-        entries: Sequence[Entry],
-        *,
-        extends: bool = False,
-        amended: Entry | None = None,
-        compactions: Sequence[Summarised] = (),
-        raw: Sequence[RawCopy] = (),
-        revive: bool = False,
-    ) -> Taken:
-        """Make the session in the store what its source says: these entries, in this order.
+    def __init__(self, core: Core) -> None:
+        self._core, self._store, self._now = core, core.store, core.now
 
-        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
-        are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
-        again after a crash in the middle, is doing it once. When the source has lost something, what was there before
-        becomes a checkpoint. `compactions` tell which of the entries stand for what was said before them.
-        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
-        deleted here stays away, unless it is to `revive`.
-        """
-        for copy in raw:
-            checked_size(copy.data, RAW_BYTES, "a raw copy")
-        given = [*map(written, map(checked_entry, entries))]
-        return await self._take(
-            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
-        )
-
-    async def take_packed(
-        self,
-        who: Principal,
-        imported: Imported,
-        payloads: Sequence[bytes],
-        *,
-        extends: bool = False,
-        amended: Entry | None = None,
-        compactions: Sequence[Summarised] = (),
-        raw: Sequence[PackedCopy] = (),
-        revive: bool = False,
-    ) -> Taken:
-        """`take_in` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
-        for copy in raw:
-            if copy.size > RAW_BYTES:
-                raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
-        for payload in payloads:
-            checked_size(payload, ENTRY_BYTES, "an entry")
-        given = [Written(checked_entry(decode_entry(payload)), payload) for payload in payloads]
-        return await self._take(
-            who, _Source(imported, given, extends, amended, compactions, raw, revive, who)
-        )
-
-    async def _take(self, who: Principal, source: _Source) -> Taken:
-        owner = checked_owner(who)
+    async def take(self, source: Source) -> Taken:
+        """Make the session in the store what its source says. See `Transfer.sync`."""
+        owner = checked_owner(source.who)
         checked_required(source.imported.id, "a session id")
         checked_required(source.imported.source, "a source")
         if source.amended is not None:
@@ -140,7 +94,7 @@ class Intake(Forking):
         taken = await self._store.write(partial(self._at_once, owner, source))
         return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
 
-    async def _at_once(self, owner: str, source: _Source, tx: Writer) -> Taken | tuple[Record, bool]:
+    async def _at_once(self, owner: str, source: Source, tx: Writer) -> Taken | tuple[Record, bool]:
         """All of it in one transaction; of a long session only the beginning, to be gone on with in batches."""
         record = await tx.session(owner, source.imported.id)
         created = record is None
@@ -160,7 +114,7 @@ class Intake(Forking):
         reshaped = await self._finish(record, source, [seqs[name] for name in ids], tx)
         return Taken(created=created, appended=len(fresh), reshaped=reshaped)
 
-    async def _in_batches(self, source: _Source, record: Record, created: bool) -> Taken:
+    async def _in_batches(self, source: Source, record: Record, created: bool) -> Taken:
         ids, seqs, fresh = await self._store.read(partial(_placed, record, source.entries))
         for start in range(0, len(fresh), BATCH):
             seqs |= await self._store.write(partial(self._add_held, record, fresh[start : start + BATCH]))
@@ -168,21 +122,7 @@ class Intake(Forking):
         reshaped = await self._store.write(partial(self._finish, record, source, numbers))
         return Taken(created=created, appended=len(fresh), reshaped=reshaped)
 
-    async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
-        """Note that a session's source has vanished, or is there again; whether that is news."""
-        owner = checked_owner(who)
-
-        async def work(tx: Writer) -> bool:
-            record = await tx.session(owner, session_id) if is_clean(session_id) else None
-            if record is None or bool(record.session.meta.get("source_gone")) == gone:
-                return False
-            meta = {name: value for name, value in record.session.meta.items() if name != "source_gone"}
-            await self._change(tx, record, "source", meta={**meta, "source_gone": True} if gone else meta)
-            return True
-
-        return await self._store.write(work)
-
-    async def _make(self, tx: Writer, owner: str, source: _Source) -> Taken:
+    async def _make(self, tx: Writer, owner: str, source: Source) -> Taken:
         """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
         now, count = self._now(), len(source.entries)
         session = _described(_blank(source.imported), source)
@@ -214,7 +154,7 @@ class Intake(Forking):
         await tx.put_spans(old.owner, old.num, [Span(old.num, 1, max(seqs.values()))], UNFINISHED)
         return seqs
 
-    async def _finish(self, old: Record, source: _Source, seqs: Sequence[int], tx: Writer) -> bool:
+    async def _finish(self, old: Record, source: Source, seqs: Sequence[int], tx: Writer) -> bool:
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
         known = await load_lists(tx, record)
@@ -229,7 +169,7 @@ class Intake(Forking):
         now = Lists(record, spans, held).conversation()
         lost = bool(algebra.said_since(known.conversation(), now))
         if lost:
-            await self._checkpoint(tx, record, "sync")
+            await add_checkpoint(self._core, tx, record, "sync")
         await put_retired(tx, record, retired)
         await _put_raw(tx, record, source)
         described = _described(record.session, source)
@@ -241,11 +181,11 @@ class Intake(Forking):
         await tx.put_spans(record.owner, record.num, spans)
         await tx.put_spans(record.owner, record.num, (), UNFINISHED)
         order_at = max(min(session.updated_at, self._now()), 0)
-        await self._change(tx, replace(record, session=session, order_at=order_at), "sync")
+        await change_session(tx, replace(record, session=session, order_at=order_at), "sync")
         return lost
 
 
-def _is_plain(source: _Source) -> bool:
+def _is_plain(source: Source) -> bool:
     """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
     entries = source.entries
     return (
@@ -268,7 +208,7 @@ def _blank(imported: Imported) -> Session:
     )
 
 
-async def _put_raw(tx: Writer, record: Record, source: _Source) -> None:
+async def _put_raw(tx: Writer, record: Record, source: Source) -> None:
     if source.raw and not source.extends:
         await tx.drop_raw_copies(record.owner, record.num)
     for copy in source.raw:
@@ -347,7 +287,7 @@ async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int
     return Written(decode_entry(payload), payload)
 
 
-def _described(session: Session, source: _Source) -> Session:
+def _described(session: Session, source: Source) -> Session:
     """The session with what its source says of it; what its owner said here wins."""
     imported = source.imported
     if imported.cwd is not None or imported.cwds:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -26,18 +25,21 @@ from hitherto.model import (
 )
 from hitherto.permissions import Choice
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.history.entries import append_entries
+from hitherto.service.catalog.metadata import titled
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.changes import Changes
+from hitherto.service.compaction.compact import Compaction
+from hitherto.service.core import Core
+from hitherto.service.history.append import append_entries, complete_draft, title_from_prompt, unarchive
 from hitherto.service.idempotency import Request
 from hitherto.service.notes import TURNS
-from hitherto.service.records import load_lists, required, writable
+from hitherto.service.records import change_session, load_lists, required, writable
 from hitherto.service.turns.context import INTERRUPTED, failed, fitting, unanswered
-from hitherto.service.turns.leases import take_lease
-from hitherto.service.validation import checked_drafts
+from hitherto.service.turns.leases import Leases, take_lease
+from hitherto.service.turns.questions import Questions
+from hitherto.service.validation import checked_drafts, checked_title
 from hitherto.summariser import Summariser
 from hitherto.updates import Outcome
-
-if TYPE_CHECKING:
-    from hitherto.service.turns.open_session import Turns
 
 FAILURE = f"{OWN}failure"
 """The key of a session's meta under which stands which prompt could not be answered in its last turn, and why."""
@@ -53,16 +55,18 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     lease: Lease
 
 
-class Desk:
+class TurnJournal:
     """Takes down the turns of one session; every step is checked against the lease of its turn."""
 
-    def __init__(self, sessions: Turns, who: Principal, session_id: str) -> None:
-        self._sessions, self._who, self._id = sessions, who, session_id
-        self._store = sessions._store
+    def __init__(self, core: Core, who: Principal, session_id: str) -> None:
+        self._core, self._who, self._id = core, who, session_id
+        self._store, self._now = core.store, core.now
+        self._catalog, self._changes, self._compaction = Catalog(core), Changes(core), Compaction(core)
+        self._leases, self._questions = Leases(core), Questions(core)
 
     def new_id(self) -> str:
         """An id for an entry that is about to be said."""
-        return self._sessions._new_id()
+        return self._core.new_id()
 
     async def begin(
         self, holder: str, ttl_ms: int, parts: Sequence[Part], key: str | None
@@ -72,13 +76,13 @@ class Desk:
         The outcome comes back if the turn of this idempotency key has been run already. `Busy` if another turn runs,
         `Interrupted` if this one was begun and never ended.
         """
-        now, prompt = self._sessions._now(), Draft(role="user", parts=tuple(parts))
+        now, prompt = self._now(), Draft(role="user", parts=tuple(parts))
 
         async def work(tx: Writer) -> Begun | Outcome:
             record = await required(tx, self._who, self._id)
             if record.session.source is not None:
                 raise ReadOnly(record.session.id)
-            request = None if key is None else Request(TURNS, record.owner, key, [self._id, prompt], now)
+            request = Request.of(TURNS, record.owner, key, [self._id, prompt], now)
             known = None if request is None else await request.answered(tx)
             if known is not None and known.value is not None:
                 return known.value
@@ -90,21 +94,21 @@ class Desk:
             record = replace(record, lease=lease)
             before = await _context(tx, record)
             drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
-            self._sessions._check_room(record)
-            added = [self._sessions._complete(draft, now) for draft in drafts]
+            self._core.home.check_space(record)
+            added = [complete_draft(draft, now, self.new_id) for draft in drafts]
             record = await append_entries(tx, record, added, now)
-            record = await self._sessions._taken_back(tx, record)
+            record = await unarchive(tx, record)
             await tx.put_live(record, None)
-            record = await self._sessions._title_from(tx, record, added)
+            record = await title_from_prompt(tx, record, added)
             meta = _without_failure(record.session)
-            record = await self._sessions._change(tx, record, "status", status="running", meta=meta)
+            record = await change_session(tx, record, "status", status="running", meta=meta)
             return Begun(session=record.session, history=(*before, *added), added=tuple(added), lease=lease)
 
         return await self._store.write(work)
 
     async def keep(self, drafts: Sequence[Draft], fence: int) -> list[Entry]:
         """Store what has been said or done; the live text goes with it."""
-        now = self._sessions._now()
+        now = self._now()
 
         async def work(tx: Writer) -> list[Entry]:
             return (await self._kept(tx, drafts, fence, now))[1]
@@ -116,9 +120,9 @@ class Desk:
     ) -> tuple[Record, list[Entry]]:
         record = await required(tx, self._who, self._id)
         await writable(tx, record, fence)
-        entries = [self._sessions._complete(draft, now) for draft in drafts]
+        entries = [complete_draft(draft, now, self.new_id) for draft in drafts]
         if entries:
-            self._sessions._check_room(record)
+            self._core.home.check_space(record)
             record = await append_entries(tx, record, entries, now)
         await tx.put_live(record, None)
         return record, entries
@@ -127,7 +131,7 @@ class Desk:
         self, drafts: Sequence[Draft], fence: int, outcome: Outcome, failure: str | None, key: str | None
     ) -> list[Entry]:
         """Store what was left unfinished, why the turn failed if it did, and the outcome; the lease is given back."""
-        now = self._sessions._now()
+        now = self._now()
         status: Status = "idle" if failure is None else "failed"
 
         async def work(tx: Writer) -> list[Entry]:
@@ -140,7 +144,7 @@ class Desk:
             meta = _without_failure(record.session)
             if failure is not None:
                 meta[FAILURE] = {"prompt": outcome.prompt, "why": clean_lines(failure[:FAILURE_CHARS])}
-            await self._sessions._change(tx, record, "status", status=status, meta=meta)
+            await change_session(tx, record, "status", status=status, meta=meta)
             if key is not None and failure is None:
                 await _note_outcome(tx, record.owner, key, outcome)
             return entries
@@ -149,11 +153,11 @@ class Desk:
 
     async def show(self, live: bytes, fence: int) -> None:
         """Show what is being said to every process."""
-        await self._sessions.put_live(self._who, self._id, live, fence=fence)
+        await self._changes.put_live(self._who, self._id, live, fence=fence)
 
     async def renew(self, fence: int, ttl_ms: int) -> None:
         """Hold the lease for longer."""
-        await self._sessions.renew(self._who, self._id, fence, ttl_ms=ttl_ms)
+        await self._leases.renew(self._who, self._id, fence, ttl_ms=ttl_ms)
 
     async def regain(self, fence: int, ttl_ms: int) -> int:
         """Take the lease anew that ran out under its holder, and return its fencing number; `LeaseLost` if somebody
@@ -169,19 +173,32 @@ class Desk:
 
     async def status(self, status: Status) -> None:
         """Say what the session is doing."""
-        await self._sessions.set_status(self._who, self._id, status)
+        await self._catalog.set_status(self._who, self._id, status)
 
-    async def pose(self, call: ToolCall, fence: int) -> None:
+    async def ask(self, call: ToolCall, fence: int) -> None:
         """Let every process see that the turn waits for an answer about this call."""
-        await self._sessions.pose(self._who, self._id, call, fence=fence)
+        await self._questions.ask(self._who, self._id, call, fence=fence)
 
     async def answered(self, call: ToolCall) -> Choice | None:
         """What was answered about this call elsewhere, if anything was."""
-        return await self._sessions.answered(self._who, self._id, call.id)
+        return await self._questions.answered(self._who, self._id, call.id)
 
     async def remember(self, changes: Json) -> None:
         """Keep something of our own in the session's metadata."""
-        await self._sessions.keep_own(self._who, self._id, changes)
+        await self._catalog.set_own_meta(self._who, self._id, changes)
+
+    async def retitle(self, title: str) -> Session:
+        """Give a better title by machine; one that a person or another agent gave stays."""
+
+        async def work(tx: Writer) -> Session:
+            record = await required(tx, self._who, self._id)
+            better = checked_title(title)
+            if better is None or record.session.title_by not in (None, "auto"):
+                return record.session
+            fields = titled(record.session, better, "auto")
+            return (await change_session(tx, record, "rename", **fields)).session
+
+        return await self._store.write(work)
 
     async def context(self) -> tuple[Entry, ...]:
         """The session's context as it is now."""
@@ -193,18 +210,18 @@ class Desk:
 
     def is_full(self, used: int | None, window: int | None) -> bool:
         """Whether a context that takes so much of the window is to be made smaller before the turn."""
-        return used is not None and window is not None and used > self._sessions._compaction.at * window
+        return used is not None and window is not None and used > self._core.compaction.at * window
 
     async def make_room(self, fence: int, window: int | None, summariser: Summariser | None) -> Shrunk:
         """Make the context smaller, keeping its end."""
-        policy = fitting(window, self._sessions._compaction)
-        return await self._sessions.shrink(
+        policy = fitting(window, self._core.compaction)
+        return await self._compaction.shrink(
             self._who, self._id, summariser=summariser, policy=policy, fence=fence
         )
 
-    async def called_off(self) -> bool:
+    async def end_requested(self) -> bool:
         """Whether another process wants the turn ended."""
-        return await self._sessions.called_off(self._who, self._id)
+        return await self._leases.end_requested(self._who, self._id)
 
 
 async def _note_outcome(tx: Writer, owner: str, key: str, outcome: Outcome) -> None:

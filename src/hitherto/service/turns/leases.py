@@ -5,17 +5,18 @@ from __future__ import annotations
 from hitherto.errors import Busy, InvalidInput, LeaseLost
 from hitherto.model import Lease, Principal
 from hitherto.ports import Reader, Record, Writer
+from hitherto.service.core import Room
 from hitherto.service.notes import END_REQUESTS, Note
-from hitherto.service.records import Core, in_force, required
+from hitherto.service.records import in_force, required
 from hitherto.service.validation import checked_required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
 
 
-class Leasing(Core):
+class Leases(Room):
     """One writer at a time."""
 
-    async def lease(self, who: Principal, session_id: str, holder: str, *, ttl_ms: int = 30_000) -> Lease:
+    async def acquire(self, who: Principal, session_id: str, holder: str, *, ttl_ms: int = 30_000) -> Lease:
         """Take the session's lease, or raise `Busy` while another has it. Appends then pass its `fence`."""
 
         async def work(tx: Writer) -> Lease:
@@ -34,7 +35,7 @@ class Leasing(Core):
         """Give the lease back; `LeaseLost` if it has expired or passed on."""
         await self._extend(who, session_id, fence, 0)
 
-    async def leased(self, who: Principal, session_id: str) -> Lease | None:
+    async def current(self, who: Principal, session_id: str) -> Lease | None:
         """The lease that holds now."""
 
         async def work(tx: Reader) -> Lease | None:
@@ -42,7 +43,7 @@ class Leasing(Core):
 
         return await self._store.read(work)
 
-    async def call_off(self, who: Principal, session_id: str) -> bool:
+    async def request_end(self, who: Principal, session_id: str) -> bool:
         """Ask for the end of the turn that runs, in whichever process; False if none does."""
 
         async def work(tx: Writer) -> bool:
@@ -54,7 +55,7 @@ class Leasing(Core):
 
         return await self._store.write(work)
 
-    async def called_off(self, who: Principal, session_id: str) -> bool:
+    async def end_requested(self, who: Principal, session_id: str) -> bool:
         """Whether the end of the turn that runs now was asked for."""
 
         async def work(tx: Reader) -> bool:

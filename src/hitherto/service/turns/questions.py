@@ -11,49 +11,49 @@ from msgspec.structs import replace
 from hitherto.model import Principal, ToolCall
 from hitherto.permissions import Choice
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.catalog.sessions import Catalogue
+from hitherto.service.core import Room
 from hitherto.service.notes import QUESTIONS, Note, Question
-from hitherto.service.records import in_force, required, writable
+from hitherto.service.records import change_session, in_force, required, writable
 
 
-class Asking(Catalogue):
+class Questions(Room):
     """Questions, and answers from elsewhere."""
 
-    async def pose(self, who: Principal, session_id: str, call: ToolCall, *, fence: int) -> None:
+    async def ask(self, who: Principal, session_id: str, call: ToolCall, *, fence: int) -> None:
         """Let everybody see that the turn of this lease waits for an answer about the call."""
 
         async def work(tx: Writer) -> None:
             record = await required(tx, who, session_id)
             await writable(tx, record, fence)
             await _put(tx, record, Question(fence=fence, call=call), self._now())
-            await self._change(tx, record, "status", status="waiting")
+            await change_session(tx, record, "status", status="waiting")
 
         await self._store.write(work)
 
-    async def question(self, who: Principal, session_id: str) -> ToolCall | None:
+    async def pending(self, who: Principal, session_id: str) -> ToolCall | None:
         """The call that the session's running turn waits for an answer about."""
-        posed = await self._posed(who, session_id)
-        return posed.call if posed is not None and posed.answer is None else None
+        question = await self._asked(who, session_id)
+        return question.call if question is not None and question.answer is None else None
 
     async def answer(self, who: Principal, session_id: str, call_id: str, choice: Choice) -> bool:
         """Answer the question about this call; False if it does not stand (any more)."""
 
         async def work(tx: Writer) -> bool:
             record = await required(tx, who, session_id)
-            posed = await _standing(tx, record)
-            if posed is None or posed.call.id != call_id or posed.answer is not None:
+            question = await _standing(tx, record)
+            if question is None or question.call.id != call_id or question.answer is not None:
                 return False
-            await _put(tx, record, replace(posed, answer=choice), self._now())
+            await _put(tx, record, replace(question, answer=choice), self._now())
             return True
 
         return await self._store.write(work)
 
     async def answered(self, who: Principal, session_id: str, call_id: str) -> Choice | None:
         """What was answered to the question about this call, if it was."""
-        posed = await self._posed(who, session_id)
-        return posed.answer if posed is not None and posed.call.id == call_id else None
+        question = await self._asked(who, session_id)
+        return question.answer if question is not None and question.call.id == call_id else None
 
-    async def _posed(self, who: Principal, session_id: str) -> Question | None:
+    async def _asked(self, who: Principal, session_id: str) -> Question | None:
         async def work(tx: Reader) -> Question | None:
             return await _standing(tx, await required(tx, who, session_id))
 

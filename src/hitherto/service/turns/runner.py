@@ -37,7 +37,7 @@ from hitherto.service.turns.context import (
     summed,
     tokens_used,
 )
-from hitherto.service.turns.journal import Begun, Desk
+from hitherto.service.turns.journal import Begun, TurnJournal
 from hitherto.service.turns.partial_message import CallIds, Saying
 from hitherto.tasks import finish, happens, wait_all
 from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
@@ -68,7 +68,7 @@ class RunningTurn:
 
     def __init__(
         self,
-        desk: Desk,
+        journal: TurnJournal,
         begun: Begun,
         conversation: Conversation,
         choices: Choices,
@@ -80,12 +80,12 @@ class RunningTurn:
         mode: Callable[[], Mode] | None,
     ) -> None:
         self._mode = mode or (lambda: choices.mode)
-        self._desk, self._conversation, self._choices, self._key = desk, conversation, choices, key
+        self._journal, self._conversation, self._choices, self._key = journal, conversation, choices, key
         self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
-        self._saying = Saying(desk.new_id())
+        self._saying = Saying(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
         self._usages: list[Usage] = []
@@ -125,7 +125,7 @@ class RunningTurn:
         """Follow the engine to its end. A context that nears the window is made smaller first; one that proves too
         long all the same, at the beginning or as it grows, is made smaller where it is."""
         self._tell_begun()
-        if self._desk.is_full(tokens_used(self._history), self._window):
+        if self._journal.is_full(tokens_used(self._history), self._window):
             await self._make_room()
         for more in reversed(range(SMALLER)):
             try:
@@ -142,13 +142,13 @@ class RunningTurn:
 
     async def _make_room(self) -> bool:
         summariser = summariser_of(self._conversation, self._choices)
-        done = await self._fenced(lambda fence: self._desk.make_room(fence, self._window, summariser))
+        done = await self._fenced(lambda fence: self._journal.make_room(fence, self._window, summariser))
         if done.fallback is not None:
             self._emit(Notice(text=UNAIDED.format(done.fallback), severity="warning"))
         if (compaction := as_compaction(done)) is None:
             return False
         self._emit(Compacted(compaction=compaction))
-        self._history = await self._desk.context()
+        self._history = await self._journal.context()
         return True
 
     async def _follow(self) -> None:
@@ -210,9 +210,9 @@ class RunningTurn:
     async def _keep(self, draft: Draft) -> Entry:
         """Store an entry, then show it; whoever watches never sees it both stored and as live text."""
         async with self._writing:
-            (entry,) = await self._fenced(lambda fence: self._desk.keep([draft], fence))
+            (entry,) = await self._fenced(lambda fence: self._journal.keep([draft], fence))
             if draft.id == self._saying.entry:
-                self._saying = Saying(self._desk.new_id())
+                self._saying = Saying(self._journal.new_id())
         self._emit(Stored(entry=entry))
         return entry
 
@@ -222,7 +222,7 @@ class RunningTurn:
         """Renew the lease as long as the turn runs; without it the turn cannot go on."""
         while not await happens(self._over, RENEW_SECONDS):
             try:
-                await self._fenced(lambda fence: self._desk.renew(fence, LEASE_MS))
+                await self._fenced(lambda fence: self._journal.renew(fence, LEASE_MS))
             except LeaseLost as lost:
                 self._give_up(lost)
                 return
@@ -234,7 +234,7 @@ class RunningTurn:
         so that nothing of it could be kept."""
         while not await happens(self._over, LOOK_SECONDS):
             try:
-                if await self._desk.called_off():
+                if await self._journal.end_requested():
                     self.cancel()
                     return
             except SessionNotFound as gone:
@@ -256,7 +256,7 @@ class RunningTurn:
         except LeaseLost:
             async with self._regaining:
                 if self._fence == fence:
-                    self._fence = await self._desk.regain(fence, LEASE_MS)
+                    self._fence = await self._journal.regain(fence, LEASE_MS)
             return await work(self._fence)
 
     async def _show(self) -> None:
@@ -268,7 +268,7 @@ class RunningTurn:
                 if self._saying and not self._over.is_set():
                     # It is only a preview; what is stored does not depend on it.
                     with suppress(HithertoError):
-                        await self._fenced(lambda fence: self._desk.show(self._saying.live(), fence))
+                        await self._fenced(lambda fence: self._journal.show(self._saying.live(), fence))
             await happens(self._over, LIVE_SECONDS)
 
     # What tools may do
@@ -283,9 +283,9 @@ class RunningTurn:
                 return verdict
             if self._ask is None:
                 return Verdict(allowed=False, reason=NOBODY)
-            await self._fenced(lambda fence: self._desk.pose(call, fence))
+            await self._fenced(lambda fence: self._journal.ask(call, fence))
             answer = await self._answer_about(call, self._ask)
-            await self._desk.status("running")
+            await self._journal.status("running")
             return await self._settled(call, answer)
 
     async def _answer_about(self, call: ToolCall, ask: Ask) -> Choice | Verdict:
@@ -302,7 +302,7 @@ class RunningTurn:
     async def _told_elsewhere(self, call: ToolCall) -> Choice:
         while not await happens(self._over, ANSWER_SECONDS):
             with suppress(HithertoError):  # the store may be away for a moment
-                if (answer := await self._desk.answered(call)) is not None:
+                if (answer := await self._journal.answered(call)) is not None:
                     return answer
         raise asyncio.CancelledError
 
@@ -325,7 +325,7 @@ class RunningTurn:
         meta = remembering(self._session, call, answer, self._servers)
         if meta is not self._session.meta:
             self._session = replace(self._session, meta=meta)
-            await self._desk.remember({REMEMBERED: meta[REMEMBERED]})
+            await self._journal.remember({REMEMBERED: meta[REMEMBERED]})
         return Verdict(allowed=answer.startswith("allow"), reason=REJECTED)
 
     # The end
@@ -381,7 +381,7 @@ class RunningTurn:
         self, drafts: list[Draft], outcome: Outcome, failure: HithertoError | None
     ) -> list[Entry]:
         why = None if failure is None else failure.message
-        return await self._fenced(lambda fence: self._desk.finish(drafts, fence, outcome, why, self._key))
+        return await self._fenced(lambda fence: self._journal.finish(drafts, fence, outcome, why, self._key))
 
     def _unfinished(self, failure: HithertoError | None) -> list[Draft]:
         """What was being said, and an end for each tool that has none."""

@@ -96,7 +96,7 @@ class Continuing:
         if (native := _native(session, source, cwd)) is not None:
             return _told(session, agent, "native", session.id, native)
         folder = _folder(session, cwd)
-        await self._sessions.keep_own(
+        await self._sessions.catalog.set_own_meta(
             self._who, session.id, {}
         )  # where links cannot be kept, this says so in time
         said = retold([entry async for entry in self._context(session.id)])
@@ -134,8 +134,8 @@ class Continuing:
 
     async def _link(self, session: Session, made: str) -> None:
         known = session.meta.get(CONTINUED_IN, ())
-        await self._sessions.keep_own(self._who, made, {CONTINUES: session.id})
-        await self._sessions.keep_own(self._who, session.id, {CONTINUED_IN: [*known, made]})
+        await self._sessions.catalog.set_own_meta(self._who, made, {CONTINUES: session.id})
+        await self._sessions.catalog.set_own_meta(self._who, session.id, {CONTINUED_IN: [*known, made]})
 
 
 def _native(session: Session, source: Source, cwd: str | None) -> Resuming | None:

@@ -15,7 +15,7 @@ from hitherto.service import Sessions
 
 async def original(sessions: Sessions, who: Principal, session_id: str) -> bytes:
     """The transcript that a session was read from, as far as it was read; empty unless all of that is kept."""
-    return joined(await sessions.raw(who, session_id))
+    return joined(await sessions.transfer.raw(who, session_id))
 
 
 def joined(copies: Sequence[RawCopy]) -> bytes:

@@ -14,7 +14,7 @@ from hitherto.errors import SessionNotFound
 from hitherto.limits import CHANGES_PAGE, HISTORY_PAGE
 from hitherto.model import RECORDED_IN, RECORDS, Entry, Principal, Session
 from hitherto.service import Imported, Sessions
-from hitherto.service.catalog.sessions import recording_of
+from hitherto.service.catalog.deletion import recording_of
 from hitherto.sources import AGENTS
 
 MOST = 32
@@ -41,7 +41,7 @@ async def note(sessions: Sessions, who: Principal, imported: Imported) -> Sessio
     try:
         return await sessions.get(who, imported.id)
     except SessionNotFound:
-        await sessions.take_in(who, imported, (), extends=True, revive=True)
+        await sessions.transfer.sync(who, imported, (), extends=True, revive=True)
         return await sessions.get(who, imported.id)
 
 
@@ -64,14 +64,14 @@ async def claim(
         meta={RECORDED_IN: recording.id},
     )
     await note(sessions, who, told)
-    await sessions.keep_own(who, id, {RECORDED_IN: recording.id})
+    await sessions.catalog.set_own_meta(who, id, {RECORDED_IN: recording.id})
     await sessions.archive(who, id)
-    return await sessions.keep_own(who, recording.id, {RECORDS: [*known, id][-MOST:]})
+    return await sessions.catalog.set_own_meta(who, recording.id, {RECORDS: [*known, id][-MOST:]})
 
 
 async def part(sessions: Sessions, who: Principal, since: int) -> None:
     """Of what has changed since, list again what tells more than its recording. It is linked with it no more."""
-    while changes := await sessions.changes(who, after=since, limit=CHANGES_PAGE):
+    while changes := await sessions.changes.since(who, after=since, limit=CHANGES_PAGE):
         for change in changes:
             since = change.number
             if change.kind == "sync":
@@ -90,7 +90,7 @@ async def _part_one(sessions: Sessions, who: Principal, session_id: str) -> None
     except SessionNotFound:  # deleted meanwhile
         return
     if tells_more(told, recorded, begun):
-        await sessions.keep_own(who, copy.id, {RECORDED_IN: None})
+        await sessions.catalog.set_own_meta(who, copy.id, {RECORDED_IN: None})
         await sessions.archive(who, copy.id, archived=False)
 
 

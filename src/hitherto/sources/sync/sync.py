@@ -137,7 +137,7 @@ class Sync:
             self._count_records(reading)
             return True
         try:
-            taken = await self._sessions.take_packed(
+            taken = await self._sessions.transfer.sync_packed(
                 self._who,
                 self._placed(reading.imported),
                 packed.payloads,
@@ -169,13 +169,13 @@ class Sync:
 
     async def _place_others(self) -> None:
         """Sessions that were made before projects were known, or elsewhere, get theirs without being read again."""
-        for cwd in await self._sessions.placeless(self._who):
+        for cwd in await self._sessions.projects.placeless(self._who):
             if (project := await self._project(cwd)) is not None:
-                await self._sessions.place_folder(self._who, cwd, project)
+                await self._sessions.projects.place_folder(self._who, cwd, project)
 
     async def _project(self, cwd: str) -> str | None:
         if cwd not in self._projects:
-            self._projects[cwd] = (await placed(self._sessions, cwd, self._who))["project"]
+            self._projects[cwd] = (await placed(self._sessions.projects, cwd, self._who))["project"]
         return self._projects[cwd]
 
     def _tell(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
@@ -201,7 +201,9 @@ class Sync:
         # Of one that is not known any more the ledger was damaged, and was begun anew meanwhile.
         for key in filter(seen.__contains__, missing):
             session = seen[key].session
-            if session not in present and await self._sessions.mark_source(self._who, session, gone=True):
+            if session not in present and await self._sessions.transfer.mark_source(
+                self._who, session, gone=True
+            ):
                 self._counts["kept"] += 1
             self._ledger.forget(source, key)
 

@@ -32,7 +32,7 @@ async def compaction(caller: Caller, told: Mapping[str, str], answers: bool) -> 
     """The preview. `answers`: a model writes the summary."""
     home = caller.sessions.at(told.get("session", ""))
     session = await home.get(caller.who, told.get("session", ""))
-    seen = await home.shrink_preview(caller.who, session.id)
+    seen = await home.compaction.preview(caller.who, session.id)
     return await asyncio.to_thread(_rendered, session.id, seen, answers)
 
 

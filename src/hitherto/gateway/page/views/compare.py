@@ -34,7 +34,7 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
     if "b" not in told:
         return await _choice(caller, told.get("a", ""))
     home = caller.sessions
-    found = await home.compare(caller.who, told.get("a", ""), told["b"])
+    found = await home.comparison.compare(caller.who, told.get("a", ""), told["b"])
     last = (
         None
         if found.ancestor is None
@@ -58,7 +58,7 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
 
 async def _choice(caller: Caller, session_id: str) -> bytes:
     session, now = await caller.sessions.get(caller.who, session_id), now_ms()
-    known = await caller.sessions.relatives(caller.who, session.id)
+    known = await caller.sessions.comparison.relatives(caller.who, session.id)
     return templates.page(
         "relatives.html",
         session=session,

@@ -61,7 +61,7 @@ async def export(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
     home = caller.sessions.at(told.get("session", ""))
     session = await home.get(caller.who, told.get("session", ""))
     chosen = told["format"] if told.get("format") in FORMATS else "html"
-    seen = await home.export_review(caller.who, session.id, chosen)
+    seen = await home.transfer.review(caller.who, session.id, chosen)
     return await asyncio.to_thread(_rendered, session, chosen, seen, caller.may("raw"))
 
 

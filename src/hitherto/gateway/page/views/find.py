@@ -34,7 +34,7 @@ async def find(caller: Caller, session_id: str, text: str) -> Hits:
     home = caller.sessions.at(session_id)
     if query is None:
         return Hits()
-    found = await home.look(caller.who, session_id, query, limit=HITS)
+    found = await home.within(caller.who, session_id, query, limit=HITS)
     return Hits(found.entries, found.more, tuple((term.tokens, term.prefix) for term in found.terms))
 
 
@@ -43,6 +43,10 @@ async def jump(caller: Caller, session_id: str, entry_id: str | None, kind: str,
     home = caller.sessions.at(session_id)
     await home.get(caller.who, session_id)
     try:
-        return Target(await home.beside(caller.who, session_id, entry_id, cast("Kind", kind), backwards=back))
+        return Target(
+            await home.conversation.beside(
+                caller.who, session_id, entry_id, cast("Kind", kind), backwards=back
+            )
+        )
     except NotFound:
         return Target(None)

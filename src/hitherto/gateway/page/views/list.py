@@ -27,7 +27,7 @@ async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> byte
     `in_parts`: for a page that has the list already, and what it can be narrowed to with it.
     """
     # Read first: what changes while the list is read is told again by whoever follows from here.
-    newest = await caller.sessions.newest_change(caller.who)
+    newest = await caller.sessions.changes.newest(caller.who)
     try:
         rows, cursor = await _rows(caller, wanted)
     except InvalidCursor:
@@ -38,7 +38,7 @@ async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> byte
         asked=wanted,
         rows=rows,
         following=None if cursor is None else wanted.but(cursor=cursor),
-        groups=[] if is_more else groups(await caller.sessions.facets(caller.who), wanted),
+        groups=[] if is_more else groups(await caller.sessions.statistics.facets(caller.who), wanted),
         newest=newest,
         owner=caller.token.owner,
         writes=caller.may("write"),

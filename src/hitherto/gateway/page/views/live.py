@@ -69,10 +69,10 @@ async def news(
     home = caller.sessions if session is None else caller.sessions.at(session)
     deadline = asyncio.get_running_loop().time() + seconds
     if after is None:
-        after = await home.newest_change(caller.who)
+        after = await home.changes.newest(caller.who)
     async with _listening(desk, home, caller, Waiting(session)) as waiting:
         while True:
-            changes = await home.changes(caller.who, after=after, limit=CHANGES)
+            changes = await home.changes.since(caller.who, after=after, limit=CHANGES)
             after = changes[-1].number if changes else after
             told = [change for change in changes if waiting.concerns(change)]
             late = asyncio.get_running_loop().time() >= deadline

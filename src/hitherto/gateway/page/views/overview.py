@@ -68,11 +68,13 @@ async def overview(caller: Caller, wanted: Looked) -> bytes:
     """The page. The calendar is always of a year, all else of the days that are asked for."""
     until = today(now_ms())
     since, year = until - timedelta(days=wanted.days - 1), until - timedelta(days=YEAR - 1)
-    facets = await caller.sessions.facets(caller.who)
-    found = await caller.sessions.overview(caller.who, since_day=str(since), until_day=str(until))
+    facets = await caller.sessions.statistics.facets(caller.who)
+    found = await caller.sessions.statistics.overview(caller.who, since_day=str(since), until_day=str(until))
     whole = found
     if wanted.days != YEAR:
-        whole = await caller.sessions.overview(caller.who, since_day=str(year), until_day=str(until))
+        whole = await caller.sessions.statistics.overview(
+            caller.who, since_day=str(year), until_day=str(until)
+        )
     return templates.page(
         "overview.html",
         asked=wanted,

@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 async def question_of(home: Sessions, who: Principal, session: Session) -> Question | None:
     """What the session waits for, if it does."""
-    call = await home.question(who, session.id) if session.status == "waiting" else None
+    call = await home.questions.pending(who, session.id) if session.status == "waiting" else None
     if call is None:
         return None
     kind = call.kind or "other"

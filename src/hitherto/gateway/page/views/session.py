@@ -32,7 +32,7 @@ async def session_page(caller: Caller, place: Place, *, answers: bool = False) -
     `answers`: there is something that answers prompts.
     """
     home = caller.sessions.at(place.session)
-    newest = await home.newest_change(caller.who)
+    newest = await home.changes.newest(caller.who)
     session = await home.get(caller.who, place.session)
     stretch = await stretch_of(home, caller.who, place)
     children = await children_of(home, caller.who, session, stretch.entries, now_ms())
@@ -60,7 +60,7 @@ async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> 
 
 async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | None:
     """What a running turn has said so far of its next message."""
-    data = await home.live(caller.who, session.id)
+    data = await home.changes.live(caller.who, session.id)
     if data is None:
         return None
     live = msgspec.convert(decode_json(data), Live)

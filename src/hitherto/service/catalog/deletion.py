@@ -1,0 +1,37 @@
+"""Deleting sessions, and what nothing reaches any more."""
+
+from __future__ import annotations
+
+from hitherto.model import RECORDED_IN, RECORDS, Session
+from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service.records import count_said
+
+COLLECT_BATCH = 500
+
+
+async def bury_session(tx: Writer, record: Record, now: int) -> int:
+    """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had."""
+    messages = await count_said(tx, record)
+    for copy in await _copies_of(tx, record):
+        await tx.bury(copy, now)
+    await tx.bury(record, now)
+    return messages
+
+
+async def collect(store: Store) -> int:
+    """Remove entries that nothing reaches any more, batch by batch; returns how many."""
+    removed = 0
+    while batch := await store.write(lambda tx: tx.collect(COLLECT_BATCH)):
+        removed += batch
+    return removed
+
+
+def recording_of(session: Session) -> str | None:
+    """The session that stands for this one in lists and searches; None if it stands for itself."""
+    return session.meta.get(RECORDED_IN) if session.archived and session.source is not None else None
+
+
+async def _copies_of(tx: Reader, record: Record) -> list[Record]:
+    """What sync has read of a session that was recorded, as far as that tells nothing else."""
+    found = [await tx.session(record.owner, id) for id in record.session.meta.get(RECORDS, ())]
+    return [copy for copy in found if copy is not None and recording_of(copy.session) == record.session.id]

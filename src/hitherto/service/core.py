@@ -1,0 +1,114 @@
+"""What every room of the service stands on: the store, a clock, a maker of ids, and where the sessions are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from hitherto.errors import InvalidInput
+from hitherto.keys import is_ephemeral
+from hitherto.model import Principal, Session
+from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.summariser import CompactionPolicy
+
+T = TypeVar("T")
+Operation = Literal["forked", "started anew", "searched", "remembered", "taken in"]
+"""What cannot be done with sessions everywhere."""
+
+
+class Home(Protocol):
+    """Where sessions are kept, and what that permits."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether facts are drawn from what is said here."""
+
+    def keeps(self, name: str) -> bool:
+        """Whether a session of this key or id would be kept here."""
+
+    def id_for(self, key: str | None) -> str | None:
+        """The id of a new session with this key, if it must have a certain one."""
+
+    def check_session(self, session: Session) -> None:
+        """Raise unless a session of this id and key may be kept here."""
+
+    def check_space(self, record: Record) -> None:
+        """Raise `StoreFull` if no more may be said in the session."""
+
+    def check_allowed(self, operation: Operation) -> None:
+        """Raise `InvalidInput` if this cannot be done with the sessions here."""
+
+    async def created(self, core: Core, who: Principal) -> None:
+        """A session was made; `core` is what it was made over."""
+
+    async def appended(self, core: Core, who: Principal, size: int) -> None:
+        """So many bytes were said; likewise."""
+
+
+class StoredHome:
+    """Sessions that last: all can be done with them, and there is no end of them."""
+
+    remembers = True
+
+    def keeps(self, name: str) -> bool:
+        return not is_ephemeral(name)
+
+    def id_for(self, key: str | None) -> str | None:  # noqa: ARG002
+        return None
+
+    def check_session(self, session: Session) -> None:
+        if is_ephemeral(session.id) or is_ephemeral(session.key):
+            raise InvalidInput(f"{session.key or session.id!r} is ephemeral and is never stored")
+
+    def check_space(self, record: Record) -> None: ...
+
+    def check_allowed(self, operation: Operation) -> None: ...
+
+    async def created(self, core: Core, who: Principal) -> None: ...
+
+    async def appended(self, core: Core, who: Principal, size: int) -> None: ...
+
+
+class Core(msgspec.Struct, frozen=True, kw_only=True):
+    """What a room is given. `compaction` is how a context is made smaller unless a caller says otherwise.
+
+    `aside` is the store itself: for what is noted apart from what a call writes, where `store` may be one transaction.
+    """
+
+    store: Store
+    aside: Store
+    now: Callable[[], int]
+    new_id: Callable[[], str]
+    home: Home
+    compaction: CompactionPolicy
+
+    def over(self, store: Store) -> Core:
+        """The same over another store."""
+        return replace(self, store=store)
+
+    def within(self, tx: Writer) -> Core:
+        """The same, all of whose calls are part of this transaction."""
+        return self.over(cast("Store", _Transaction(tx, self.store.secret)))
+
+
+class _Transaction:
+    """A store that is one transaction."""
+
+    def __init__(self, tx: Writer, secret: bytes) -> None:
+        self._tx, self.secret = tx, secret
+
+    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        return await work(self._tx)
+
+    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+        return await work(self._tx)
+
+
+class Room:
+    """Calls that belong together. Every call of the service is one of a room."""
+
+    def __init__(self, core: Core) -> None:
+        self._core, self._store, self._now, self._new_id = core, core.store, core.now, core.new_id

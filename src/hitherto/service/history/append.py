@@ -1,0 +1,130 @@
+"""Adding entries to the end of a session, within a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.errors import AlreadyExists, InvalidInput, StoreFull, TooLarge
+from hitherto.limits import ENTRY_BYTES, LOG_ENTRIES, checked_number
+from hitherto.model import Draft, Entry, Session, decode_entry, encode, plain_text
+from hitherto.ports import Reader, Record, Row, Totals, Writer
+from hitherto.service.catalog.metadata import titled
+from hitherto.service.history.places import load_everything
+from hitherto.service.records import totals_of
+from hitherto.service.validation import MICROS, checked_entry, checked_name
+from hitherto.titles import title_from
+
+AHEAD_MS = 86_400_000
+"""Clocks differ, but not by more."""
+
+
+class Written(NamedTuple):
+    """An entry and the bytes that it is kept as."""
+
+    entry: Entry
+    payload: bytes
+
+
+def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
+    """The entry that a draft becomes: with an id, and a time that is not to come."""
+    if draft.at is not None and checked_number(draft.at, "the time of an entry") > now + AHEAD_MS:
+        raise InvalidInput(f"a message cannot be said in the future: times are in ms, not {draft.at}")
+    entry = Entry(
+        id=checked_name(draft.id, "an entry id") or new_id(),
+        at=now if draft.at is None else draft.at,
+        role=draft.role,
+        parts=draft.parts,
+        model=draft.model,
+        usage=draft.usage,
+        tokens=draft.tokens,
+        meta=draft.meta,
+    )
+    return checked_entry(entry)
+
+
+async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], now: int) -> Record:
+    """Put entries at the head of the session's own log; counts, times and revision move with them."""
+    return await append_written(tx, record, [written(entry) for entry in entries], now)
+
+
+async def append_written(tx: Writer, record: Record, entries: Sequence[Written], now: int) -> Record:
+    """The same, of entries that are written down already."""
+    if record.head + len(entries) > LOG_ENTRIES:
+        raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to go on")
+    rows, sums = [], record.totals
+    for seq, (entry, payload) in enumerate(entries, record.head + 1):
+        sums = sums.plus(totals_of(entry, payload))
+        rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
+    updated = max(record.session.updated_at, *(entry.at for entry, _ in entries))
+    session = _grown(record.session, len(entries), sums.minus(record.totals), updated)
+    return await tx.extend(
+        replace(
+            record,
+            session=session,
+            order_at=max(record.order_at, min(updated, now)),
+            head=record.head + len(entries),
+            totals=sums,
+        ),
+        rows,
+    )
+
+
+def written(entry: Entry) -> Written:
+    """The entry with its bytes, if it can be read back from them: what cannot would break whoever meets it later."""
+    try:
+        payload = encode(entry)
+        if len(payload) > ENTRY_BYTES:
+            raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
+        decode_entry(payload)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"an entry must be made of the parts and values that an entry has: {error}"
+        ) from None
+    return Written(entry, payload)
+
+
+async def unarchive(tx: Writer, record: Record) -> Record:
+    """A session in which people go on is not put away any more; part of the same change."""
+    if not record.session.archived:
+        return record
+    return await tx.rewrite(replace(record, session=replace(record.session, archived=False)), "append")
+
+
+async def title_from_prompt(tx: Writer, record: Record, entries: Sequence[Entry]) -> Record:
+    """Give a session without a title one from the first meaningful prompt; part of the same change."""
+    if record.session.title is not None:
+        return record
+    prompts = (title_from(plain_text(entry)) for entry in entries if entry.role == "user")
+    title = next(filter(None, prompts), None)
+    if title is None:
+        return record
+    session = replace(record.session, **titled(record.session, title, "auto"))
+    return await tx.rewrite(replace(record, session=session), "append")
+
+
+async def expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
+    """Raise if an id stands in the session's history already, in a log that it shares with others: its own looks itself."""
+    if not ids:
+        return
+    shared = {stretch.log for stretch in await load_everything(tx, record)} - {record.num}
+    for entry_id in ids if shared else ():
+        if await tx.locate(record.owner, sorted(shared), entry_id):
+            raise AlreadyExists(f"the session has an entry {entry_id!r} already")
+
+
+def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Session:
+    tokens = (session.token_count or 0) + sums.tokens
+    cost = round((session.cost or 0) * MICROS) + sums.cost
+    return replace(
+        session,
+        revision=session.revision + 1,
+        updated_at=updated,
+        message_count=session.message_count + messages,
+        token_count=tokens or None,
+        error_count=session.error_count + sums.errors,
+        cost=cost / MICROS if cost else None,
+        bytes=session.bytes + sums.bytes,
+    )

@@ -1,0 +1,115 @@
+"""Forks: new sessions that share the history of another up to a point. Nothing is copied."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from hitherto import spans as algebra
+from hitherto.filters import normal_cwd
+from hitherto.model import RECORDED_IN, RECORDS, Principal, Session
+from hitherto.permissions import REMEMBERED
+from hitherto.ports import Record, Writer
+from hitherto.service.catalog.metadata import vouched
+from hitherto.service.catalog.sessions import add_session
+from hitherto.service.core import Room
+from hitherto.service.history.places import cut_at
+from hitherto.service.records import load_checkpoint, load_expansions, load_lists, recounted, required
+from hitherto.service.validation import checked_name, checked_title
+from hitherto.spans import Spans
+
+OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)
+"""What is kept of a session and says nothing of its forks."""
+
+
+class Forks(Room):
+    """Going another way from an earlier point."""
+
+    async def fork(
+        self,
+        who: Principal,
+        session_id: str,
+        *,
+        at: str | None = None,
+        before: bool = False,
+        title: str | None = None,
+        cwd: str | None = None,
+        new_id: str | None = None,
+    ) -> Session:
+        """A new session that shares this one's history up to and including the entry `at` (None: all of it), or with
+        `before` up to the one before it.
+
+        Nothing is copied, so it costs the same for a long session as for a short one, and the fork stays whole when
+        its source is deleted. An entry from before a compaction gives the context of that time. `new_id` is the id
+        of the fork, if it must have a certain one.
+        """
+        self._core.home.check_allowed("forked")
+
+        async def work(tx: Writer) -> Session:
+            record = await required(tx, who, session_id)
+            lists = await load_lists(tx, record)
+            spans = lists.closed() if at is None else await cut_at(tx, lists, at, before=before)
+            forked = self._forked(_placed(who, record.session, cwd), spans, at, title, new_id)
+            return await _add_fork(tx, record, spans, forked)
+
+        return await self._store.write(work)
+
+    async def branch(
+        self,
+        who: Principal,
+        session_id: str,
+        checkpoint: str,
+        *,
+        title: str | None = None,
+        cwd: str | None = None,
+    ) -> Session:
+        """A new session that starts from a checkpoint."""
+        self._core.home.check_allowed("forked")
+
+        async def work(tx: Writer) -> Session:
+            record = await required(tx, who, session_id)
+            spans = (await load_checkpoint(tx, record, checkpoint)).present
+            forked = self._forked(_placed(who, record.session, cwd), spans, None, title, None)
+            return await _add_fork(tx, record, spans, forked)
+
+        return await self._store.write(work)
+
+    def _forked(
+        self, source: Session, spans: Spans, at: str | None, title: str | None, new_id: str | None
+    ) -> Session:
+        """The session that a fork of this one is."""
+        now, given = self._now(), checked_title(title)
+        return Session(
+            id=checked_name(new_id, "a session id") or self._new_id(),
+            revision=1,
+            created_at=now,
+            updated_at=now,
+            cwd=source.cwd,
+            additional_directories=source.additional_directories,
+            project=source.project,
+            branch=source.branch,
+            title=given or source.title,
+            title_by="user" if given else source.title_by,
+            agent_id=source.agent_id,
+            channel=source.channel,
+            identity=source.identity,
+            last_compaction=source.last_compaction if algebra.summaries(spans) else None,
+            parent=source.id,
+            parent_entry=at,
+            meta={name: value for name, value in source.meta.items() if name not in OWN_ALONE},
+        )
+
+
+async def _add_fork(tx: Writer, source: Record, spans: Spans, forked: Session) -> Session:
+    """Add a session over the source's entries, with the checkpoints that its summaries stand for."""
+    record = await add_session(tx, source.owner, await recounted(tx, source, spans, forked))
+    expansions = await load_expansions(tx, source, spans)
+    for checkpoint in await tx.checkpoints(source.owner, source.num):
+        if checkpoint.id in expansions:
+            await tx.put_checkpoint(source.owner, record.num, checkpoint, expansions[checkpoint.id])
+    await tx.put_spans(source.owner, record.num, algebra.opened(spans, record.num, record.head))
+    return record.session
+
+
+def _placed(who: Principal, source: Session, cwd: str | None) -> Session:
+    """The source as it would be in the folder of its fork."""
+    return source if cwd is None else replace(source, **vouched(who, source, {"cwd": normal_cwd(cwd)}))

@@ -1,0 +1,150 @@
+"""A page of a view of a session: which entries it has, and how many of them fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hitherto import spans as algebra
+from hitherto.errors import InvalidInput
+from hitherto.limits import HISTORY_PAGE, checked_limit
+from hitherto.model import HistoryPage, View, decode_entry
+from hitherto.ports import Reader, Record
+from hitherto.service.history.places import find_ordinal
+from hitherto.service.records import load_checkpoint, load_lists
+from hitherto.spans import Stretch
+
+
+class PageWanted(NamedTuple):
+    """Which page is asked for. See `Entries.history`."""
+
+    view: View
+    checkpoint: str | None
+    after: str | None
+    before: str | None
+    around: str | None
+    last: bool
+    limit: int
+    max_bytes: int | None
+
+    def check(self) -> None:
+        """Raise `InvalidInput` if no session has such a page."""
+        checked_limit(self.limit, HISTORY_PAGE)
+        if sum(anchor is not None for anchor in (self.after, self.before, self.around)) + self.last > 1:
+            raise InvalidInput("give one of after, before, around and last")
+        if self.view not in ("context", "conversation"):
+            raise InvalidInput(f"view is context or conversation, not {self.view!r}")
+
+    @property
+    def origin(self) -> tuple[str, str | None]:
+        """From where the page is counted: on which side of an entry, and which; or from an end, and none."""
+        if self.after is not None:
+            return "after", self.after
+        if self.before is not None:
+            return "before", self.before
+        if self.around is not None:
+            return "around", self.around
+        return "last" if self.last else "start", None
+
+
+async def load_page(tx: Reader, record: Record, wanted: PageWanted) -> HistoryPage:
+    """The page. Raises `CheckpointNotFound` and `EntryNotFound`."""
+    if wanted.checkpoint is None:
+        lists = await load_lists(tx, record)
+    else:
+        lists = await load_checkpoint(tx, record, wanted.checkpoint)
+    is_context = wanted.view == "context"
+    stretches = lists.context() if is_context else lists.conversation()
+    start, stop = await _range(tx, record, stretches, wanted)
+    past = 0 if is_context else algebra.left_behind(stretches, lists.context())
+    return await _page(tx, record, stretches, start, stop, past)
+
+
+async def _range(
+    tx: Reader, record: Record, stretches: Sequence[Stretch], wanted: PageWanted
+) -> tuple[int, int]:
+    """The numbers of the first entry of the page, and of the first behind it."""
+    total, limit = algebra.size(stretches), wanted.limit
+    mode, anchor = wanted.origin
+    place = 0 if anchor is None else await find_ordinal(tx, record, stretches, anchor)
+    start = {
+        "after": place + 1,
+        "before": place - limit,
+        "around": place - limit // 2,
+        "last": total - limit,
+        "start": 0,
+    }[mode]
+    stop = place if mode == "before" else max(start, 0) + limit
+    start, stop = max(start, 0), min(stop, total)
+    if wanted.max_bytes is None:
+        return start, stop
+    if mode == "around":
+        return await _fitting_around(tx, record.owner, stretches, start, stop, place, wanted.max_bytes)
+    backwards = mode in ("before", "last")
+    return await _fitting(tx, record.owner, stretches, start, stop, wanted.max_bytes, backwards=backwards)
+
+
+async def _fitting_around(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, place: int, most: int
+) -> tuple[int, int]:
+    """As much of `start` to `stop` as has at most so many bytes, half of them on each side of a place."""
+    _, stop = await _fitting(tx, owner, stretches, place, stop, most // 2, backwards=False)
+    if start < place:
+        start, _ = await _fitting(tx, owner, stretches, start, place, most // 2, backwards=True)
+    return start, stop
+
+
+async def _fitting(
+    tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, most: int, *, backwards: bool
+) -> tuple[int, int]:
+    """As much of `start` to `stop` as has at most so many bytes, or one entry: from its end if `backwards`."""
+    few, many = 1, stop - start
+    if many < 2 or await _bytes(tx, owner, algebra.slice_of(stretches, start, stop)) <= most:
+        return start, stop
+    while many - few > 1:
+        half = (few + many) // 2
+        part = (stop - half, stop) if backwards else (start, start + half)
+        if await _bytes(tx, owner, algebra.slice_of(stretches, *part)) <= most:
+            few = half
+        else:
+            many = half
+    return (stop - few, stop) if backwards else (start, start + few)
+
+
+async def _bytes(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> int:
+    """How many bytes the entries have, told by the running sums beside them."""
+    size = 0
+    for each in stretches:
+        until, before = (
+            await tx.totals(owner, each.log, each.last),
+            await tx.totals(owner, each.log, each.first - 1),
+        )
+        size += until.bytes - before.bytes
+    return size
+
+
+async def _page(
+    tx: Reader, record: Record, stretches: Sequence[Stretch], start: int, stop: int, past: int
+) -> HistoryPage:
+    part = algebra.slice_of(stretches, start, stop)
+    raw = await tx.payloads(record.owner, part)
+    total = algebra.size(stretches)
+    return HistoryPage(
+        raw=tuple(raw),
+        total=total,
+        token_count=record.session.token_count,
+        marks=_marks(part),
+        previous=decode_entry(raw[0]).id if raw and start > 0 else None,
+        next=decode_entry(raw[-1]).id if raw and stop < total else None,
+        start=start,
+        past=past,
+    )
+
+
+def _marks(part: Sequence[Stretch]) -> tuple[int, ...]:
+    marks, passed = [], 0
+    for stretch in part:
+        if stretch.mark:
+            marks.append(passed)
+        passed += stretch.size
+    return tuple(marks)

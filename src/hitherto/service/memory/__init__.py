@@ -1,0 +1,1 @@
+"""Memory: facts that outlive the context they were drawn from."""

@@ -1,0 +1,234 @@
+"""Sessions that come and go: exported, imported, synced from other agents, with the files that they were read from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from itertools import accumulate
+
+from hitherto.errors import SessionNotFound, TooLarge
+from hitherto.exports.lines import at_line, head_of
+from hitherto.exports.read import Foreign, unfolded
+from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
+from hitherto.model import Entry, Principal, Session, decode_entry
+from hitherto.ports import PackedCopy, RawCopy, Reader, Writer
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.compaction.imported import Summarised
+from hitherto.service.core import Core, Room
+from hitherto.service.history.append import Written, written
+from hitherto.service.records import change_session, required
+from hitherto.service.transfer.export import Reviewed, exported_file, exported_lines, new_redactor
+from hitherto.service.transfer.import_ import put_parcel, renewed, unpack
+from hitherto.service.transfer.synced import Imported, Intake, Source, Taken
+from hitherto.service.validation import (
+    checked_entry,
+    checked_name,
+    checked_owner,
+    checked_required,
+    is_clean,
+)
+
+TRIMMED_AT_ONCE = 100
+
+
+class Transfer(Room):
+    """Taking sessions along, and bringing them in."""
+
+    def __init__(self, core: Core, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._catalog = catalog
+
+    async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
+        """The lossless lines of one session, each without its newline."""
+        async for line in exported_lines(self._core, who, session_id):
+            yield line
+
+    async def export_file(
+        self, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
+    ) -> AsyncIterator[bytes]:
+        """One session as a file of this format, piece by piece.
+
+        Secrets are replaced and listed in the file, unless it is to be `raw`.
+        """
+        redactor = None if raw else new_redactor()
+        async for piece in exported_file(self._core, who, session_id, format, redactor):
+            yield piece
+
+    async def review(
+        self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
+    ) -> Reviewed:
+        """What would be replaced in such a file. Nothing is kept of it."""
+        redactor, size = new_redactor(limit), 0
+        async for piece in exported_file(self._core, who, session_id, format, redactor):
+            size += len(piece)
+        return Reviewed(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
+
+    async def import_(
+        self,
+        who: Principal,
+        lines: Sequence[bytes],
+        *,
+        new_id: bool = False,
+        trusted: bool = True,
+        key: str | None = None,
+        first_line: int = 1,
+    ) -> Session:
+        """A session from the lines of its export, or from the lines of a document that holds it.
+
+        Trusted is a copy that its owner has made: all of it is restored, under its own id (`AlreadyExists` if it is
+        there) or a new one. Of anything else only what was said is taken, under an id that its content gives it; if it
+        is there already, that session is returned and nothing is written. `key` is the session key that the caller, not
+        the file, gives it. What is wrong is said with its line, counted from `first_line`.
+        """
+        owner = checked_owner(who)
+        checked_name(key, "a session key")
+        parcel, restores = await asyncio.to_thread(unpack, lines, first_line, trusted, self._now())
+        fresh = new_id or key is not None
+        if fresh:
+            parcel = renewed(parcel, key, self._new_id)
+        if not restores and not fresh and (known := await self._known(who, parcel.session.id)):
+            return known
+        self._core.home.check_session(parcel.session)
+        return await self._store.write(partial(put_parcel, owner, parcel, self._now()))
+
+    async def already_there(
+        self, who: Principal, lines: Sequence[bytes], *, trusted: bool = True, first_line: int = 1
+    ) -> Session | None:
+        """The session that an import of these lines would only repeat: it is there, exactly so."""
+        checked_owner(who)
+        given = unfolded(lines, first_line)
+        if not trusted or isinstance(given, Foreign):
+            parcel, _ = await asyncio.to_thread(unpack, lines, first_line, trusted, self._now())
+            return await self._known(who, parcel.session.id)
+        with at_line(first_line):
+            head = head_of(given[0] if given else b"")
+        known = await self._known(who, head.session.id)
+        return known if known and await self._equals(who, known.id, given) else None
+
+    async def sync(
+        self,
+        who: Principal,
+        imported: Imported,
+        entries: Sequence[Entry],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
+        raw: Sequence[RawCopy] = (),
+        revive: bool = False,
+    ) -> Taken:
+        """Make the session in the store what its source says: these entries, in this order.
+
+        With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
+        are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
+        again after a crash in the middle, is doing it once. When the source has lost something, what was there before
+        becomes a checkpoint. `compactions` tell which of the entries stand for what was said before them.
+        `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
+        deleted here stays away, unless it is to `revive`.
+        """
+        self._core.home.check_allowed("taken in")
+        for copy in raw:
+            checked_size(copy.data, RAW_BYTES, "a raw copy")
+        given = [*map(written, map(checked_entry, entries))]
+        return await Intake(self._core).take(
+            Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def sync_packed(
+        self,
+        who: Principal,
+        imported: Imported,
+        payloads: Sequence[bytes],
+        *,
+        extends: bool = False,
+        amended: Entry | None = None,
+        compactions: Sequence[Summarised] = (),
+        raw: Sequence[PackedCopy] = (),
+        revive: bool = False,
+    ) -> Taken:
+        """`sync` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
+        self._core.home.check_allowed("taken in")
+        for copy in raw:
+            if copy.size > RAW_BYTES:
+                raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
+        for payload in payloads:
+            checked_size(payload, ENTRY_BYTES, "an entry")
+        given = [Written(checked_entry(decode_entry(payload)), payload) for payload in payloads]
+        return await Intake(self._core).take(
+            Source(imported, given, extends, amended, compactions, raw, revive, who)
+        )
+
+    async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
+        """Note that a session's source has vanished, or is there again; whether that is news."""
+        owner = checked_owner(who)
+
+        async def work(tx: Writer) -> bool:
+            record = await tx.session(owner, session_id) if is_clean(session_id) else None
+            if record is None or bool(record.session.meta.get("source_gone")) == gone:
+                return False
+            meta = {name: value for name, value in record.session.meta.items() if name != "source_gone"}
+            await change_session(tx, record, "source", meta={**meta, "source_gone": True} if gone else meta)
+            return True
+
+        return await self._store.write(work)
+
+    async def keep_raw(self, who: Principal, session_id: str, name: str, data: bytes) -> None:
+        """Keep the exact bytes of the file that a session was read from."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            checked_required(name, "a name")
+            await tx.put_raw_copy(
+                record.owner, record.num, RawCopy(name, checked_size(data, RAW_BYTES, "a raw copy"))
+            )
+
+        await self._store.write(work)
+
+    async def raw(self, who: Principal, session_id: str) -> list[RawCopy]:
+        """The files that a session was read from, as they were."""
+
+        async def work(tx: Reader) -> list[RawCopy]:
+            record = await required(tx, who, session_id)
+            return await tx.raw_copies(record.owner, record.num)
+
+        return await self._store.read(work)
+
+    async def drop_raw(self, who: Principal, session_id: str) -> None:
+        """Forget the files that a session was read from; what was read from them stays."""
+
+        async def work(tx: Writer) -> None:
+            record = await required(tx, who, session_id)
+            await tx.drop_raw_copies(record.owner, record.num)
+
+        await self._store.write(work)
+
+    async def trim_raw(self, who: Principal, budget: int) -> int:
+        """Keep at most so many bytes of the caller's raw copies: those of the sessions with the newest activity. What was
+        read from the others stays. Returns how many sessions lost theirs."""
+        owner = checked_owner(who)
+        sizes = await self._store.read(lambda tx: tx.raw_sizes(owner))
+        taken = accumulate(size for _, size in sizes)
+        over = [session_id for (session_id, _), sum_ in zip(sizes, taken, strict=True) if sum_ > budget]
+
+        async def drop(some: Sequence[str], tx: Writer) -> None:
+            for session_id in some:
+                if (record := await tx.session(owner, session_id)) is not None:
+                    await tx.drop_raw_copies(owner, record.num)
+
+        for start in range(0, len(over), TRIMMED_AT_ONCE):
+            await self._store.write(partial(drop, over[start : start + TRIMMED_AT_ONCE]))
+        return len(over)
+
+    async def _equals(self, who: Principal, session_id: str, lines: Sequence[bytes]) -> bool:
+        given = (bare for line in lines if (bare := line.strip()))
+        async for line in exported_lines(self._core, who, session_id):
+            if next(given, None) != line:
+                return False
+        return next(given, None) is None
+
+    async def _known(self, who: Principal, session_id: str) -> Session | None:
+        try:
+            return await self._catalog.get(who, session_id)
+        except SessionNotFound:
+            return None
