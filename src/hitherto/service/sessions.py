@@ -106,6 +106,7 @@ class Sessions:
     opened = _flat("turns", Turns.opened)
     watch = _flat("changes", Changes.watch)
     wait = _flat("changes", Changes.wait)
+    usage = _flat("statistics", Statistics.usage)
     export = _flat("transfer", Transfer.export)
     import_ = _flat("transfer", Transfer.import_)
 
@@ -227,7 +228,7 @@ class Sessions:
     @cached_property
     def statistics(self) -> Statistics:
         """Sessions in numbers."""
-        return self._room(Statistics)
+        return self._room(Statistics, self.entries)
 
     @cached_property
     def admin(self) -> Admin:

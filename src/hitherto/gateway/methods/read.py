@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from hitherto.gateway.dispatch.method import Call
@@ -18,8 +17,7 @@ from hitherto.gateway.dispatch.schema import (
     message,
     runtime_row,
 )
-from hitherto.limits import HISTORY_PAGE
-from hitherto.model import Entry, HistoryPage, Usage, View, decode_entry
+from hitherto.model import HistoryPage, View
 
 PAGE_BYTES = 16 * 1024 * 1024
 """An answer holds no more than about this of stored messages, however many were asked for; at least one."""
@@ -142,94 +140,23 @@ async def preview(call: Call[GetPreview]) -> Preview:
 
 async def usage(call: Call[Named]) -> Spent:
     """What the session has used: all of it, also what was compacted since."""
-    spent = _Sums()
-    last: str | None = None
-    while True:
-        page = await call.sessions.history(
-            call.who,
-            call.session.id,
-            view="conversation",
-            after=last,
-            limit=HISTORY_PAGE,
-            max_bytes=PAGE_BYTES,
-        )
-        spent.add(page)
-        if (last := page.next) is None:
-            break
     session = call.session
+    used = await call.sessions.usage(call.who, session.id)
     return Spent(
         session_key=key_of(session),
-        tokens=spent.tokens,
-        input_tokens=spent.input,
-        output_tokens=spent.output,
-        messages=spent.messages,
+        tokens=used.tokens,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        messages=used.messages,
         created_at=session.created_at,
         last_active_at=session.updated_at,
-        cost_usd=spent.cost,
-        cost_status=spent.status,
+        cost_usd=used.cost,
+        cost_status=used.cost_status,
     )
 
 
 async def _newest(call: Call[RuntimeHistory] | Call[GetPreview], limit: int, most: int) -> HistoryPage:
     return await call.sessions.history(call.who, call.session.id, last=True, limit=limit, max_bytes=most)
-
-
-class _Used(msgspec.Struct):
-    """As much of an entry as is needed."""
-
-    usage: Usage | None = None
-    tokens: int | None = None
-
-
-_used = msgspec.json.Decoder(_Used)
-
-
-class _Sums:
-    """Sums of what is known; None where nothing is."""
-
-    def __init__(self) -> None:
-        self.messages = 0
-        self._tokens: int | None = None
-        self.input: int | None = None
-        self.output: int | None = None
-        self.cost: float | None = None
-        self._answers = self._priced = 0
-
-    @property
-    def tokens(self) -> int | None:
-        """Nothing has none."""
-        return self._tokens if self.messages else 0
-
-    @property
-    def status(self) -> str:
-        if self.cost is None:
-            return "unknown"
-        return "complete" if self._priced == self._answers else "partial_missing_price"
-
-    def add(self, page: HistoryPage) -> None:
-        for raw in (raw for number, raw in enumerate(page.raw) if number not in page.marks):
-            told = _told(raw)
-            self.messages += 1
-            self._tokens = _sum(self._tokens, told.tokens)
-            if (used := told.usage) is None:
-                continue
-            self._answers += 1
-            self.input = _sum(self.input, used.input)
-            self.output = _sum(self.output, used.output)
-            if used.cost is not None:
-                self._priced += 1
-                self.cost = used.cost + (self.cost or 0.0)
-
-
-def _told(raw: bytes) -> _Used | Entry:
-    try:
-        return _used.decode(raw)
-    except msgspec.DecodeError:  # lone surrogates
-        return decode_entry(raw)
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other + (one or 0)
 
 
 def _short(given: Message) -> Message:

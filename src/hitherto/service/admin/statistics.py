@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from hitherto.days import Tally, day_number, day_text
 from hitherto.errors import InvalidInput
+from hitherto.limits import HISTORY_PAGE
 from hitherto.model import (
     DayCount,
+    Entry,
     Facets,
+    HistoryPage,
     Json,
     Overview,
     Principal,
     ProjectCount,
     Share,
+    Usage,
+    Value,
+    decode_entry,
 )
 from hitherto.ports import Activity
-from hitherto.service.core import Room
+from hitherto.service.core import Core, Room
+from hitherto.service.history.entries import Entries
 from hitherto.service.validation import MICROS, checked_owner
 
 MOST = 10
@@ -25,10 +34,42 @@ TOLD = ("kind", "schema", "bytes", "sqlite", "server")
 """What of a store is told to everyone who has sessions in it: neither where it is nor what others have there."""
 MOST_DAYS = 3_700
 """Ten years and a little more."""
+PAGE_BYTES = 16 * 1024 * 1024
+"""So much of a session is in memory while it is added up."""
+
+
+class SessionUsage(Value, frozen=True):
+    """What a session has used. What nobody has told is None.
+
+    `cost_status`: `complete` if every answer has a price, `partial_missing_price` if some have, else `unknown`.
+    """
+
+    messages: int
+    tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    cost_status: str
 
 
 class Statistics(Room):
     """Sessions in numbers."""
+
+    def __init__(self, core: Core, entries: Entries) -> None:
+        super().__init__(core)
+        self._entries = entries
+
+    async def usage(self, who: Principal, session_id: str) -> SessionUsage:
+        """What the session has used: all of it, also what was compacted since."""
+        spent = _Spent()
+        last: str | None = None
+        while True:
+            page = await self._entries.history(
+                who, session_id, view="conversation", after=last, limit=HISTORY_PAGE, max_bytes=PAGE_BYTES
+            )
+            spent.add(page)
+            if (last := page.next) is None:
+                return spent.usage()
 
     async def facets(self, who: Principal) -> Facets:
         """How many sessions the caller has, and of which kinds; it costs the same among many as among few."""
@@ -54,6 +95,71 @@ class Statistics(Room):
             longest=tuple(record.session for record in found.longest),
             store={name: value for name, value in (await self._store.about()).items() if name in TOLD},
         )
+
+
+class _Used(msgspec.Struct):
+    """As much of an entry as is needed."""
+
+    usage: Usage | None = None
+    tokens: int | None = None
+
+
+_used = msgspec.json.Decoder(_Used)
+
+
+class _Spent:
+    """Sums of what is known; None where nothing is."""
+
+    def __init__(self) -> None:
+        self._messages = self._answers = self._priced = 0
+        self._tokens: int | None = None
+        self._input: int | None = None
+        self._output: int | None = None
+        self._cost: float | None = None
+
+    def add(self, page: HistoryPage) -> None:
+        """Add what was said; the summaries of compactions were not."""
+        for raw in (raw for number, raw in enumerate(page.raw) if number not in page.marks):
+            told = _told(raw)
+            self._messages += 1
+            self._tokens = _sum(self._tokens, told.tokens)
+            if told.usage is not None:
+                self._add_answer(told.usage)
+
+    def _add_answer(self, used: Usage) -> None:
+        self._answers += 1
+        self._input = _sum(self._input, used.input)
+        self._output = _sum(self._output, used.output)
+        if used.cost is not None:
+            self._priced += 1
+            self._cost = used.cost + (self._cost or 0.0)
+
+    def usage(self) -> SessionUsage:
+        """All of it."""
+        return SessionUsage(
+            messages=self._messages,
+            tokens=self._tokens if self._messages else 0,
+            input_tokens=self._input,
+            output_tokens=self._output,
+            cost=self._cost,
+            cost_status=self._cost_status(),
+        )
+
+    def _cost_status(self) -> str:
+        if self._cost is None:
+            return "unknown"
+        return "complete" if self._priced == self._answers else "partial_missing_price"
+
+
+def _told(raw: bytes) -> _Used | Entry:
+    try:
+        return _used.decode(raw)
+    except msgspec.DecodeError:  # lone surrogates
+        return decode_entry(raw)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other + (one or 0)
 
 
 def _day(day: int, sessions: int, tally: Tally) -> DayCount:
