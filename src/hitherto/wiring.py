@@ -44,6 +44,7 @@ async def open(
             new_id=new_id,
             ephemeral=passing,
             compaction=policy,
+            close=opened.aclose,
         )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from hitherto.engine import Engine
@@ -22,8 +22,15 @@ R = TypeVar("R", bound=Room)
 class RemoteSessions(Sessions):
     """The sessions of the token's owner, on a server. Whoever is said to call, it is the token's owner who does."""
 
-    def __init__(self, line: Line, address: Address, about: About) -> None:
-        super().__init__(cast("Store", Elsewhere(line, address, about)))
+    def __init__(
+        self,
+        line: Line,
+        address: Address,
+        about: About,
+        *,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__(cast("Store", Elsewhere(line, address, about)), close=close)
         self.engine: Engine | None = RemoteEngine(line)
 
     def _room(self, kind: Callable[Concatenate[Core, P], R], *needs: P.args, **named: P.kwargs) -> R:
@@ -35,5 +42,7 @@ class RemoteSessions(Sessions):
 async def open(url: str) -> AsyncIterator[Sessions]:
     """The sessions of a server, which is given by its address. The token is looked for in the environment and files."""
     address = parse_address(url)
-    async with connected(address) as line:
-        yield RemoteSessions(line, address, await line.told("about", {}, About))
+    async with AsyncExitStack() as opened:
+        line = await opened.enter_async_context(connected(address))
+        about = await line.told("about", {}, About)
+        yield RemoteSessions(line, address, about, close=opened.aclose)

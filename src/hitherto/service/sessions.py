@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_origin, get_type_hints
 
-from hitherto.engine import Engine
-from hitherto.errors import InvalidInput
+from hitherto.engine import Choices, Engine
+from hitherto.errors import InvalidInput, ModelMissing
 from hitherto.ids import now_ms, uuid7
+from hitherto.model import Part, Principal
 from hitherto.ports import Store
 from hitherto.service.access.identities import Identities
 from hitherto.service.access.presence import Presence
@@ -36,6 +37,7 @@ from hitherto.service.turns.leases import Leases
 from hitherto.service.turns.questions import Questions
 from hitherto.service.turns.turns import Turns
 from hitherto.summariser import CompactionPolicy
+from hitherto.updates import Ask, Emit, Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Room)
@@ -69,11 +71,12 @@ class Sessions:
         ephemeral: Sessions | None = None,
         compaction: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - a frozen value
         home: Home = StoredHome(),  # noqa: B008 - it has no state
+        close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.core = Core(store=store, aside=store, now=now, new_id=new_id, home=home, compaction=compaction)
         self.engine: Engine | None = None
         """What answers prompts, where that is not the caller's to choose: a server's."""
-        self._ephemeral = ephemeral
+        self._ephemeral, self._close = ephemeral, close
 
     # What nearly everybody needs, as it is documented in its room.
 
@@ -117,6 +120,36 @@ class Sessions:
         if self._ephemeral is None:
             raise InvalidInput("no ephemeral sessions are kept here: open the store with ephemeral=True")
         return self._ephemeral
+
+    async def prompt(
+        self,
+        who: Principal,
+        session_id: str,
+        parts: Sequence[Part],
+        *,
+        engine: Engine | None = None,
+        choices: Choices = Choices(),  # noqa: B008 - a frozen value
+        ask: Ask | None = None,
+        emit: Emit = lambda _: None,
+        wait: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Outcome:
+        """Open the session, say something in it, have it answered, and close it. See `opened` and `OpenSession.prompt`.
+
+        It is answered by `engine`, else by the one that these sessions have; `ModelMissing` if there is neither.
+        """
+        answering = engine or self.engine
+        if answering is None:
+            raise ModelMissing("nothing is there to answer a prompt: give an engine")
+        async with self.opened(who, session_id, answering) as opened:
+            return await opened.prompt(
+                parts, choices=choices, ask=ask, emit=emit, wait=wait, idempotency_key=idempotency_key
+            )
+
+    async def close(self) -> None:
+        """Close the store that `hitherto.open` has opened for these sessions. To close twice is to close once."""
+        if self._close is not None:
+            await self._close()
 
     # The rooms. Each is made when it is first used, and is given those that it needs.
 
