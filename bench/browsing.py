@@ -66,8 +66,8 @@ async def filled(sessions: Sessions, count: int, size: int) -> tuple[str, str]:
     texts = (f"{CROWDED} {number}" for number in range(count // CROWDING))
     await sessions.append(LOCAL, crowd.id, [Draft(role="user", parts=(Text(text=text),)) for text in texts])
     await sessions.search(LOCAL, RARE)
-    token, _ = await sessions.issue_token(LOCAL.owner)
-    held = await sessions.sign_in(await sessions.invite(token))
+    token, _ = await sessions.tokens.create(LOCAL.owner)
+    held = await sessions.signin.sign_in(await sessions.signin.invite(token))
     assert held is not None
     return held, ends[PARTS // 2]
 

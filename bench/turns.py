@@ -78,7 +78,7 @@ async def _turn(name: str, chunks: int, sessions: Sessions, second: Sessions) ->
 
 async def _watch(sessions: Sessions, session_id: str) -> None:
     async for _ in sessions.watch(LOCAL, session_id=session_id):
-        await sessions.live(LOCAL, session_id)
+        await sessions.changes.live(LOCAL, session_id)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 async def clean_up(sessions: hitherto.Sessions, days: float) -> int:
     """Delete what nobody has touched for so long; returns how many sessions that were."""
     policy = hitherto.Policy(older_than_ms=round(days * DAY_MS), delete=True)
-    return len(await sessions.prune(hitherto.LOCAL, policy, dry_run=False))
+    return len(await sessions.admin.prune(hitherto.LOCAL, policy, dry_run=False))
 
 
 class Parrot:

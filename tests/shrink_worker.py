@@ -14,7 +14,7 @@ OWNER = Principal(owner="ann")
 async def main(url: str, session_ids: list[str]) -> None:
     async with hitherto.open(url) as sessions:
         for session_id in session_ids:
-            done = await sessions.shrink(OWNER, session_id)
+            done = await sessions.compaction.shrink(OWNER, session_id)
             sys.stdout.write(f"{session_id} {done.facts_extracted}\n")
             sys.stdout.flush()
 

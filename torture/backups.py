@@ -79,7 +79,7 @@ async def _verdict(place: Path, copy: Copy, whole: Said, ids: dict[str, list[str
     file = _restored(place, copy)
     try:
         async with hitherto.open(f"sqlite:///{file}") as sessions:
-            problems = (await sessions.doctor(repair=False)).problems
+            problems = (await sessions.admin.check(repair=False)).problems
             said = {name: await _said(sessions, name) for name in whole}
     except HithertoError as error:
         return Verdict(f"{copy.file.name}: {error.code}: {error.message}", len(copy.acknowledged))

@@ -176,14 +176,14 @@ async def _swept(place: Path, clock: Path) -> Json:
         for _ in range(OLD):
             made = await sessions.create(LOCAL)
             await sessions.append(LOCAL, made.id, Draft(role="user", parts=(Text(text="said today"),)))
-        owners = sessions.owners
+        owners = sessions.admin.owners
 
         async def counted() -> list[str]:
             nonlocal passes
             passes += 1
             return await owners()
 
-        sessions.owners = counted  # type: ignore[method-assign]
+        sessions.admin.owners = counted  # type: ignore[method-assign]
         keeping = asyncio.create_task(schedule.keep_to(policy, sessions, 0.001))
         try:
             for ahead in JUMPS:

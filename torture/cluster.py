@@ -325,7 +325,7 @@ class Turn:
         self._tally.wrong.append(Wrong(what, f"{self._name}: {seen}"))
 
     async def _lease(self) -> Lease | None:
-        return await self._sessions.leased(LOCAL, self._id)
+        return await self._sessions.leases.current(LOCAL, self._id)
 
     async def _is_idle(self) -> bool:
         return await self._lease() is None

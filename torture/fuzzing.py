@@ -148,7 +148,7 @@ def _importer(_: Path) -> Take:
         lines = data.split(b"\n")
         for trusted in (True, False):
             with suppress(HithertoError):
-                made = loop.run_until_complete(sessions.import_session(LOCAL, lines, trusted=trusted))
+                made = loop.run_until_complete(sessions.import_(LOCAL, lines, trusted=trusted))
                 loop.run_until_complete(sessions.delete(LOCAL, made.id))
         with suppress(HithertoError):
             unfolded(lines)
@@ -256,7 +256,9 @@ def _exported() -> list[bytes]:
                 b"".join(
                     [
                         piece
-                        async for piece in asker.context.sessions.export_file(LOCAL, said["session_id"], kind)
+                        async for piece in asker.context.sessions.transfer.export_file(
+                            LOCAL, said["session_id"], kind
+                        )
                     ]
                 )
                 for kind in ("json", "jsonl")

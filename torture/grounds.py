@@ -80,4 +80,4 @@ def _copied(folder: Path) -> Path:
 async def examined(url: str) -> tuple[str, ...]:
     """What the program's own examination finds wrong with a store."""
     async with hitherto.open(url) as sessions:
-        return (await sessions.doctor(repair=False)).problems
+        return (await sessions.admin.check(repair=False)).problems

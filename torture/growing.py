@@ -24,7 +24,7 @@ from hitherto.model import LOCAL, Draft, Entry, Filter, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.history.entries import append_entries
+from hitherto.service.history.append import append_entries
 from hitherto.stores import connector
 
 Json = dict[str, Any]
@@ -137,7 +137,7 @@ async def _open(sessions: Sessions, _dice: random.Random, _size: int) -> None:
 async def _overview(sessions: Sessions, _dice: random.Random, size: int) -> None:
     until = day_of(at_of(size)) - 1
     since = max(day_of(FIRST_AT), until - 6)
-    found = await sessions.overview(LOCAL, since_day=day_text(since), until_day=day_text(until))
+    found = await sessions.statistics.overview(LOCAL, since_day=day_text(since), until_day=day_text(until))
     assert found.days
 
 

@@ -121,7 +121,7 @@ async def _found(url: str) -> tuple[str, set[str]]:
         async with hitherto.open(url) as sessions:
             for name in (crowd.COMMON, crowd.own(0), crowd.own(1)):
                 there |= {entry.id async for entry in entries_of(sessions, name)}
-            problems = (await sessions.doctor(repair=False)).problems
+            problems = (await sessions.admin.check(repair=False)).problems
     except HithertoError as error:
         return f"{error.code}: {error.message}", there
     return "; ".join(problems), there

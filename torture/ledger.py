@@ -161,7 +161,7 @@ async def judged(url: str, pages: Iterable[Pages]) -> Judged:
     """Open the store and hold it to the pages."""
     async with hitherto.open(url) as sessions:
         found = [await _held(sessions, each) for each in pages]
-        health = await sessions.doctor(repair=False)
+        health = await sessions.admin.check(repair=False)
     return sum(found, Judged(problems=health.problems))
 
 

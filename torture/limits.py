@@ -143,18 +143,18 @@ IN_PROCESS: dict[str, tuple[tuple[int, str, Call], ...]] = {
         ),
     ),
     "live text of a running turn": (
-        (LIVE_BYTES, "too_large", lambda s, n: s.put_live(LOCAL, "s", b"x" * n)),
+        (LIVE_BYTES, "too_large", lambda s, n: s.changes.put_live(LOCAL, "s", b"x" * n)),
     ),
-    "raw copy": ((RAW_BYTES, "too_large", lambda s, n: s.keep_raw(LOCAL, "s", "n", b"x" * n)),),
+    "raw copy": ((RAW_BYTES, "too_large", lambda s, n: s.transfer.keep_raw(LOCAL, "s", "n", b"x" * n)),),
     "fact": (
         (
             FACT_CHARS,
             "too_large",
-            lambda s, n: s.add_facts(LOCAL, [Fact(id="f", at=1, text="x" * n, session="s")]),
+            lambda s, n: s.memory.add(LOCAL, [Fact(id="f", at=1, text="x" * n, session="s")]),
         ),
-        (FACTS_PER_CALL, "too_large", lambda s, n: s.add_facts(LOCAL, _facts(n))),
+        (FACTS_PER_CALL, "too_large", lambda s, n: s.memory.add(LOCAL, _facts(n))),
     ),
-    "memory page": ((FACTS_PAGE, "invalid_limit", lambda s, n: s.remembered(LOCAL, "x", limit=n)),),
+    "memory page": ((FACTS_PAGE, "invalid_limit", lambda s, n: s.memory.search(LOCAL, "x", limit=n)),),
     "sessions shown by one search, page by page": ((SEARCH_WALK, "not shown", _walk),),
 }
 HEAVY = ("raw copy", "sessions shown by one search, page by page", "entry")

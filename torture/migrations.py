@@ -177,6 +177,6 @@ def _after(kind: Kind, old: Old, opener: Opener) -> str:
 
 async def _examine(url: str) -> None:
     async with hitherto.open(url) as sessions:
-        problems = (await sessions.doctor(repair=False)).problems
+        problems = (await sessions.admin.check(repair=False)).problems
     if problems:
         raise HithertoError(f"problems: {problems}")

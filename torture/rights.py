@@ -77,8 +77,8 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
 
 async def _revoked(store: str) -> str:
     async with hitherto.open(store) as sessions:
-        token, secret = await sessions.issue_token("ann")
-        assert await sessions.revoke_token(token.id)
+        token, secret = await sessions.tokens.create("ann")
+        assert await sessions.tokens.revoke(token.id)
     return secret
 
 

@@ -61,8 +61,8 @@ async def fill(url: str, sessions_count: int, messages: int) -> None:
             )
             said = [Draft(role="user", parts=(Text(text=f"{number} {n} ä\0"),)) for n in range(messages)]
             done = await sessions.append(LOCAL, made.id, said)
-            await sessions.keep_raw(LOCAL, made.id, "raw.jsonl", b"\0\xff" * 50)
-            await sessions.add_facts(
+            await sessions.transfer.keep_raw(LOCAL, made.id, "raw.jsonl", b"\0\xff" * 50)
+            await sessions.memory.add(
                 LOCAL, [Fact(id=f"f{number}", at=number, text=f"fact {number}", session=made.id)]
             )
             if number % 3 == 0:

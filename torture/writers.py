@@ -67,7 +67,7 @@ async def _written(folder: Path, writers: int, appends: int, environment: Enviro
     there, gaps = _places(file)
     told = Counter(each.entry for each in notes.acknowledged)
     async with hitherto.open(url) as sessions:
-        problems = (await sessions.doctor(repair=False)).problems
+        problems = (await sessions.admin.check(repair=False)).problems
     times = sorted(each.micros for each in notes.acknowledged)
     return Found(
         writers=writers,

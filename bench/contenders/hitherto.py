@@ -14,7 +14,7 @@ from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Role, SearchPage, 
 from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.history.entries import append_entries
+from hitherto.service.history.append import append_entries
 from hitherto.stores import connector
 
 # What one transaction takes when the store is filled.

@@ -116,7 +116,7 @@ async def test_no_command_runs_beside_a_turn(tmp_path: Path) -> None:
 async def test_compacting_a_session_of_another_agent_goes_on_in_a_fork(tmp_path: Path) -> None:
     given = Imported(id="claude:1", source="claude", created_at=1, updated_at=1, cwd=str(tmp_path))
     async with hitherto.open(url_of(tmp_path)) as sessions:
-        await sessions.take_in(LOCAL, given, [])
+        await sessions.transfer.sync(LOCAL, given, [])
     async with scripted(tmp_path) as agent:
         await agent.load(given.id, tmp_path)
         answer = await agent.prompt(given.id, "/compact")

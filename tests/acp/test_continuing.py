@@ -33,7 +33,7 @@ async def take_in(sessions: Sessions, *said: str) -> None:
     given = Imported(
         id=THEIRS, source="claude", created_at=NOON, updated_at=NOON + len(said), cwd="/p", title="Theirs"
     )
-    await sessions.take_in(LOCAL, given, entries)
+    await sessions.transfer.sync(LOCAL, given, entries)
 
 
 async def prompt(line: Line, text: str) -> Json:
@@ -63,7 +63,7 @@ async def test_a_session_that_was_continued_is_opened_as_it_was_left(method: str
         await quiet()
         await prompt(line, "And now?")
         assert texts(line.seen[before:]) == replayed + "Still fine."
-        fork = (await sessions.continuation(LOCAL, THEIRS)).id
+        fork = (await sessions.turns.continuation(LOCAL, THEIRS)).id
         assert (await line.call("session/resume", **{**OPENING, "sessionId": fork}))["modes"][
             "currentModeId"
         ] == "plan"
@@ -90,7 +90,7 @@ async def test_the_fork_is_named_also_when_the_answer_is_an_error_and_is_told_as
         await line.call("session/load", **OPENING)
         asked = {"sessionId": THEIRS, "prompt": [{"type": "text", "text": "How now?"}]}
         assert (await line.refusal("session/prompt", **asked))["data"]["code"] == "model_unreachable"
-        fork = await sessions.continued(LOCAL, THEIRS)
+        fork = await sessions.turns.continued(LOCAL, THEIRS)
         assert fork is not None
         told = [
             message["params"]["update"].get("_meta")
@@ -106,13 +106,13 @@ async def test_what_the_other_agent_said_since_is_told_to_be_left_out() -> None:
         await take_in(sessions, "Before. ")
         await line.call("session/load", **OPENING)
         await prompt(line, "How now?")
-        fork = await sessions.continuation(LOCAL, THEIRS)
+        fork = await sessions.turns.continuation(LOCAL, THEIRS)
         assert not any(is_told(message, "notice") for message in line.seen)
         given = Imported(
             id=THEIRS, source="claude", created_at=NOON, updated_at=fork.created_at + 1, cwd="/p"
         )
         entries = [Entry(id=name, at=NOON, role="user", parts=(Text(text=name),)) for name in ("e0", "since")]
-        await sessions.take_in(LOCAL, given, entries)
+        await sessions.transfer.sync(LOCAL, given, entries)
         await line.call("session/load", **OPENING)
         at = await line.until(lambda message: is_told(message, "notice"))
         assert "claude" in line.seen[at]["params"]["update"]["title"]

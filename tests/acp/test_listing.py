@@ -276,7 +276,7 @@ async def test_sessions_of_other_agents_are_listed_unless_the_setting_says_no(
         for at in range(55):
             await sessions.create(LOCAL, title="Ours zebra")
             given = Imported(id=f"claude:{at}", source="claude", created_at=clock(), updated_at=clock())
-            await sessions.take_in(LOCAL, given, [])
+            await sessions.transfer.sync(LOCAL, given, [])
     env = {"HITHERTO_STORE": url_of(tmp_path), "HITHERTO_LIST_IMPORTED": setting}
     async with running(tmp_path, "-m", "hitherto", "acp", env=env) as agent:
         await agent.initialize()

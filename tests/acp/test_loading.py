@@ -326,7 +326,7 @@ async def taken_in(folder: Path) -> str:
         id="claude:1", source="claude", created_at=NOON, updated_at=NOON, cwd=str(folder), title="Theirs"
     )
     async with hitherto.open(url_of(folder)) as sessions:
-        await sessions.take_in(LOCAL, given, entries)
+        await sessions.transfer.sync(LOCAL, given, entries)
     return given.id
 
 

@@ -96,7 +96,7 @@ async def test_a_prompt_cancelled_in_the_moment_it_begins_ends_without_an_answer
         engine.known.set()
         assert (await line.answer(prompt))["stopReason"] == "cancelled"
         assert not engine.ran
-        assert await sessions.leased(LOCAL, session_id) is None
+        assert await sessions.leases.current(LOCAL, session_id) is None
 
 
 async def test_a_load_hears_that_it_is_cancelled_however_quickly_the_client_reads() -> None:

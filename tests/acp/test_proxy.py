@@ -299,7 +299,7 @@ async def test_a_turn_that_another_process_ends_is_ended_in_the_agent(tmp_path: 
         session = await talk.new(tmp_path)
         number = await talk.begin_prompt(session, [{"say": "Half"}, {"wait": True}])
         await talk.until(is_update(session, "agent_message_chunk"))
-        await sessions.end_turn(LOCAL, session)
+        await sessions.turns.end(LOCAL, session)
         assert (await talk.answer(number))["stopReason"] == "cancelled"
         await talk.prompt(session, "Again")
     assert len(heard(tmp_path, "session/cancel")) == 1

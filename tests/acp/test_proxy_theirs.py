@@ -160,7 +160,7 @@ class Both:
 
     async def synced(self, sessions: Sessions) -> list[str]:
         """Sync as the command does, and what is listed then."""
-        since = await sessions.newest_change(LOCAL)
+        since = await sessions.changes.newest(LOCAL)
         report = await House(self.folder, sessions, OpencodeSource(self.folder / "opencode")).sync()
         assert report.failed == ()
         await part(sessions, LOCAL, since)

@@ -100,7 +100,9 @@ async def filed(
     sessions: Sessions, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
 ) -> bytes:
     """An export as one file."""
-    return b"".join([piece async for piece in sessions.export_file(who, session_id, format, raw=raw)])
+    return b"".join(
+        [piece async for piece in sessions.transfer.export_file(who, session_id, format, raw=raw)]
+    )
 
 
 async def everything(sessions: Sessions, *owners: Principal) -> list[Any]:
@@ -108,11 +110,11 @@ async def everything(sessions: Sessions, *owners: Principal) -> list[Any]:
     seen: list[Any] = []
     for who in owners:
         ids = await listed(sessions, who, Filter(archived="include"), limit=500)
-        seen.append(await sessions.newest_change(who))
-        seen.append(await sessions.stats(who))
-        seen.append(await sessions.facets(who))
-        seen.append(await sessions.changes(who, limit=1_000))
+        seen.append(await sessions.changes.newest(who))
+        seen.append(await sessions.statistics.stats(who))
+        seen.append(await sessions.statistics.facets(who))
+        seen.append(await sessions.changes.since(who, limit=1_000))
         seen.append([await exported(sessions, who, session_id) for session_id in ids])
-        seen.append([await sessions.leased(who, session_id) for session_id in ids])
-        seen.append([await sessions.live(who, session_id) for session_id in ids])
+        seen.append([await sessions.leases.current(who, session_id) for session_id in ids])
+        seen.append([await sessions.changes.live(who, session_id) for session_id in ids])
     return seen

@@ -202,7 +202,7 @@ class Agreement(RuleBasedStateMachine):
         calls: list[Ask] = [
             lambda s: s.archive(self.who, session_id, archived=on),
             lambda s: s.pin(self.who, session_id, pinned=on),
-            lambda s: s.set_status(self.who, session_id, status),
+            lambda s: s.catalog.set_status(self.who, session_id, status),
             lambda s: s.set_meta(self.who, session_id, {"m": None, "n": {"on": on}}),
             lambda s: s.move(self.who, session_id, "/b"),
         ]
@@ -211,13 +211,13 @@ class Agreement(RuleBasedStateMachine):
     @rule(pick=a_pick, project=a_project, folder=st.sampled_from(FOLDERS))
     def place(self, pick: int, project: str | None, folder: str) -> None:
         session_id = self.session(pick)
-        self.worlds.agree(lambda s: s.assign(self.who, session_id, project))
-        self.worlds.agree(lambda s: s.placeless(self.who))
-        self.worlds.agree(lambda s: s.place_folder(self.who, folder, "p"))
+        self.worlds.agree(lambda s: s.projects.assign(self.who, session_id, project))
+        self.worlds.agree(lambda s: s.projects.placeless(self.who))
+        self.worlds.agree(lambda s: s.projects.place_folder(self.who, folder, "p"))
 
     @rule(old=st.sampled_from(FOLDERS), new=st.sampled_from(FOLDERS))
     def move_folder(self, old: str, new: str) -> None:
-        self.worlds.agree(lambda s: s.move_folder(self.who, old, new))
+        self.worlds.agree(lambda s: s.catalog.move_folder(self.who, old, new))
 
     @rule(pick=a_pick, at=st.one_of(st.none(), a_pick), title=a_title)
     def fork(self, pick: int, at: int | None, title: str | None) -> None:
@@ -273,7 +273,7 @@ class Agreement(RuleBasedStateMachine):
             return
         if not new_id:
             self.worlds.agree(lambda s: s.delete(self.who, session_id))
-        self.worlds.agree(lambda s: s.import_session(self.who, lines, new_id=new_id))
+        self.worlds.agree(lambda s: s.import_(self.who, lines, new_id=new_id))
         if not new_id:
             assert self.worlds.agree(lambda s: exported(s, self.who, session_id)) == lines
 
@@ -284,7 +284,7 @@ class Agreement(RuleBasedStateMachine):
         lines = self.worlds.agree(lambda s: exported(s, self.who, session_id))
         taker = self.owners[self.who == self.owners[0]]
         if not isinstance(lines, tuple):
-            self.worlds.agree(lambda s: s.import_session(taker, lines))
+            self.worlds.agree(lambda s: s.import_(taker, lines))
 
     @rule(number=st.integers(0, 2), texts=some_texts, at=a_time, archived=st.booleans())
     def take_in(self, number: int, texts: list[str], at: int, archived: bool) -> None:
@@ -296,33 +296,33 @@ class Agreement(RuleBasedStateMachine):
             Entry(id=f"c{place}", at=at, role="user", parts=(Text(text=text),))
             for place, text in enumerate(texts)
         ]
-        self.worlds.agree(lambda s: s.take_in(self.who, given, entries))
+        self.worlds.agree(lambda s: s.transfer.sync(self.who, given, entries))
 
     @rule(pick=a_pick, which=st.integers(0, 2))
     def lease(self, pick: int, which: int) -> None:
         session_id = self.session(pick)
         fence = self.fences.get((self.who, session_id), 1)
         calls: list[Ask] = [
-            lambda s: s.lease(self.who, session_id, "h", ttl_ms=30_000),
-            lambda s: s.renew(self.who, session_id, fence, ttl_ms=30_000),
-            lambda s: s.release(self.who, session_id, fence),
+            lambda s: s.leases.acquire(self.who, session_id, "h", ttl_ms=30_000),
+            lambda s: s.leases.renew(self.who, session_id, fence, ttl_ms=30_000),
+            lambda s: s.leases.release(self.who, session_id, fence),
         ]
         lease = self.worlds.agree(calls[which])
         if which == 0 and not isinstance(lease, tuple):
             self.fences[self.who, session_id] = lease.fence
-        self.worlds.agree(lambda s: s.leased(self.who, session_id))
+        self.worlds.agree(lambda s: s.leases.current(self.who, session_id))
 
     @rule(pick=a_pick, data=st.sampled_from([None, b"", b"\0\xff"]), number=st.integers(0, 5))
     def beside(self, pick: int, data: bytes | None, number: int) -> None:
         """Live text, raw copies and facts."""
         session_id = self.session(pick)
         fact = Fact(id=f"f{number}", at=number, text="\0 fact", session=session_id)
-        self.worlds.agree(lambda s: s.put_live(self.who, session_id, data))
-        self.worlds.agree(lambda s: s.keep_raw(self.who, session_id, f"n{number}", data or b"x"))
-        self.worlds.agree(lambda s: s.add_facts(self.who, [fact]))
-        self.worlds.agree(lambda s: s.live(self.who, session_id))
-        self.worlds.agree(lambda s: s.raw(self.who, session_id))
-        self.worlds.agree(lambda s: s.facts(self.who))
+        self.worlds.agree(lambda s: s.changes.put_live(self.who, session_id, data))
+        self.worlds.agree(lambda s: s.transfer.keep_raw(self.who, session_id, f"n{number}", data or b"x"))
+        self.worlds.agree(lambda s: s.memory.add(self.who, [fact]))
+        self.worlds.agree(lambda s: s.changes.live(self.who, session_id))
+        self.worlds.agree(lambda s: s.transfer.raw(self.who, session_id))
+        self.worlds.agree(lambda s: s.memory.facts(self.who))
 
     @rule(given=a_filter, limit=a_limit)
     def find(self, given: Filter, limit: int) -> None:
@@ -355,14 +355,14 @@ class Agreement(RuleBasedStateMachine):
         session_id = self.session(pick)
         self.worlds.agree(lambda s: s.get(self.who, session_id))
         self.worlds.agree(lambda s: s.resolve(self.who, session_id[:2]))
-        self.worlds.agree(lambda s: s.stats(self.who))
+        self.worlds.agree(lambda s: s.statistics.stats(self.who))
         self.worlds.agree(lambda s: _counted(s, self.who))
         self.worlds.agree(lambda s: _changes(s, self.who))
 
     @rule(policy=st.builds(Policy, keep_newest=st.integers(0, 4), delete=st.booleans(), agent_id=a_name,
                            spare_read_ms=st.sampled_from([0, 10_000])), dry_run=st.booleans())  # fmt: skip
     def prune(self, policy: Policy, dry_run: bool) -> None:
-        self.worlds.agree(lambda s: s.prune(self.who, policy, dry_run=dry_run))
+        self.worlds.agree(lambda s: s.admin.prune(self.who, policy, dry_run=dry_run))
 
     def teardown(self) -> None:
         """At the end of each example everything is compared once more."""
@@ -422,14 +422,15 @@ async def _found(sessions: Sessions, who: Principal, given: Filter, limit: int) 
 
 async def _counted(sessions: Sessions, who: Principal) -> list[Any]:
     """All counters, but for what a store says about itself."""
-    overview = await sessions.overview(who, since_day="2025-06-01", until_day="2025-07-01")
-    return [await sessions.facets(who), replace(overview, store={})]
+    overview = await sessions.statistics.overview(who, since_day="2025-06-01", until_day="2025-07-01")
+    return [await sessions.statistics.facets(who), replace(overview, store={})]
 
 
 async def _changes(sessions: Sessions, who: Principal) -> list[Any]:
     """The feed without its numbers, which a store may count as it likes."""
     return [
-        (change.session, change.kind, change.revision) for change in await sessions.changes(who, limit=1_000)
+        (change.session, change.kind, change.revision)
+        for change in await sessions.changes.since(who, limit=1_000)
     ]
 
 

@@ -68,7 +68,7 @@ async def test_an_id_that_is_no_session_s_is_not_found_by_any_method(
     await started(sessions, ann, "Here", session_id="mine", key="mine")
     before = await everything(sessions, ann)
     for name, call in BY_ID.items():
-        if name in ("facts", "add_facts", "begin") and session_id is None:
+        if name in ("memory.facts", "memory.add", "channels.begin") and session_id is None:
             continue  # no session is meant
         with pytest.raises(HithertoError) as caught:
             await call(sessions, ann, session_id)
@@ -84,8 +84,8 @@ async def test_a_folder_must_be_an_absolute_path(sessions: Sessions, ann: Princi
         sessions.create(ann, cwd=cwd),
         sessions.create(ann, additional_directories=[cwd]),
         sessions.move(ann, session.id, cwd),
-        sessions.move_folder(ann, cwd, "/new"),
-        sessions.move_folder(ann, "/old", cwd),
+        sessions.catalog.move_folder(ann, cwd, "/new"),
+        sessions.catalog.move_folder(ann, "/old", cwd),
         sessions.fork(ann, session.id, cwd=cwd),
         sessions.find(ann, Filter(cwd=cwd)),
         sessions.count(ann, Filter(cwd=cwd)),
@@ -99,12 +99,12 @@ async def test_a_folder_must_be_an_absolute_path(sessions: Sessions, ann: Princi
 WRONG: dict[str, tuple[Call, str]] = {
     "an owner without a name": (lambda s, _: s.create(Principal(owner="")), "invalid_input"),
     "an owner with NUL": (lambda s, _: s.find(Principal(owner="a\0")), "invalid_input"),
-    "an owner with a surrogate": (lambda s, _: s.stats(Principal(owner="\ud800")), "invalid_input"),
-    "an endless owner": (lambda s, _: s.changes(Principal(owner="x" * 10_000)), "invalid_input"),
+    "an owner with a surrogate": (lambda s, _: s.statistics.stats(Principal(owner="\ud800")), "invalid_input"),
+    "an endless owner": (lambda s, _: s.changes.since(Principal(owner="x" * 10_000)), "invalid_input"),
     "an empty id": (lambda s, who: s.create(who, session_id=""), "invalid_input"),
     "an id with NUL": (lambda s, who: s.create(who, session_id="a\0"), "invalid_input"),
-    "a message of another day to come": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s._now() + 86_400_001)), "invalid_input"),
-    "a message at a time in microseconds": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s._now() * 1_000)), "invalid_input"),
+    "a message of another day to come": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s.core.now() + 86_400_001)), "invalid_input"),
+    "a message at a time in microseconds": (lambda s, who: s.append(who, "mine", Draft(role="user", at=s.core.now() * 1_000)), "invalid_input"),
     "an id with a surrogate": (lambda s, who: s.create(who, session_id="\udfff"), "invalid_input"),
     "an endless id": (lambda s, who: s.create(who, session_id="x" * (NAME_CHARS + 1)), "too_large"),
     "an empty key": (lambda s, who: s.create(who, key=""), "invalid_input"),
@@ -112,16 +112,16 @@ WRONG: dict[str, tuple[Call, str]] = {
     "an agent with NUL": (lambda s, who: s.create(who, agent_id="\0"), "invalid_input"),
     "a project with NUL": (lambda s, who: s.create(who, project="\0"), "invalid_input"),
     "an endless branch": (lambda s, who: s.create(who, branch="x" * (NAME_CHARS + 1)), "too_large"),
-    "an empty project": (lambda s, who: s.assign(who, "mine", ""), "invalid_input"),
+    "an empty project": (lambda s, who: s.projects.assign(who, "mine", ""), "invalid_input"),
     "a filter with NUL in its project": (lambda s, who: s.find(who, Filter(project="\0")), "invalid_input"),
     "a day that is none": (lambda s, who: s.find(who, Filter(day="2025-02-30")), "invalid_input"),
     "a day that is no text": (lambda s, who: s.count(who, Filter(day=7)), "invalid_input"),  # type: ignore[arg-type]
     "an overview backwards": (
-        lambda s, who: s.overview(who, since_day="2025-06-02", until_day="2025-06-01"),
+        lambda s, who: s.statistics.overview(who, since_day="2025-06-02", until_day="2025-06-01"),
         "invalid_input",
     ),
     "an overview without end": (
-        lambda s, who: s.overview(who, since_day="0001-01-01", until_day="9999-12-31"),
+        lambda s, who: s.statistics.overview(who, since_day="0001-01-01", until_day="9999-12-31"),
         "invalid_input",
     ),
     "a channel with a surrogate": (lambda s, who: s.create(who, channel="\ud800"), "invalid_input"),
@@ -161,9 +161,9 @@ WRONG: dict[str, tuple[Call, str]] = {
     "endless cost": (lambda s, who: s.append(who, "mine", say("x", usage=Usage(cost=float("inf")))), "invalid_input"),
     "no cost": (lambda s, who: s.append(who, "mine", say("x", usage=Usage(cost=float("nan")))), "invalid_input"),
     "negative cost": (lambda s, who: s.append(who, "mine", say("x", usage=Usage(cost=-1.0))), "invalid_input"),
-    "a holder without a name": (lambda s, who: s.lease(who, "mine", ""), "invalid_input"),
-    "a holder with NUL": (lambda s, who: s.lease(who, "mine", "\0"), "invalid_input"),
-    "no holder": (lambda s, who: s.lease(who, "mine", None), "invalid_input"),  # type: ignore[arg-type]
+    "a holder without a name": (lambda s, who: s.leases.acquire(who, "mine", ""), "invalid_input"),
+    "a holder with NUL": (lambda s, who: s.leases.acquire(who, "mine", "\0"), "invalid_input"),
+    "no holder": (lambda s, who: s.leases.acquire(who, "mine", None), "invalid_input"),  # type: ignore[arg-type]
     "a status of its own": (lambda s, who: s.find(who, Filter(status="odd")), "invalid_input"),  # type: ignore[arg-type]
     "archived in between": (lambda s, who: s.find(who, Filter(archived="odd")), "invalid_input"),  # type: ignore[arg-type]
     "an agent with NUL to find": (lambda s, who: s.find(who, Filter(agent_id="\0")), "invalid_input"),
@@ -173,12 +173,12 @@ WRONG: dict[str, tuple[Call, str]] = {
     "a tag with a surrogate to search": (lambda s, who: s.search(who, "x", given=Filter(tags=("\ud800",))), "invalid_input"),
     "a bound beyond time": (lambda s, who: s.find(who, Filter(updated_after=LARGE)), "invalid_input"),
     "a negative one": (lambda s, who: s.count(who, Filter(created_before=-LARGE)), "invalid_input"),
-    "a change beyond all": (lambda s, who: s.changes(who, after=LARGE), "invalid_input"),
-    "a fact without an id": (lambda s, who: s.add_facts(who, [Fact(id="", at=1, text="t")]), "invalid_input"),
-    "a fact with an odd id": (lambda s, who: s.add_facts(who, [Fact(id="\0", at=1, text="t")]), "invalid_input"),
-    "a fact from beyond time": (lambda s, who: s.add_facts(who, [Fact(id="f", at=LARGE, text="t")]), "invalid_input"),
-    "a raw copy without a name": (lambda s, who: s.keep_raw(who, "mine", "", b""), "invalid_input"),
-    "a raw copy with an odd name": (lambda s, who: s.keep_raw(who, "mine", "\0", b""), "invalid_input"),
+    "a change beyond all": (lambda s, who: s.changes.since(who, after=LARGE), "invalid_input"),
+    "a fact without an id": (lambda s, who: s.memory.add(who, [Fact(id="", at=1, text="t")]), "invalid_input"),
+    "a fact with an odd id": (lambda s, who: s.memory.add(who, [Fact(id="\0", at=1, text="t")]), "invalid_input"),
+    "a fact from beyond time": (lambda s, who: s.memory.add(who, [Fact(id="f", at=LARGE, text="t")]), "invalid_input"),
+    "a raw copy without a name": (lambda s, who: s.transfer.keep_raw(who, "mine", "", b""), "invalid_input"),
+    "a raw copy with an odd name": (lambda s, who: s.transfer.keep_raw(who, "mine", "\0", b""), "invalid_input"),
 }  # fmt: skip
 
 
@@ -199,7 +199,7 @@ LIMITS: dict[str, tuple[Callable[[Sessions, Principal, Any], Awaitable[Any]], in
     "history": (lambda s, who, limit: s.history(who, "mine", limit=limit), HISTORY_PAGE),
     "search": (lambda s, who, limit: s.search(who, "here", limit=limit), SEARCH_PAGE),
     "search without words": (lambda s, who, limit: s.search(who, "", limit=limit), SEARCH_PAGE),
-    "changes": (lambda s, who, limit: s.changes(who, limit=limit), CHANGES_PAGE),
+    "changes": (lambda s, who, limit: s.changes.since(who, limit=limit), CHANGES_PAGE),
 }
 
 
@@ -359,7 +359,7 @@ async def test_an_error_in_the_middle_of_a_call_takes_all_of_it_back(
     ]
     assert beyond[0] != lines[0]
     with pytest.raises(InvalidInput, match="spans"):
-        await sessions.import_session(ann, beyond)
+        await sessions.import_(ann, beyond)
     with pytest.raises(AlreadyExists):
         await sessions.append(ann, session.id, [say("c", id="new"), say("d", id="new")])
     with pytest.raises(InvalidInput):
@@ -370,17 +370,20 @@ async def test_an_error_in_the_middle_of_a_call_takes_all_of_it_back(
 
 async def test_what_is_kept_beside_a_session_has_its_limits(sessions: Sessions, ann: Principal) -> None:
     session = await sessions.create(ann)
-    before = await sessions.newest_change(ann)
+    before = await sessions.changes.newest(ann)
     fact = Fact(id="f", at=1, text="x")
     calls = (
-        sessions.put_live(ann, session.id, bytes(LIVE_BYTES + 1)),
-        sessions.keep_raw(ann, session.id, "name", bytes(RAW_BYTES + 1)),
-        sessions.add_facts(ann, [replace(fact, text="x" * (FACT_CHARS + 1))]),
-        sessions.add_facts(ann, [fact] * (FACTS_PER_CALL + 1)),
+        sessions.changes.put_live(ann, session.id, bytes(LIVE_BYTES + 1)),
+        sessions.transfer.keep_raw(ann, session.id, "name", bytes(RAW_BYTES + 1)),
+        sessions.memory.add(ann, [replace(fact, text="x" * (FACT_CHARS + 1))]),
+        sessions.memory.add(ann, [fact] * (FACTS_PER_CALL + 1)),
     )
     for call in calls:
         with pytest.raises(TooLarge):
             await call
-    assert await sessions.newest_change(ann) == before
-    assert (await sessions.live(ann, session.id), await sessions.raw(ann, session.id)) == (None, [])
-    assert await sessions.facts(ann) == []
+    assert await sessions.changes.newest(ann) == before
+    assert (await sessions.changes.live(ann, session.id), await sessions.transfer.raw(ann, session.id)) == (
+        None,
+        [],
+    )
+    assert await sessions.memory.facts(ann) == []

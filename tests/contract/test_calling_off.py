@@ -37,13 +37,13 @@ async def test_a_turn_ends_when_another_process_calls_it_off(
     async with sessions.opened(ann, session.id, engine) as opened:
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
-        assert not await other.call_off(bob, theirs.id)
-        assert await other.call_off(ann, session.id)
+        assert not await other.leases.request_end(bob, theirs.id)
+        assert await other.leases.request_end(ann, session.id)
         outcome = await arrives(running, "the end of the turn")
     assert outcome.stop_reason == "cancelled"
     assert await told(other, ann, session.id) == ["Go", "I was about to"]
     assert (await other.get(ann, session.id)).status == "idle"
-    assert await other.leased(ann, session.id) is None
+    assert await other.leases.current(ann, session.id) is None
 
 
 async def test_what_was_asked_of_one_turn_is_not_asked_of_the_next(
@@ -54,7 +54,7 @@ async def test_what_was_asked_of_one_turn_is_not_asked_of_the_next(
     async with sessions.opened(ann, session.id, engine) as opened:
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
-        await other.call_off(ann, session.id)
+        await other.leases.request_end(ann, session.id)
         await arrives(running, "the end of the turn")
     assert (await ask_once(sessions, ann, session.id, engine)).stop_reason == "end_turn"
 
@@ -76,12 +76,12 @@ async def test_a_turn_is_ended_and_its_end_waited_for(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     session, watcher = await sessions.create(ann), Watcher()
-    await other.end_turn(ann, session.id)  # none runs
+    await other.turns.end(ann, session.id)  # none runs
     async with sessions.opened(ann, session.id, Scripted(endless)) as opened:
         running = await in_background(opened, emit=watcher)
         await watcher.until(Said)
-        await other.end_turn(ann, session.id, seconds=LIMIT)
-        assert await other.leased(ann, session.id) is None
+        await other.turns.end(ann, session.id, seconds=LIMIT)
+        assert await other.leases.current(ann, session.id) is None
         assert await told(other, ann, session.id) == ["Go", "I was about to"]
         assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
 
@@ -90,7 +90,7 @@ async def test_who_holds_a_session_and_hears_of_nothing_is_named(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
-    await sessions.lease(ann, session.id, "somebody")
+    await sessions.leases.acquire(ann, session.id, "somebody")
     with pytest.raises(Busy) as busy:
-        await other.end_turn(ann, session.id, seconds=0)
+        await other.turns.end(ann, session.id, seconds=0)
     assert busy.value.holder == "somebody"

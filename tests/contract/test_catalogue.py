@@ -223,7 +223,7 @@ async def test_every_edit_raises_the_revision_once_and_leaves_the_time_of_activi
     await sessions.tag(ann, session.id, add=["t"])
     await sessions.archive(ann, session.id)
     await sessions.pin(ann, session.id)
-    await sessions.set_status(ann, session.id, "running")
+    await sessions.catalog.set_status(ann, session.id, "running")
     await sessions.set_meta(ann, session.id, {"a": 1})
     await sessions.move(ann, session.id, "/new/")
     found = await reader.get(ann, session.id)
@@ -237,16 +237,16 @@ async def test_an_edit_that_changes_nothing_writes_nothing(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann, title="Same", tags=["t"], cwd="/same")
-    before = await reader.newest_change(ann)
+    before = await reader.changes.newest(ann)
     await sessions.rename(ann, session.id, "Same")
     await sessions.tag(ann, session.id, add=["t"], remove=["u"])
     await sessions.archive(ann, session.id, archived=False)
     await sessions.pin(ann, session.id, pinned=False)
-    await sessions.set_status(ann, session.id, "idle")
+    await sessions.catalog.set_status(ann, session.id, "idle")
     await sessions.set_meta(ann, session.id, {"gone": None})
     await sessions.move(ann, session.id, "/same/")
     assert await reader.get(ann, session.id) == session
-    assert await reader.newest_change(ann) == before
+    assert await reader.changes.newest(ann) == before
 
 
 async def test_archive_and_pin_can_be_taken_back(
@@ -299,12 +299,12 @@ async def test_a_moved_folder_takes_its_sessions_along(
     await sessions.archive(ann, inside[0])
     below = await sessions.create(ann, cwd="/old/below")
     foreign = await sessions.create(bob, cwd="/old")
-    assert await sessions.move_folder(ann, "/old/", "/new") == 3
+    assert await sessions.catalog.move_folder(ann, "/old/", "/new") == 3
     found = await listed(reader, ann, Filter(cwd="/new", archived="include"))
     assert sorted(found) == sorted(inside)
     assert (await reader.get(ann, below.id)).cwd == "/old/below"
     assert (await reader.get(bob, foreign.id)).cwd == "/old"
-    assert await sessions.move_folder(ann, "/new", "/new/") == 0
+    assert await sessions.catalog.move_folder(ann, "/new", "/new/") == 0
 
 
 async def test_a_deleted_session_is_gone_at_once(
@@ -323,23 +323,25 @@ async def test_a_deleted_session_is_gone_at_once(
         await sessions.delete(ann, session.id)
     assert await listed(reader, ann, Filter(archived="include")) == [kept.id]
     assert await reader.count(ann) == 1
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_after_a_deletion_the_id_and_the_key_are_free_again(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     await started(sessions, ann, "Secret", session_id="one", key="k", title="Old", tags=["t"])
-    await sessions.keep_raw(ann, "one", "file", b"bytes")
-    await sessions.put_live(ann, "one", b"partial")
+    await sessions.transfer.keep_raw(ann, "one", "file", b"bytes")
+    await sessions.changes.put_live(ann, "one", b"partial")
     await sessions.delete(ann, "one")
     await sessions.create(ann, session_id="one", key="k")
     found = await reader.get_by_key(ann, "k")
     assert (found.id, found.revision, found.title, found.tags, found.message_count) == ("one", 1, None, (), 0)
     assert await told(reader, ann, "one") == []
-    assert await reader.raw(ann, "one") == []
-    assert await reader.live(ann, "one") is None
-    assert [(change.session, change.kind) for change in await reader.changes(ann)] == [("one", "create")]
+    assert await reader.transfer.raw(ann, "one") == []
+    assert await reader.changes.live(ann, "one") is None
+    assert [(change.session, change.kind) for change in await reader.changes.since(ann)] == [
+        ("one", "create")
+    ]
 
 
 async def test_renames_through_two_connections_each_count_once(
@@ -356,7 +358,7 @@ async def test_renames_through_two_connections_each_count_once(
 async def test_an_unknown_status_is_refused(sessions: Sessions, ann: Principal) -> None:
     session = await sessions.create(ann)
     with pytest.raises(InvalidInput):
-        await sessions.set_status(ann, session.id, "sleeping")  # type: ignore[arg-type]
+        await sessions.catalog.set_status(ann, session.id, "sleeping")  # type: ignore[arg-type]
     assert (await sessions.get(ann, session.id)).revision == 1
 
 

@@ -32,7 +32,7 @@ async def test_a_summary_and_what_is_kept_take_the_place_of_the_context(
     assert (checkpoint.id, checkpoint.message_count, checkpoint.token_count) == (done.checkpoint, 5, 50)
     summary = await reader.entry(ann, session.id, done.summary)
     assert (summary.role, summary.meta) == ("system", {"compaction": done.checkpoint})
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_the_conversation_survives_many_compactions(
@@ -103,6 +103,6 @@ async def test_a_compacted_session_is_exported_whole(
     session, _ = await started(sessions, ann, *"abc")
     await sessions.compact(ann, session.id, say("S", "system"), keep=1)
     lines = await exported(reader, ann, session.id)
-    copy = await sessions.import_session(ann, lines, new_id=True)
+    copy = await sessions.import_(ann, lines, new_id=True)
     assert await told(reader, ann, copy.id) == ["S", "c"]
     assert await told(reader, ann, copy.id, "conversation") == ["a", "b", "c", "S"]

@@ -23,7 +23,7 @@ async def test_two_forks_part_after_the_last_message_that_both_have(
             Draft(role="tool", parts=(ToolResult(id="1", is_error=True),)),
         ],
     )
-    found = await reader.compare(ann, fork.id, source.id)
+    found = await reader.comparison.compare(ann, fork.id, source.id)
     assert (found.shared, found.ancestor) == (2, ids[1])
     one, other = found.sides
     assert (one.session.id, one.messages, one.tokens, one.failures, one.cost) == (fork.id, 2, 5, 1, 0.25)
@@ -38,12 +38,12 @@ async def test_what_a_compaction_left_out_is_shared_all_the_same(
     source, ids = await started(sessions, ann, *"abcd")
     fork = await sessions.fork(ann, source.id, at=ids[2])
     await sessions.compact(ann, source.id, say("short", "system"), keep=1)
-    found = await reader.compare(ann, source.id, fork.id)
+    found = await reader.comparison.compare(ann, source.id, fork.id)
     assert (found.shared, found.ancestor) == (3, ids[2])
     assert [side.messages for side in found.sides] == [2, 0]
     twin = await sessions.fork(ann, source.id)
     await talk(sessions, ann, twin.id, "e")
-    again = await reader.compare(ann, source.id, twin.id)
+    again = await reader.comparison.compare(ann, source.id, twin.id)
     assert (again.shared, [side.messages for side in again.sides]) == (5, [0, 1])
 
 
@@ -54,7 +54,7 @@ async def test_what_was_said_in_one_log_after_a_rewind_is_not_what_was_there_bef
     fork = await sessions.fork(ann, source.id)
     await sessions.rewind(ann, source.id, ids[1])
     await talk(sessions, ann, source.id, "x")
-    found = await reader.compare(ann, source.id, fork.id)
+    found = await reader.comparison.compare(ann, source.id, fork.id)
     assert (found.shared, found.ancestor, [side.messages for side in found.sides]) == (2, ids[1], [1, 2])
 
 
@@ -62,10 +62,10 @@ async def test_sessions_without_a_common_beginning_share_nothing(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     (one, _), (other, _) = await started(sessions, ann, "a"), await started(sessions, ann, "a", "b")
-    found = await reader.compare(ann, one.id, other.id)
+    found = await reader.comparison.compare(ann, one.id, other.id)
     assert (found.shared, found.ancestor, [side.messages for side in found.sides]) == (0, None, [1, 2])
     with pytest.raises(InvalidInput):
-        await reader.compare(ann, one.id, one.id)
+        await reader.comparison.compare(ann, one.id, one.id)
 
 
 async def test_relatives_are_all_that_begin_alike_newest_first(
@@ -77,11 +77,11 @@ async def test_relatives_are_all_that_begin_alike_newest_first(
     child = await sessions.fork(ann, source.id, at=ids[1])
     grandchild = await sessions.fork(ann, child.id, at=ids[0])
     empty = await sessions.fork(ann, source.id, at=ids[0], before=True)
-    found = await reader.relatives(ann, child.id)
+    found = await reader.comparison.relatives(ann, child.id)
     assert [(each.session.id, each.shared) for each in found] == [(grandchild.id, 1), (source.id, 2)]
-    assert await reader.relatives(ann, empty.id) == []
+    assert await reader.comparison.relatives(ann, empty.id) == []
     await sessions.delete(ann, source.id)
-    assert [each.session.id for each in await reader.relatives(ann, child.id)] == [grandchild.id]
+    assert [each.session.id for each in await reader.comparison.relatives(ann, child.id)] == [grandchild.id]
 
 
 async def test_nobody_compares_with_what_is_not_theirs(
@@ -90,4 +90,4 @@ async def test_nobody_compares_with_what_is_not_theirs(
     (mine, _), (theirs, _) = await started(sessions, ann, "a"), await started(sessions, bob, "a")
     for pair in ((mine.id, theirs.id), (theirs.id, mine.id)):
         with pytest.raises(SessionNotFound):
-            await reader.compare(ann, *pair)
+            await reader.comparison.compare(ann, *pair)

@@ -9,11 +9,11 @@ import pytest
 
 import hitherto
 from hitherto.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound, StoreFull
+from hitherto.keys import is_ephemeral
 from hitherto.model import Fact, Filter, Principal
 from hitherto.service import Address, Sessions
 from hitherto.service import ephemeral as module
 from hitherto.service.admin.retention import Policy
-from hitherto.service.records import is_ephemeral
 from hitherto.summariser import CompactionPolicy
 from tests.contract.engines import Scripted, ask_once
 from tests.contract.talk import exported, finds, say, started, told
@@ -92,8 +92,8 @@ async def test_nothing_of_an_ephemeral_session_reaches_the_store(
     await sessions.create(ann, key=KEY, title="Secret", idempotency_key="once")
     await sessions.append(ann, KEY, say("The port is 8080.", tokens=500), idempotency_key="twice")
     await sessions.append(ann, KEY, [say("later"), say("last")])
-    await sessions.shrink(ann, KEY, policy=CompactionPolicy(kept_tokens=1))
-    await sessions.put_live(ann, KEY, b"partial")
+    await sessions.compaction.shrink(ann, KEY, policy=CompactionPolicy(kept_tokens=1))
+    await sessions.changes.put_live(ann, KEY, b"partial")
     await sessions.delete(ann, KEY)
     assert home.rows() == before
 
@@ -123,23 +123,23 @@ async def test_ephemeral_sessions_are_in_no_list_search_or_memory(server: Sessio
         ann, KEY, [say("My name is Ann and the needle port is 8080.", tokens=900), say("ok")]
     )
     await sessions.append(ann, KEY, [say("more"), say("last")])
-    shrunk = await sessions.shrink(ann, KEY, policy=CompactionPolicy(kept_tokens=1))
+    shrunk = await sessions.compaction.shrink(ann, KEY, policy=CompactionPolicy(kept_tokens=1))
     assert shrunk.facts_extracted == 0
     assert await finds(server, ann, "needle") == []
     assert await server.count(ann) == 0
-    assert await server.changes(ann) == []
+    assert await server.changes.since(ann) == []
     for each in (server, sessions):
-        assert await each.remembered(ann) == []
+        assert await each.memory.search(ann) == []
 
 
 REFUSED: dict[str, Callable[[Any, Principal], Awaitable[Any]]] = {
     "fork": lambda s, who: s.fork(who, KEY),
     "branch": lambda s, who: s.branch(who, KEY, "c"),
-    "fork_to": lambda s, who: s.fork_to(who, KEY, None),
-    "start_anew": lambda s, who: s.start_anew(who, KEY),
+    "fork_to": lambda s, who: s.channels.fork_to(who, KEY, None),
+    "start_anew": lambda s, who: s.channels.start_anew(who, KEY),
     "search": lambda s, who: s.search(who, "one"),
-    "add_facts": lambda s, who: s.add_facts(who, [Fact(id="f", at=1, text="t", session=KEY)]),
-    "take_in": lambda s, who: s.take_in(who, None, []),
+    "add_facts": lambda s, who: s.memory.add(who, [Fact(id="f", at=1, text="t", session=KEY)]),
+    "take_in": lambda s, who: s.transfer.sync(who, None, []),
 }
 
 
@@ -168,7 +168,7 @@ async def test_the_store_refuses_what_is_ephemeral_and_memory_what_is_not(
             await server.create(ann, **given)
     kept = await server.create(ann, key="agent:coder:main")
     with pytest.raises(InvalidInput, match="never stored"):
-        await server.readdress(ann, kept.id, Address(key=KEY))
+        await server.channels.readdress(ann, kept.id, Address(key=KEY))
     sessions = server.at(KEY)
     for given in WRONG_THERE:
         with pytest.raises(InvalidKey):
@@ -182,8 +182,8 @@ async def test_an_export_of_an_ephemeral_session_is_imported_only_as_a_new_sessi
     await started(server.at(KEY), ann, "one", key=KEY)
     lines = await exported(server.at(KEY), ann, KEY)
     with pytest.raises(InvalidInput, match="never stored"):
-        await server.import_session(ann, lines)
-    kept = await server.import_session(ann, lines, new_id=True)
+        await server.import_(ann, lines)
+    kept = await server.import_(ann, lines, new_id=True)
     assert (kept.key, await told(server, ann, kept.id)) == (None, ["one"])
 
 

@@ -16,14 +16,14 @@ VAULT = "The vault opens with the word Xylophagous."
 async def shrunk(sessions: Sessions, who: Principal, *texts: str) -> tuple[str, list[str]]:
     """A session in which these were said, then much else, and which was made smaller."""
     session, ids = await started(sessions, who, *texts, *[FILLER] * 8, "The end")
-    assert (await sessions.shrink(who, session.id)).compacted
+    assert (await sessions.compaction.shrink(who, session.id)).compacted
     return session.id, ids
 
 
 async def leaks(sessions: Sessions, who: Principal, session_id: str) -> bool:
     """Whether the word is left anywhere: in an export, in what is remembered, or for a search."""
     lines = b"\n".join(await exported(sessions, who, session_id))
-    facts = [fact.text for fact in await sessions.facts(who)]
+    facts = [fact.text for fact in await sessions.memory.facts(who)]
     return (
         b"Xylophagous" in lines
         or "Xylophagous" in str(facts)
@@ -47,18 +47,18 @@ async def test_a_summary_of_what_was_erased_goes_and_the_context_is_what_it_stoo
     found = await reader.get(ann, session_id)
     assert (found.message_count, found.last_compaction) == (len(everything), None)
     assert (found.revision, found.updated_at) == (before.revision + 1, before.updated_at)
-    done = await sessions.shrink(ann, session_id)
+    done = await sessions.compaction.shrink(ann, session_id)
     assert done.compacted
     summary = (await told(reader, ann, session_id))[0]
     assert ("My name is Ada." in summary, "Xylophagous" in summary) == (True, False)
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_summaries_of_summaries_go_too(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     session_id, ids = await shrunk(sessions, ann, VAULT)
     for number in range(3):
         await talk(sessions, ann, session_id, *[FILLER] * 8, f"End {number}")
-        assert (await sessions.shrink(ann, session_id)).compacted
+        assert (await sessions.compaction.shrink(ann, session_id)).compacted
     fork = await sessions.fork(ann, session_id)
     await talk(sessions, ann, fork.id, "In the fork")
     assert await leaks(reader, ann, fork.id)
@@ -72,7 +72,7 @@ async def test_summaries_of_summaries_go_too(sessions: Sessions, reader: Session
         for checkpoint in await sessions.checkpoints(ann, each):
             branch = await sessions.branch(ann, each, checkpoint.id)
             assert not await leaks(reader, ann, branch.id)
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_a_summary_that_never_saw_what_was_erased_stays(
@@ -94,7 +94,7 @@ async def test_only_the_summaries_that_saw_it_go(
     session_id, _ = await shrunk(sessions, ann, "My name is Ada.")
     (first, *_) = await told(reader, ann, session_id)
     (entry, *_) = await talk(sessions, ann, session_id, VAULT, *[FILLER] * 8, "The last end")
-    assert (await sessions.shrink(ann, session_id)).compacted
+    assert (await sessions.compaction.shrink(ann, session_id)).compacted
     assert await leaks(reader, ann, session_id)
     await sessions.erase(ann, session_id, entry)
     assert not await leaks(reader, ann, session_id)

@@ -46,17 +46,17 @@ async def rich_session(sessions: Sessions, who: Principal, clock: Clock) -> Sess
     await talk(sessions, who, session.id, "c")
     await sessions.compact(who, session.id, say("S2", "system"), keep=1)
     await sessions.erase(who, session.id, ids[3])
-    await sessions.add_facts(
+    await sessions.memory.add(
         who,
         [
             Fact(id="f1", at=1, text="One \0", session=session.id, entries=(ids[0],)),
             Fact(id="f2", at=2, text="Two", kind="preference", session=session.id),
         ],
     )
-    await sessions.keep_raw(who, session.id, "raw.jsonl", bytes(range(256)))
+    await sessions.transfer.keep_raw(who, session.id, "raw.jsonl", bytes(range(256)))
     await sessions.archive(who, session.id)
     await sessions.pin(who, session.id)
-    await sessions.set_status(who, session.id, "failed")
+    await sessions.catalog.set_status(who, session.id, "failed")
     return await sessions.get(who, session.id)
 
 
@@ -66,7 +66,7 @@ async def test_the_export_of_an_import_is_the_same_bytes(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     clock.advance(1_000_000)
-    imported = await sessions.import_session(bob, lines)
+    imported = await sessions.import_(bob, lines)
     assert imported == session
     assert await reader.get(bob, session.id) == session
     assert await exported(reader, bob, session.id) == lines
@@ -75,9 +75,9 @@ async def test_the_export_of_an_import_is_the_same_bytes(
         ours = await reader.history(ann, session.id, view=view, limit=1_000)
         assert (theirs.raw, theirs.marks) == (ours.raw, ours.marks)
     assert await reader.checkpoints(bob, session.id) == await reader.checkpoints(ann, session.id)
-    assert await reader.facts(bob) == await reader.facts(ann)
-    assert await reader.raw(bob, session.id) == await reader.raw(ann, session.id)
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert await reader.memory.facts(bob) == await reader.memory.facts(ann)
+    assert await reader.transfer.raw(bob, session.id) == await reader.transfer.raw(ann, session.id)
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_a_deleted_session_comes_back_from_its_export(
@@ -86,7 +86,7 @@ async def test_a_deleted_session_comes_back_from_its_export(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_session(ann, lines)
+    await sessions.import_(ann, lines)
     assert await exported(reader, ann, session.id) == lines
     assert await finds(reader, ann, "middle") == [session.id]
     assert await finds(reader, ann, "rich") == [session.id]
@@ -111,7 +111,7 @@ async def test_an_imported_session_goes_on(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_session(ann, lines)
+    await sessions.import_(ann, lines)
     before = await told(reader, ann, session.id, "conversation")
     await talk(sessions, ann, session.id, "Going on")
     assert await told(reader, ann, session.id, "conversation") == [*before, "Going on"]
@@ -121,7 +121,7 @@ async def test_an_imported_session_goes_on(
     fork = await sessions.fork(ann, session.id)
     await sessions.delete(ann, session.id)
     assert (await told(reader, ann, fork.id))[-1] == "Going on"
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_a_fork_s_export_is_whole_by_itself(
@@ -134,7 +134,7 @@ async def test_a_fork_s_export_is_whole_by_itself(
     early = await sessions.fork(ann, source.id, at=ids[1])
     for session_id in (fork.id, early.id):
         lines = await exported(reader, ann, session_id)
-        await sessions.import_session(bob, lines)
+        await sessions.import_(bob, lines)
         assert await exported(reader, bob, session_id) == lines
         assert await told(reader, bob, session_id) == await told(reader, ann, session_id)
 
@@ -146,12 +146,12 @@ async def test_an_import_under_its_own_id_needs_the_id_to_be_free(
     lines = await exported(reader, ann, session.id)
     before = await everything(reader, ann)
     with pytest.raises(AlreadyExists):
-        await sessions.import_session(ann, lines)
+        await sessions.import_(ann, lines)
     assert await everything(reader, ann) == before
     await sessions.delete(ann, session.id)
     await sessions.create(ann, key="k")
     with pytest.raises(AlreadyExists):
-        await sessions.import_session(ann, lines)
+        await sessions.import_(ann, lines)
 
 
 async def test_an_import_under_a_new_id_leaves_the_original_alone(
@@ -159,12 +159,12 @@ async def test_an_import_under_a_new_id_leaves_the_original_alone(
 ) -> None:
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
-    copy = await sessions.import_session(ann, lines, new_id=True)
+    copy = await sessions.import_(ann, lines, new_id=True)
     assert copy.id != session.id
     assert copy.key is None
     assert await exported(reader, ann, session.id) == lines
-    assert len(await reader.facts(ann, session.id)) == 2
-    assert len(await reader.facts(ann, copy.id)) == 2
+    assert len(await reader.memory.facts(ann, session.id)) == 2
+    assert len(await reader.memory.facts(ann, copy.id)) == 2
     assert await told(reader, ann, copy.id) == await told(reader, ann, session.id)
     await sessions.delete(ann, copy.id)
     assert await exported(reader, ann, session.id) == lines
@@ -179,10 +179,10 @@ async def test_an_imported_session_stands_in_the_list_by_its_own_time(
     clock.advance()
     new, _ = await started(sessions, ann, "New")
     clock.advance()
-    await sessions.import_session(ann, lines)
+    await sessions.import_(ann, lines)
     assert await listed(reader, ann) == [new.id, old.id]
     ahead = lines[0].replace(b'"updated_at":1', b'"updated_at":9').replace(old.id.encode(), b"ahead")
-    await sessions.import_session(ann, [ahead, *lines[1:]])
+    await sessions.import_(ann, [ahead, *lines[1:]])
     clock.advance()
     newest, _ = await started(sessions, ann, "Newest")
     assert await listed(reader, ann) == [newest.id, "ahead", new.id, old.id]
@@ -199,7 +199,7 @@ async def bad_exports(sessions: Sessions, who: Principal) -> dict[str, list[byte
     """What only looks like an export."""
     session, _ = await started(sessions, who, *"abc", session_id="exported")
     await sessions.compact(who, session.id, say("S", "system"))
-    await sessions.add_facts(who, [Fact(id="f1", at=1, text="t", session=session.id)])
+    await sessions.memory.add(who, [Fact(id="f1", at=1, text="t", session=session.id)])
     good = await exported(sessions, who, session.id)
     await sessions.delete(who, session.id)
     checkpoint = json.loads(good[1])
@@ -253,7 +253,7 @@ async def test_what_is_no_export_is_refused_and_nothing_is_written(
     accepted = []
     for name, lines in exports.items():
         try:
-            await sessions.import_session(ann, lines)
+            await sessions.import_(ann, lines)
         except (InvalidInput, AlreadyExists):
             assert await everything(reader, ann) == before, name
         else:
@@ -272,7 +272,7 @@ async def test_an_entry_over_the_limit_is_not_imported(
     large = lines[-1].replace(b'"text":"a"', b'"text":"' + b"a" * ENTRY_BYTES + b'"')
     before = await everything(reader, ann)
     with pytest.raises(TooLarge):
-        await sessions.import_session(ann, [*lines[:-1], large])
+        await sessions.import_(ann, [*lines[:-1], large])
     assert await everything(reader, ann) == before
 
 
@@ -291,8 +291,10 @@ async def test_an_imported_session_s_title_is_newer_than_its_messages(
     session, _ = await started(sessions, ann, "needle", title="Needle")
     lines = await exported(sessions, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_session(ann, lines)
-    found = await reader._store.read(lambda tx: tx.matches(ann.owner, parse_words("needle"), None, None, 9))
+    await sessions.import_(ann, lines)
+    found = await reader.core.store.read(
+        lambda tx: tx.matches(ann.owner, parse_words("needle"), None, None, 9)
+    )
     assert [match.place is None for match in found] == [True, False]
 
 
@@ -303,5 +305,5 @@ async def test_an_export_with_an_id_twice_is_refused(
     lines = await exported(sessions, ann, session.id)
     doubled = [*lines[:-1], lines[-2]]
     with pytest.raises(InvalidInput, match="two entries"):
-        await sessions.import_session(bob, doubled)
+        await sessions.import_(bob, doubled)
     assert await sessions.count(bob) == 0

@@ -37,7 +37,7 @@ async def test_a_raw_file_is_imported_to_an_equal_session(
     session = await rich_session(sessions, ann, clock)
     file = await filed(reader, ann, session.id, format, raw=True)
     clock.advance(1_000_000)
-    assert await sessions.import_session(bob, file.split(b"\n")) == session
+    assert await sessions.import_(bob, file.split(b"\n")) == session
     assert await exported(reader, bob, session.id) == await exported(reader, ann, session.id)
     if format == "jsonl":
         assert file.split(b"\n")[:-1] == await exported(reader, ann, session.id)
@@ -55,7 +55,7 @@ async def test_a_document_that_another_program_wrote_again_is_imported_to_an_equ
         json.dumps(document, indent=2),
         json.dumps({**document, "odd": "\ue000"}, indent=2).replace("\\ue000", "\\uE000"),
     ):
-        await sessions.import_session(bob, text.encode().split(b"\n"))
+        await sessions.import_(bob, text.encode().split(b"\n"))
         assert await exported(reader, bob, session.id) == lines
         await sessions.delete(bob, session.id)
 
@@ -103,7 +103,7 @@ async def _happened(sessions: Sessions, who: Principal, session: Session, what: 
         case "rename", _:
             await sessions.rename(who, session.id, f"T{how}")
         case "fact", _:
-            await sessions.add_facts(who, [Fact(id=f"f{how}", at=how, text="\0", session=session.id)])
+            await sessions.memory.add(who, [Fact(id=f"f{how}", at=how, text="\0", session=session.id)])
         case "compact", str():
             await sessions.compact(who, session.id, say("S", "system"), keep=how)
         case "rewind", str(entry):
@@ -138,13 +138,17 @@ def test_whatever_has_happened_to_a_session_its_raw_files_bring_it_back(worlds: 
         for format in RESTORABLE:
             file = worlds.agree(partial(filed, who=ann, session_id=session.id, format=format, raw=True))
             given_lines = file.split(b"\n")
-            made = worlds.agree(partial(Sessions.import_session, who=bob, lines=given_lines))
+            made = worlds.agree(partial(Sessions.import_, who=bob, lines=given_lines))
             assert made == replace(session, read_at=None)
             assert worlds.agree(lambda s: exported(s, bob, session.id)) == lines
-            assert worlds.agree(partial(Sessions.already_there, who=bob, lines=given_lines)) == made
+            assert worlds.agree(partial(already_there, who=bob, lines=given_lines)) == made
             worlds.agree(lambda s: s.delete(bob, session.id))
 
     brings_back()
+
+
+async def already_there(sessions: Sessions, who: Principal, lines: list[bytes]) -> Session | None:
+    return await sessions.transfer.already_there(who, lines)
 
 
 async def test_a_document_has_the_shape_that_programs_know(
@@ -202,8 +206,8 @@ async def secretive(sessions: Sessions, who: Principal) -> Session:
     ]
     await sessions.append(who, session.id, drafts)
     await sessions.compact(who, session.id, say(f"He has {SECRET}", "system", id="e5"), keep=1)
-    await sessions.add_facts(who, [Fact(id="f", at=1, text=f"key: {SECRET}", session=session.id)])
-    await sessions.keep_raw(who, session.id, "raw.jsonl", SECRET.encode())
+    await sessions.memory.add(who, [Fact(id="f", at=1, text=f"key: {SECRET}", session=session.id)])
+    await sessions.transfer.keep_raw(who, session.id, "raw.jsonl", SECRET.encode())
     return await sessions.get(who, session.id)
 
 
@@ -232,7 +236,7 @@ async def test_no_secret_leaves_in_a_folder_a_kind_or_an_id_and_what_belongs_tog
     ]
     await sessions.append(ann, session.id, drafts)
     fact = Fact(id="f", at=1, text="x", session=session.id, entries=(f"m-{SECRET}",), cwd=f"/{SECRET}")
-    await sessions.add_facts(ann, [fact])
+    await sessions.memory.add(ann, [fact])
     file = await filed(reader, ann, session.id, "jsonl")
     assert not [secret for secret in (SECRET, ANOTHER) if secret.encode() in file]
     lines = [json.loads(line) for line in file.splitlines()]
@@ -277,7 +281,7 @@ async def test_a_file_without_secrets_comes_back_with_everything_else(
 ) -> None:
     session = await secretive(sessions, ann)
     file = await filed(reader, ann, session.id, format)
-    copy = await sessions.import_session(bob, file.split(b"\n"))
+    copy = await sessions.import_(bob, file.split(b"\n"))
     assert (copy.id, copy.message_count) == (session.id, session.message_count)
     for view in ("context", "conversation"):
         theirs = await reader.history(bob, session.id, view=view)
@@ -286,8 +290,8 @@ async def test_a_file_without_secrets_comes_back_with_everything_else(
             (each.id, each.role) for each in ours.entries
         ]
         assert theirs.marks == ours.marks
-    assert await reader.raw(bob, session.id) == []
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert await reader.transfer.raw(bob, session.id) == []
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 @pytest.mark.parametrize("format", [*READABLE, "json"])
@@ -315,14 +319,14 @@ async def test_what_is_said_while_a_file_is_written_is_not_in_it(
     await sessions.append(ann, session.id, [say(f"message {number}") for number in range(PAGE + 3)])
     settled = await sessions.get(ann, session.id)
     pieces = []
-    async for piece in reader.export_file(ann, session.id, format, raw=True):
+    async for piece in reader.transfer.export_file(ann, session.id, format, raw=True):
         pieces.append(piece)
         await talk(sessions, ann, session.id, "too late") if len(pieces) == 2 else None
     file = b"".join(pieces)
     assert b"too late" not in file
     assert f"message {PAGE + 2}".encode() in file
     if format in RESTORABLE:
-        assert await sessions.import_session(bob, file.split(b"\n")) == settled
+        assert await sessions.import_(bob, file.split(b"\n")) == settled
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -330,7 +334,7 @@ async def test_the_file_of_a_session_that_is_deleted_meanwhile_is_not_finished(
     sessions: Sessions, reader: Sessions, ann: Principal, format: str
 ) -> None:
     session, _ = await started(sessions, ann, "a", "b")
-    writing = reader.export_file(ann, session.id, format)
+    writing = reader.transfer.export_file(ann, session.id, format)
     await anext(writing)
     await sessions.delete(ann, session.id)
     with pytest.raises(SessionNotFound):
@@ -361,12 +365,12 @@ async def test_a_review_tells_what_the_file_would_replace_and_shows_it_replaced(
 ) -> None:
     session = await secretive(sessions, ann)
     before = await everything(reader, ann)
-    seen = await reader.export_review(ann, session.id, format)
+    seen = await reader.transfer.review(ann, session.id, format)
     file = await filed(reader, ann, session.id, format)
     assert seen.size == len(file)
     places = {each.entry for each in seen.replaced if each.entry is not None}
     assert {entry.id for entry in seen.entries} == places >= {"e1", "e3", "e4"}
     assert SECRET not in repr(seen)
     assert "[redacted: github token]" in repr(seen.entries)
-    assert len((await reader.export_review(ann, session.id, format, limit=1)).entries) == 1
+    assert len((await reader.transfer.review(ann, session.id, format, limit=1)).entries) == 1
     assert await everything(reader, ann) == before

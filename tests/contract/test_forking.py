@@ -12,7 +12,7 @@ from tests.homes import Clock
 
 
 async def healthy(sessions: Sessions) -> bool:
-    return (await sessions.doctor(repair=False)).problems == ()
+    return (await sessions.admin.check(repair=False)).problems == ()
 
 
 async def test_a_fork_at_the_end_has_all_of_it_and_goes_its_own_way(

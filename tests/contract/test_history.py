@@ -335,13 +335,13 @@ async def test_a_session_read_from_another_agent_is_not_written_but_forked(
     lines = await exported(sessions, ann, session.id)
     await sessions.delete(ann, session.id)
     lines[0] = lines[0].replace(b'"session":{', b'"session":{"source":"claude",')
-    await sessions.import_session(ann, lines)
+    await sessions.import_(ann, lines)
     for call in (
         sessions.append(ann, session.id, say("No")),
         sessions.rewind(ann, session.id, ids[0]),
         sessions.reset(ann, session.id),
         sessions.compact(ann, session.id, say("No")),
-        sessions.put_live(ann, session.id, b"No"),
+        sessions.changes.put_live(ann, session.id, b"No"),
     ):
         with pytest.raises(ReadOnly):
             await call
@@ -356,7 +356,7 @@ async def test_reading_is_noted_at_most_once_an_hour_and_is_no_change(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session, _ = await started(sessions, ann, "a")
-    before = await reader.newest_change(ann)
+    before = await reader.changes.newest(ann)
     first = clock.advance()
     await reader.history(ann, session.id)
     clock.advance(3_599_000)
@@ -366,7 +366,7 @@ async def test_reading_is_noted_at_most_once_an_hour_and_is_no_change(
     await reader.history(ann, session.id)
     found = await sessions.get(ann, session.id)
     assert (found.read_at, found.revision, found.updated_at) == (later, session.revision, session.updated_at)
-    assert await reader.newest_change(ann) == before
+    assert await reader.changes.newest(ann) == before
 
 
 async def test_what_somebody_has_seen_is_noted_at_once_if_it_was_new(
@@ -399,7 +399,7 @@ async def test_an_erased_entry_leaves_only_its_place(
     assert b"secret" not in b"".join(await exported(reader, ann, session.id))
     assert (await reader.get(ann, session.id)).revision == session.revision + 1
     assert (await reader.search(ann, "secret")).hits == ()
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_erasing_reaches_every_fork_and_checkpoint(
@@ -426,20 +426,20 @@ async def test_erasing_takes_titles_and_raw_copies_that_tell_of_the_entry(
     fork = await sessions.fork(ann, session.id)
     renamed = await sessions.fork(ann, session.id)
     await sessions.rename(ann, renamed.id, "Harmless")
-    await sessions.keep_raw(ann, session.id, "file", b"The secret is out")
+    await sessions.transfer.keep_raw(ann, session.id, "file", b"The secret is out")
     await sessions.erase(ann, session.id, ids[0])
     assert (await reader.get(ann, session.id)).title is None
     assert (await reader.get(ann, fork.id)).title is None
     found = await reader.get(ann, renamed.id)
     assert (found.title, found.earlier_titles) == ("Harmless", ())
-    assert await reader.raw(ann, session.id) == []
+    assert await reader.transfer.raw(ann, session.id) == []
     assert (await reader.search(ann, "secret")).hits == ()
 
 
 async def test_an_append_to_nothing_leaves_nothing(sessions: Sessions, ann: Principal) -> None:
     with pytest.raises(SessionNotFound):
         await sessions.append(ann, "nowhere", say("x"), idempotency_key="k")
-    assert await sessions.newest_change(ann) == 0
+    assert await sessions.changes.newest(ann) == 0
 
 
 async def test_a_message_cannot_claim_to_be_erased(
@@ -485,7 +485,7 @@ async def test_an_erased_entry_still_counts_as_it_did(
     for found in (await reader.get(ann, session.id), fork):
         assert (found.message_count, found.token_count, found.error_count) == (3, 8, 1)
         assert (found.bytes, found.cost) == (before.bytes, 1)
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_a_remembered_append_to_a_deleted_session_finds_no_session(

@@ -31,7 +31,7 @@ from tests.homes import Clock, MemoryHome
 
 
 async def taken(sessions: Sessions, who: Principal, lines: list[bytes]) -> Session:
-    return await sessions.import_session(who, lines, trusted=False)
+    return await sessions.import_(who, lines, trusted=False)
 
 
 async def test_only_what_was_said_is_taken(
@@ -54,8 +54,8 @@ async def test_only_what_was_said_is_taken(
         meta={"imported": True},
     )
     assert await reader.checkpoints(bob, made.id) == []
-    assert await reader.facts(bob) == []
-    assert await reader.raw(bob, made.id) == []
+    assert await reader.memory.facts(bob) == []
+    assert await reader.transfer.raw(bob, made.id) == []
     page = await reader.history(bob, made.id, view="conversation")
     assert page.marks == ()
     for entry in page.entries:
@@ -73,7 +73,7 @@ async def test_only_what_was_said_is_taken(
     }
     assert not any(isinstance(part, Thought) and (part.signature or part.provider) for part in parts)
     assert not any(isinstance(part, ToolCall) and part.locations for part in parts)
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_the_conversation_is_taken_without_what_was_rewound_and_without_summaries(
@@ -85,7 +85,7 @@ async def test_the_conversation_is_taken_without_what_was_rewound_and_without_su
     await talk(sessions, ann, session.id, "e")
     for format in ("json", "jsonl"):
         lines = (await filed(reader, ann, session.id, format)).split(b"\n")
-        made = await sessions.import_session(bob, lines, trusted=False, new_id=True)
+        made = await sessions.import_(bob, lines, trusted=False, new_id=True)
         assert await told(reader, bob, made.id) == [*"abce"]
 
 
@@ -114,19 +114,19 @@ async def test_what_is_there_already_is_not_taken_twice(
 ) -> None:
     session, _ = await started(sessions, ann, "a", "b")
     lines = await exported(reader, ann, session.id)
-    assert await reader.already_there(bob, lines, trusted=False) is None
+    assert await reader.transfer.already_there(bob, lines, trusted=False) is None
     made = await taken(sessions, bob, lines)
     await talk(sessions, bob, made.id, "gone on")
     clock.advance()
     before = await everything(reader, ann, bob)
     again = await taken(sessions, bob, lines)
     assert (again.id, again.message_count) == (made.id, 3)
-    assert await reader.already_there(bob, lines, trusted=False) == again
+    assert await reader.transfer.already_there(bob, lines, trusted=False) == again
     assert await everything(reader, ann, bob) == before
     assert (await taken(sessions, ann, lines)).id == made.id
     await sessions.delete(bob, made.id)
     assert (await taken(sessions, bob, lines)).message_count == 2
-    assert (await sessions.import_session(bob, lines, trusted=False, new_id=True)).id != made.id
+    assert (await sessions.import_(bob, lines, trusted=False, new_id=True)).id != made.id
 
 
 async def test_an_own_copy_that_is_there_exactly_so_is_known(
@@ -134,12 +134,12 @@ async def test_an_own_copy_that_is_there_exactly_so_is_known(
 ) -> None:
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
-    assert await reader.already_there(ann, lines) == session
-    assert await reader.already_there(ann, [*lines, b"", b" "]) == session
-    assert await reader.already_there(ann, lines[:-1]) is None
-    assert await reader.already_there(bob, lines) is None
+    assert await reader.transfer.already_there(ann, lines) == session
+    assert await reader.transfer.already_there(ann, [*lines, b"", b" "]) == session
+    assert await reader.transfer.already_there(ann, lines[:-1]) is None
+    assert await reader.transfer.already_there(bob, lines) is None
     await sessions.rename(ann, session.id, "Otherwise")
-    assert await reader.already_there(ann, lines) is None
+    assert await reader.transfer.already_there(ann, lines) is None
 
 
 async def test_the_session_key_is_the_caller_s_and_never_the_file_s(
@@ -148,14 +148,14 @@ async def test_the_session_key_is_the_caller_s_and_never_the_file_s(
     session, _ = await started(sessions, ann, "a", key="agent:main:main")
     lines = await exported(reader, ann, session.id)
     assert (await taken(sessions, bob, lines)).key is None
-    made = await sessions.import_session(bob, lines, trusted=False, key="agent:x:main")
+    made = await sessions.import_(bob, lines, trusted=False, key="agent:x:main")
     assert made.key == "agent:x:main"
     assert await reader.get_by_key(bob, "agent:x:main") == made
     before = await everything(reader, bob)
     with pytest.raises(AlreadyExists):
-        await sessions.import_session(bob, lines, trusted=False, key="agent:x:main")
+        await sessions.import_(bob, lines, trusted=False, key="agent:x:main")
     with pytest.raises(InvalidInput):
-        await sessions.import_session(bob, lines, trusted=False, key="\0")
+        await sessions.import_(bob, lines, trusted=False, key="\0")
     assert await everything(reader, bob) == before
 
 
@@ -196,14 +196,14 @@ async def test_the_messages_of_another_program_become_a_session(
         "exported_at": 1_706_400_000_000,
     }
     lines = json.dumps(document, indent=1).encode().split(b"\n")
-    made = await sessions.import_session(ann, lines, trusted=trusted)
+    made = await sessions.import_(ann, lines, trusted=trusted)
     assert (made.key, made.agent_id, made.cwd) == (None, None, None)
     assert made.token_count not in (None, 99)
     assert (made.created_at, made.message_count) == (1_706_313_600_000, 2)
     page = await reader.history(ann, made.id)
     assert said(page) == ["Hello", "Hi"]
     assert page.entries[1].parts[1] == ToolCall(id="c", name="bash", input={"command": "ls"})
-    assert await sessions.import_session(ann, lines, trusted=trusted) == await reader.get(ann, made.id)
+    assert await sessions.import_(ann, lines, trusted=trusted) == await reader.get(ann, made.id)
 
 
 async def test_a_file_that_tells_no_times_is_not_taken_twice(
@@ -216,7 +216,7 @@ async def test_a_file_that_tells_no_times_is_not_taken_twice(
         made = await taken(sessions, ann, lines)
         assert [entry.at for entry in (await reader.history(ann, made.id)).entries][-1] == clock.now
         clock.advance()
-        known = await reader.already_there(ann, lines, trusted=False)
+        known = await reader.transfer.already_there(ann, lines, trusted=False)
         assert known is not None
         assert known.id == made.id
         assert (await taken(sessions, ann, lines)).id == made.id
@@ -274,7 +274,7 @@ async def test_a_document_that_is_none_is_refused_and_nothing_is_written(
     before = await everything(reader, ann)
     for trusted in (True, False):
         with pytest.raises(InvalidInput):
-            await sessions.import_session(ann, [json.dumps(BAD_DOCUMENTS[what]).encode()], trusted=trusted)
+            await sessions.import_(ann, [json.dumps(BAD_DOCUMENTS[what]).encode()], trusted=trusted)
     assert await everything(reader, ann) == before
 
 
@@ -287,7 +287,7 @@ async def test_what_is_no_export_is_refused_with_the_line_that_is_wrong(
     for name, lines in exports.items():
         for trusted in (True, False):
             with pytest.raises(InvalidInput, match=r"^line \d+: ") as caught:
-                await sessions.import_session(ann, lines, trusted=trusted, first_line=101)
+                await sessions.import_(ann, lines, trusted=trusted, first_line=101)
             number = int(caught.value.message.split(":")[0].removeprefix("line "))
             assert 101 <= number <= 100 + len(lines), name
     assert await everything(reader, ann) == before
@@ -298,7 +298,7 @@ async def test_a_line_is_counted_where_it_stands(sessions: Sessions, ann: Princi
     lines = await exported(sessions, ann, session.id)
     lines[2] = b'{"entry":{}}'
     with pytest.raises(InvalidInput, match=r"^line 5: "):
-        await sessions.import_session(ann, [lines[0], b"", b"", *lines[1:]])
+        await sessions.import_(ann, [lines[0], b"", b"", *lines[1:]])
 
 
 async def test_more_than_the_limit_is_not_taken_from_a_stranger(sessions: Sessions, ann: Principal) -> None:
@@ -330,7 +330,7 @@ async def test_a_small_file_cannot_tell_an_endless_story(
         lines, head={"spans": [[1, 1, "plain", None]] * 9}, message_count=9, bytes=9 * session.bytes
     )
     with pytest.raises(InvalidInput, match="without end"):
-        await sessions.import_session(bob, bomb(lines, 64))
+        await sessions.import_(bob, bomb(lines, 64))
     with pytest.raises(InvalidInput, match="over and over"):
         await taken(sessions, bob, over_and_over)
     assert await sessions.count(bob) == 0
@@ -395,9 +395,9 @@ async def test_whatever_a_file_holds_the_answer_is_an_error_of_ours_or_a_session
         broken()
         for lines, trusted in trials:
             try:
-                made = await sessions.import_session(ann, lines, trusted=trusted, new_id=True)
+                made = await sessions.import_(ann, lines, trusted=trusted, new_id=True)
             except HithertoError:
                 continue
             await sessions.history(ann, made.id, view="conversation")
             await sessions.delete(ann, made.id)
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()

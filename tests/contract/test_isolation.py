@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from hitherto.errors import HithertoError, SessionNotFound
-from hitherto.model import Draft, Fact, Filter, Principal, ToolCall
+from hitherto.model import Draft, Fact, Filter, Principal, Text, ToolCall
 from hitherto.ports import Store
-from hitherto.service import Address, Guard, Policy, Sessions
+from hitherto.service import ROOMS, Address, Guard, Policy, Sessions
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
 from hitherto.words import parse_query
@@ -32,136 +32,175 @@ def guard(session_id: str) -> Guard:
 
 
 BY_ID: dict[str, Call] = {
-    "get": lambda s, who, x: s.get(who, x),
-    "get_by_key": lambda s, who, x: s.get_by_key(who, x),
-    "resolve": lambda s, who, x: s.resolve(who, x),
-    "rename": lambda s, who, x: s.rename(who, x, "Mine"),
-    "tag": lambda s, who, x: s.tag(who, x, add=["mine"]),
-    "archive": lambda s, who, x: s.archive(who, x),
-    "pin": lambda s, who, x: s.pin(who, x),
-    "set_status": lambda s, who, x: s.set_status(who, x, "failed"),
-    "set_meta": lambda s, who, x: s.set_meta(who, x, {"a": 1}),
-    "move": lambda s, who, x: s.move(who, x, "/mine"),
-    "delete": lambda s, who, x: s.delete(who, x),
-    "append": lambda s, who, x: s.append(who, x, say("Mine")),
-    "history": lambda s, who, x: s.history(who, x),
-    "entry": lambda s, who, x: s.entry(who, x, "e"),
-    "look": lambda s, who, x: s.look(who, x, "secret"),
-    "beside": lambda s, who, x: s.beside(who, x, "e", "user"),
-    "erase": lambda s, who, x: s.erase(who, x, "e"),
-    "fork": lambda s, who, x: s.fork(who, x, at="e"),
-    "rewind": lambda s, who, x: s.rewind(who, x, "e"),
-    "reset": lambda s, who, x: s.reset(who, x),
-    "checkpoints": lambda s, who, x: s.checkpoints(who, x),
-    "restore": lambda s, who, x: s.restore(who, x, "c"),
-    "branch": lambda s, who, x: s.branch(who, x, "c"),
-    "compact": lambda s, who, x: s.compact(who, x, say("Mine")),
-    "shrink": lambda s, who, x: s.shrink(who, x),
-    "shrink_preview": lambda s, who, x: s.shrink_preview(who, x),
-    "relatives": lambda s, who, x: s.relatives(who, x),
-    "compare": lambda s, who, x: s.compare(who, x, x),
-    "lease": lambda s, who, x: s.lease(who, x, "me"),
-    "renew": lambda s, who, x: s.renew(who, x, 1),
-    "release": lambda s, who, x: s.release(who, x, 1),
-    "leased": lambda s, who, x: s.leased(who, x),
-    "attended": lambda s, who, x: s.attended(who, x),
-    "put_live": lambda s, who, x: s.put_live(who, x, b"mine"),
-    "live": lambda s, who, x: s.live(who, x),
-    "facts": lambda s, who, x: s.facts(who, x),
-    "add_facts": lambda s, who, x: s.add_facts(who, [Fact(id="f", at=1, text="t", session=x)]),
-    "keep_raw": lambda s, who, x: s.keep_raw(who, x, "n", b"mine"),
-    "raw": lambda s, who, x: s.raw(who, x),
-    "drop_raw": lambda s, who, x: s.drop_raw(who, x),
-    "export": lambda s, who, x: exported(s, who, x),
-    "export_file": lambda s, who, x: filed(s, who, x),
-    "export_review": lambda s, who, x: s.export_review(who, x),
-    "opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
-    "reroot": lambda s, who, x: s.reroot(who, x, ["/b"]),
-    "keep_own": lambda s, who, x: s.keep_own(who, x, {"hitherto/a": 1}),
-    "continuation": lambda s, who, x: s.continuation(who, x),
-    "continued": lambda s, who, x: s.continued(who, x),
-    "retitle": lambda s, who, x: s.retitle(who, x, "T"),
-    "addressed": lambda s, who, x: s.addressed(who, x),
-    "begin": lambda s, who, x: s.begin(who, Address(), parent=x),
-    "start_anew": lambda s, who, x: s.start_anew(who, x),
-    "fork_to": lambda s, who, x: s.fork_to(who, x, Address()),
-    "readdress": lambda s, who, x: s.readdress(who, x, Address()),
-    "amend": lambda s, who, x: s.amend(who, x, pinned=True),
-    "call_off": lambda s, who, x: s.call_off(who, x),
-    "called_off": lambda s, who, x: s.called_off(who, x),
-    "end_turn": lambda s, who, x: s.end_turn(who, x, seconds=0),
-    "pose": lambda s, who, x: s.pose(who, x, ToolCall(id="c", name="n"), fence=1),
-    "question": lambda s, who, x: s.question(who, x),
-    "answer": lambda s, who, x: s.answer(who, x, "c", "allow_once"),
-    "answered": lambda s, who, x: s.answered(who, x, "c"),
-    "assign": lambda s, who, x: s.assign(who, x, "mine"),
-    "guarded": lambda s, who, x: s.guarded(who, guard(x), lambda inner: inner.pin(who, x), str),
+    "catalog.get": lambda s, who, x: s.get(who, x),
+    "catalog.get_by_key": lambda s, who, x: s.get_by_key(who, x),
+    "catalog.resolve": lambda s, who, x: s.resolve(who, x),
+    "catalog.rename": lambda s, who, x: s.rename(who, x, "Mine"),
+    "catalog.tag": lambda s, who, x: s.tag(who, x, add=["mine"]),
+    "catalog.archive": lambda s, who, x: s.archive(who, x),
+    "catalog.pin": lambda s, who, x: s.pin(who, x),
+    "catalog.set_status": lambda s, who, x: s.catalog.set_status(who, x, "failed"),
+    "catalog.set_meta": lambda s, who, x: s.set_meta(who, x, {"a": 1}),
+    "catalog.move": lambda s, who, x: s.move(who, x, "/mine"),
+    "catalog.delete": lambda s, who, x: s.delete(who, x),
+    "entries.append": lambda s, who, x: s.append(who, x, say("Mine")),
+    "entries.history": lambda s, who, x: s.history(who, x),
+    "entries.entry": lambda s, who, x: s.entry(who, x, "e"),
+    "conversation.find": lambda s, who, x: s.within(who, x, "secret"),
+    "conversation.beside": lambda s, who, x: s.conversation.beside(who, x, "e", "user"),
+    "entries.erase": lambda s, who, x: s.erase(who, x, "e"),
+    "forks.fork": lambda s, who, x: s.fork(who, x, at="e"),
+    "timeline.rewind": lambda s, who, x: s.rewind(who, x, "e"),
+    "timeline.reset": lambda s, who, x: s.reset(who, x),
+    "timeline.checkpoints": lambda s, who, x: s.checkpoints(who, x),
+    "timeline.restore": lambda s, who, x: s.restore(who, x, "c"),
+    "forks.branch": lambda s, who, x: s.branch(who, x, "c"),
+    "compaction.compact": lambda s, who, x: s.compact(who, x, say("Mine")),
+    "compaction.shrink": lambda s, who, x: s.compaction.shrink(who, x),
+    "compaction.preview": lambda s, who, x: s.compaction.preview(who, x),
+    "comparison.relatives": lambda s, who, x: s.comparison.relatives(who, x),
+    "comparison.compare": lambda s, who, x: s.comparison.compare(who, x, x),
+    "leases.acquire": lambda s, who, x: s.leases.acquire(who, x, "me"),
+    "leases.renew": lambda s, who, x: s.leases.renew(who, x, 1),
+    "leases.release": lambda s, who, x: s.leases.release(who, x, 1),
+    "leases.current": lambda s, who, x: s.leases.current(who, x),
+    "presence.attended": lambda s, who, x: s.presence.attended(who, x),
+    "changes.put_live": lambda s, who, x: s.changes.put_live(who, x, b"mine"),
+    "changes.live": lambda s, who, x: s.changes.live(who, x),
+    "memory.facts": lambda s, who, x: s.memory.facts(who, x),
+    "memory.add": lambda s, who, x: s.memory.add(who, [Fact(id="f", at=1, text="t", session=x)]),
+    "transfer.keep_raw": lambda s, who, x: s.transfer.keep_raw(who, x, "n", b"mine"),
+    "transfer.raw": lambda s, who, x: s.transfer.raw(who, x),
+    "transfer.drop_raw": lambda s, who, x: s.transfer.drop_raw(who, x),
+    "transfer.export": lambda s, who, x: exported(s, who, x),
+    "transfer.export_file": lambda s, who, x: filed(s, who, x),
+    "transfer.review": lambda s, who, x: s.transfer.review(who, x),
+    "turns.opened": lambda s, who, x: ask_once(s, who, x, Scripted()),
+    "catalog.set_directories": lambda s, who, x: s.catalog.set_directories(who, x, ["/b"]),
+    "catalog.set_own_meta": lambda s, who, x: s.catalog.set_own_meta(who, x, {"hitherto/a": 1}),
+    "turns.continuation": lambda s, who, x: s.turns.continuation(who, x),
+    "turns.continued": lambda s, who, x: s.turns.continued(who, x),
+    "turns.retitle": lambda s, who, x: s.turns.retitle(who, x, "T"),
+    "channels.resolve": lambda s, who, x: s.channels.resolve(who, x),
+    "channels.begin": lambda s, who, x: s.channels.begin(who, Address(), parent=x),
+    "channels.start_anew": lambda s, who, x: s.channels.start_anew(who, x),
+    "channels.fork_to": lambda s, who, x: s.channels.fork_to(who, x, Address()),
+    "channels.readdress": lambda s, who, x: s.channels.readdress(who, x, Address()),
+    "channels.amend": lambda s, who, x: s.channels.amend(who, x, pinned=True),
+    "leases.request_end": lambda s, who, x: s.leases.request_end(who, x),
+    "leases.end_requested": lambda s, who, x: s.leases.end_requested(who, x),
+    "turns.end": lambda s, who, x: s.turns.end(who, x, seconds=0),
+    "questions.ask": lambda s, who, x: s.questions.ask(who, x, ToolCall(id="c", name="n"), fence=1),
+    "questions.pending": lambda s, who, x: s.questions.pending(who, x),
+    "questions.answer": lambda s, who, x: s.questions.answer(who, x, "c", "allow_once"),
+    "questions.answered": lambda s, who, x: s.questions.answered(who, x, "c"),
+    "projects.assign": lambda s, who, x: s.projects.assign(who, x, "mine"),
+    "idempotency.guarded": lambda s, who, x: s.idempotency.guarded(
+        who, guard(x), lambda inner: inner.pin(who, x), str
+    ),
+    "statistics.usage": lambda s, who, x: s.usage(who, x),
+    "prompt": lambda s, who, x: s.prompt(who, x, [Text(text="Mine")], engine=Scripted()),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""
 
 INVALID: dict[str, Call] = {
-    "rename": lambda s, who, x: s.rename(who, x, "x" * 10_000),
-    "tag": lambda s, who, x: s.tag(who, x, add=["\0"]),
-    "set_status": lambda s, who, x: s.set_status(who, x, "no"),  # type: ignore[arg-type]
-    "set_meta": lambda s, who, x: s.set_meta(who, x, {"a": object()}),
-    "move": lambda s, who, x: s.move(who, x, "relative"),
-    "append": lambda s, who, x: s.append(who, x, []),
-    "history": lambda s, who, x: s.history(who, x, limit=0),
-    "look": lambda s, who, x: s.look(who, x, "secret", limit=0),
-    "beside": lambda s, who, x: s.beside(who, x, "no such entry", "robot"),  # type: ignore[arg-type]
-    "compact": lambda s, who, x: s.compact(who, x, Draft(role="user"), keep=-1),
-    "lease": lambda s, who, x: s.lease(who, x, "", ttl_ms=-1),
-    "keep_raw": lambda s, who, x: s.keep_raw(who, x, "", b""),
-    "fork": lambda s, who, x: s.fork(who, x, cwd="relative"),
-    "retitle": lambda s, who, x: s.retitle(who, x, "x" * 10_000),
-    "reroot": lambda s, who, x: s.reroot(who, x, ["relative"]),
-    "start_anew": lambda s, who, x: s.start_anew(who, x, title="x" * 10_000),
-    "amend": lambda s, who, x: s.amend(who, x, tags=["\0"]),
-    "assign": lambda s, who, x: s.assign(who, x, "\0"),
+    "catalog.rename": lambda s, who, x: s.rename(who, x, "x" * 10_000),
+    "catalog.tag": lambda s, who, x: s.tag(who, x, add=["\0"]),
+    "catalog.set_status": lambda s, who, x: s.catalog.set_status(who, x, "no"),  # type: ignore[arg-type]
+    "catalog.set_meta": lambda s, who, x: s.set_meta(who, x, {"a": object()}),
+    "catalog.move": lambda s, who, x: s.move(who, x, "relative"),
+    "entries.append": lambda s, who, x: s.append(who, x, []),
+    "entries.history": lambda s, who, x: s.history(who, x, limit=0),
+    "conversation.find": lambda s, who, x: s.within(who, x, "secret", limit=0),
+    "conversation.beside": lambda s, who, x: s.conversation.beside(who, x, "no such entry", "robot"),  # type: ignore[arg-type]
+    "compaction.compact": lambda s, who, x: s.compact(who, x, Draft(role="user"), keep=-1),
+    "leases.acquire": lambda s, who, x: s.leases.acquire(who, x, "", ttl_ms=-1),
+    "transfer.keep_raw": lambda s, who, x: s.transfer.keep_raw(who, x, "", b""),
+    "forks.fork": lambda s, who, x: s.fork(who, x, cwd="relative"),
+    "turns.retitle": lambda s, who, x: s.turns.retitle(who, x, "x" * 10_000),
+    "catalog.set_directories": lambda s, who, x: s.catalog.set_directories(who, x, ["relative"]),
+    "channels.start_anew": lambda s, who, x: s.channels.start_anew(who, x, title="x" * 10_000),
+    "channels.amend": lambda s, who, x: s.channels.amend(who, x, tags=["\0"]),
+    "projects.assign": lambda s, who, x: s.projects.assign(who, x, "\0"),
 }
 """The same with arguments that are wrong: that is said only to the owner."""
 
 OWN_ONLY = {
-    *("create", "find", "count", "search", "stats", "changes", "newest_change", "watch", "prune"),
     *(
-        "move_folder",
-        "import_session",
-        "already_there",
-        "take_in",
-        "take_packed",
-        "forget",
-        "due_resets",
-        "reset_due",
+        "catalog.create",
+        "catalog.find",
+        "catalog.count",
+        "index.search",
+        "statistics.stats",
+        "changes.since",
+        "changes.newest",
+        "changes.watch",
+        "admin.prune",
     ),
-    *("link_identity", "unlink_identity", "linked", "accounts", "answered_before", "await_change"),
-    *("facets", "overview", "place", "place_folder", "placeless", "project_called"),
-    *("trim_raw", "begin_with", "place_told", "place_of"),
+    *(
+        "catalog.move_folder",
+        "transfer.import_",
+        "transfer.already_there",
+        "transfer.sync",
+        "transfer.sync_packed",
+        "memory.forget",
+        "resets.due",
+        "resets.run",
+    ),
+    *(
+        "identities.link",
+        "identities.unlink",
+        "identities.linked",
+        "identities.accounts",
+        "idempotency.answered_before",
+        "changes.wait",
+    ),
+    *(
+        "statistics.facets",
+        "statistics.overview",
+        "projects.place",
+        "projects.place_folder",
+        "projects.placeless",
+        "projects.called",
+    ),
+    *("transfer.trim_raw", "channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
 SILENT: dict[str, Call] = {
-    "attend": lambda s, who, x: s.attend(who, "me", opened=[x]),
-    "mark_source": lambda s, who, x: s.mark_source(who, x, gone=True),
-    "met": lambda s, who, x: s.met(who, [x]),
-    "remembered": lambda s, who, x: s.remembered(who, session_id=x),
+    "presence.attend": lambda s, who, x: s.presence.attend(who, "me", opened=[x]),
+    "transfer.mark_source": lambda s, who, x: s.transfer.mark_source(who, x, gone=True),
+    "catalog.known": lambda s, who, x: s.catalog.known(who, [x]),
+    "memory.search": lambda s, who, x: s.memory.search(who, session_id=x),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
 WHOLE_STORE = {
-    *("about", "backup", "doctor", "collect", "owners"),
+    *("admin.about", "admin.backup", "admin.check", "admin.collect", "admin.owners"),
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
-    *("issue_token", "token_of", "tokens", "revoke_token", "access_generation"),
-    *("invite", "sign_in", "admit", "visitor", "sign_out"),
+    *("tokens.create", "tokens.verify", "tokens.all", "tokens.revoke", "tokens.generation"),
+    *("signin.invite", "signin.sign_in", "signin.admit", "signin.visitor", "signin.sign_out"),
     # Says where a session would be kept, by the form of its key alone.
     "at",
+    "close",
 }
 """Care of the store itself: no principal, and nothing of a session in the answer."""
 
 
+def public_functions(kind: type) -> dict[str, Any]:
+    return {name: member for name, member in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
+
+
 def public_methods() -> dict[str, Any]:
-    return {
-        name: member for name, member in inspect.getmembers(Sessions, inspect.isfunction) if name[0] != "_"
+    """All of every room, and what `Sessions` has besides."""
+    rooms = {
+        f"{name}.{method}": member
+        for name, room in ROOMS.items()
+        for method, member in public_functions(room).items()
     }
+    known = {inspect.unwrap(member) for member in rooms.values()}
+    flat = public_functions(Sessions).items()
+    return rooms | {name: member for name, member in flat if inspect.unwrap(member) not in known}
 
 
 def test_every_public_method_has_a_ruling() -> None:
@@ -174,9 +213,10 @@ def test_every_method_that_names_a_session_is_among_those_that_are_tried() -> No
         for name, method in public_methods().items()
         if "session_id" in inspect.signature(method).parameters
     }
-    # `create` makes one of this id, `watch` listens to it, `place_*` seal it into a cursor: none of them tells whether
+    # `create` makes one of this id, `watch` listens to it, `cursor` and `position` seal it: none of them tells whether
     # another owner has it.
-    assert named - {"create", "watch", "place_told", "place_of"} <= {*BY_ID, *SILENT}
+    elsewhere = {"catalog.create", "changes.watch", "changes.cursor", "changes.position"}
+    assert named - elsewhere <= {*BY_ID, *SILENT}
 
 
 def test_every_method_takes_a_principal_but_those_that_care_for_the_store() -> None:
@@ -198,11 +238,11 @@ async def rich(sessions: Sessions, who: Principal, session_id: str) -> None:
     await sessions.create(who, session_id=session_id, key=session_id, title="Secret title")
     await sessions.append(who, session_id, say("secret words", id="e"))
     await sessions.compact(who, session_id, say("secret summary"))
-    await sessions.add_facts(who, [Fact(id="f", at=1, text="secret fact", session=session_id)])
-    await sessions.keep_raw(who, session_id, "n", b"secret bytes")
-    await sessions.put_live(who, session_id, b"secret text")
-    await sessions.lease(who, session_id, "secret holder")
-    await sessions.attend(who, "secret holder", opened=[session_id])
+    await sessions.memory.add(who, [Fact(id="f", at=1, text="secret fact", session=session_id)])
+    await sessions.transfer.keep_raw(who, session_id, "n", b"secret bytes")
+    await sessions.changes.put_live(who, session_id, b"secret text")
+    await sessions.leases.acquire(who, session_id, "secret holder")
+    await sessions.presence.attend(who, "secret holder", opened=[session_id])
 
 
 @pytest.mark.parametrize("calls", [BY_ID, INVALID], ids=["valid", "invalid"])
@@ -235,7 +275,7 @@ async def test_wrong_arguments_for_a_foreign_session_are_not_looked_at(
     sessions: Sessions, ann: Principal, bob: Principal
 ) -> None:
     await rich(sessions, bob, "x")
-    for name in sorted(INVALID.keys() - {"set_meta"}):
+    for name in sorted(INVALID.keys() - {"catalog.set_meta"}):
         assert (await refusal(INVALID[name], sessions, ann, "x"))[1] == "session_not_found", name
 
 
@@ -252,7 +292,7 @@ async def test_a_foreign_session_s_checkpoint_facts_and_keys_are_not_reached_thr
     )
     assert (await outcome(reader.entry(ann, "x", "e")))[1] == "entry_not_found"
     assert (await outcome(reader.get_by_key(ann, "x")))[1] == "session_not_found"
-    assert await reader.facts(ann) == []
+    assert await reader.memory.facts(ann) == []
 
 
 SHORT = CompactionPolicy(kept_tokens=1)
@@ -326,17 +366,17 @@ class Actor:
         return await self.sessions.append(self.who, x, [say(text, tokens=500), say("ok")])
 
     async def forget(self, _: str) -> Any:
-        known = [*await self.sessions.facts(self.who), Fact(id="nothing", at=1, text="")]
-        return await self.sessions.forget(self.who, self.dice.choice(known).id)
+        known = [*await self.sessions.memory.facts(self.who), Fact(id="nothing", at=1, text="")]
+        return await self.sessions.memory.forget(self.who, self.dice.choice(known).id)
 
     async def lease(self, x: str) -> Any:
-        lease = await self.sessions.lease(self.who, x, self.who.owner, ttl_ms=2_000)
+        lease = await self.sessions.leases.acquire(self.who, x, self.who.owner, ttl_ms=2_000)
         return lease, await self.sessions.append(self.who, x, say(self.text()), fence=lease.fence)
 
     async def round_trip(self, x: str) -> Any:
         lines = await exported(self.sessions, self.who, x)
         await self.sessions.delete(self.who, x)
-        return lines, await self.sessions.import_session(self.who, lines)
+        return lines, await self.sessions.import_(self.who, lines)
 
 
 ACTIONS: dict[str, Callable[[Actor, str], Awaitable[Any]]] = {
@@ -361,19 +401,19 @@ ACTIONS: dict[str, Callable[[Actor, str], Awaitable[Any]]] = {
     ),
     "archive": lambda actor, x: actor.sessions.archive(actor.who, x, archived=actor.dice.random() < 0.5),
     "compact": lambda actor, x: actor.sessions.compact(actor.who, x, say(actor.text()), keep=1),
-    "shrink": lambda actor, x: actor.sessions.shrink(actor.who, x, policy=SHORT),
+    "shrink": lambda actor, x: actor.sessions.compaction.shrink(actor.who, x, policy=SHORT),
     "tell": Actor.tell,
-    "recall": lambda actor, _: actor.sessions.remembered(actor.who, actor.text()),
+    "recall": lambda actor, _: actor.sessions.memory.search(actor.who, actor.text()),
     "forget": Actor.forget,
     "reset": lambda actor, x: actor.sessions.reset(actor.who, x),
     "delete": lambda actor, x: actor.sessions.delete(actor.who, x),
     "count": lambda actor, _: actor.sessions.count(actor.who, Filter(tags=("beta",))),
-    "stats": lambda actor, _: actor.sessions.stats(actor.who),
-    "changes": lambda actor, _: actor.sessions.changes(actor.who),
-    "newest": lambda actor, _: actor.sessions.newest_change(actor.who),
-    "facts": lambda actor, _: actor.sessions.facts(actor.who),
-    "prune": lambda actor, _: actor.sessions.prune(actor.who, Policy(keep_newest=3)),
-    "move folder": lambda actor, x: actor.sessions.move_folder(actor.who, f"/{x}", f"/{x}/moved"),
+    "stats": lambda actor, _: actor.sessions.statistics.stats(actor.who),
+    "changes": lambda actor, _: actor.sessions.changes.since(actor.who),
+    "newest": lambda actor, _: actor.sessions.changes.newest(actor.who),
+    "facts": lambda actor, _: actor.sessions.memory.facts(actor.who),
+    "prune": lambda actor, _: actor.sessions.admin.prune(actor.who, Policy(keep_newest=3)),
+    "move folder": lambda actor, x: actor.sessions.catalog.move_folder(actor.who, f"/{x}", f"/{x}/moved"),
 }
 
 
@@ -462,5 +502,5 @@ async def test_an_owner_s_name_is_never_a_pattern(sessions: Sessions, reader: Se
         assert [each.id for each in (await reader.find(who)).sessions] == [f"s{number}"]
         assert [hit.session.id for hit in (await reader.search(who, "needle")).hits] == [f"s{number}"]
         assert await reader.count(who) == 1
-        assert (await reader.stats(who))["sessions"] == 1
-        assert len(await reader.changes(who)) == 1
+        assert (await reader.statistics.stats(who))["sessions"] == 1
+        assert len(await reader.changes.since(who)) == 1

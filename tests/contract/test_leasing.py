@@ -15,12 +15,12 @@ async def test_a_lease_is_held_by_one_at_a_time(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session = await sessions.create(ann)
-    lease = await sessions.lease(ann, session.id, "first", ttl_ms=1_000)
+    lease = await sessions.leases.acquire(ann, session.id, "first", ttl_ms=1_000)
     assert (lease.holder, lease.acquired_at, lease.expires_at) == ("first", clock.now, clock.now + 1_000)
-    assert await other.leased(ann, session.id) == lease
+    assert await other.leases.current(ann, session.id) == lease
     clock.advance(400)
     with pytest.raises(Busy) as caught:
-        await other.lease(ann, session.id, "second")
+        await other.leases.acquire(ann, session.id, "second")
     assert (caught.value.holder, caught.value.age_ms) == ("first", 400)
 
 
@@ -31,7 +31,7 @@ async def test_while_a_lease_is_held_others_cannot_write(
     await sessions.reset(ann, session.id)
     await talk(sessions, ann, session.id, "c")
     (checkpoint,) = await sessions.checkpoints(ann, session.id)
-    await sessions.lease(ann, session.id, "first")
+    await sessions.leases.acquire(ann, session.id, "first")
     before = await everything(other, ann)
     for call in (
         other.append(ann, session.id, say("No")),
@@ -39,7 +39,7 @@ async def test_while_a_lease_is_held_others_cannot_write(
         other.reset(ann, session.id),
         other.compact(ann, session.id, say("No")),
         other.restore(ann, session.id, checkpoint.id),
-        other.put_live(ann, session.id, b"No"),
+        other.changes.put_live(ann, session.id, b"No"),
     ):
         with pytest.raises((Busy,)):
             await call
@@ -48,10 +48,10 @@ async def test_while_a_lease_is_held_others_cannot_write(
 
 async def test_the_holder_writes_with_its_fence(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     session = await sessions.create(ann)
-    lease = await sessions.lease(ann, session.id, "first")
+    lease = await sessions.leases.acquire(ann, session.id, "first")
     fence = lease.fence
     done = await sessions.append(ann, session.id, say("Yes"), fence=fence)
-    await sessions.put_live(ann, session.id, b"partial", fence=fence)
+    await sessions.changes.put_live(ann, session.id, b"partial", fence=fence)
     made = await sessions.compact(ann, session.id, say("S"), fence=fence)
     await sessions.rewind(ann, session.id, done.entries[0], fence=fence)
     await sessions.restore(ann, session.id, made.checkpoint, fence=fence)
@@ -64,21 +64,21 @@ async def test_a_holder_that_slept_past_its_lease_cannot_write(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session = await sessions.create(ann)
-    late = await sessions.lease(ann, session.id, "late", ttl_ms=1_000)
+    late = await sessions.leases.acquire(ann, session.id, "late", ttl_ms=1_000)
     clock.advance(1_000)
-    assert await other.leased(ann, session.id) is None
+    assert await other.leases.current(ann, session.id) is None
     with pytest.raises(LeaseLost):
         await sessions.append(ann, session.id, say("Expired"), fence=late.fence)
     await talk(other, ann, session.id, "Free for all")
-    quick = await other.lease(ann, session.id, "quick")
+    quick = await other.leases.acquire(ann, session.id, "quick")
     assert quick.fence == late.fence + 1
     for call in (
         sessions.append(ann, session.id, say("Late"), fence=late.fence),
         sessions.reset(ann, session.id, fence=late.fence),
         sessions.compact(ann, session.id, say("Late"), fence=late.fence),
-        sessions.put_live(ann, session.id, b"Late", fence=late.fence),
-        sessions.renew(ann, session.id, late.fence),
-        sessions.release(ann, session.id, late.fence),
+        sessions.changes.put_live(ann, session.id, b"Late", fence=late.fence),
+        sessions.leases.renew(ann, session.id, late.fence),
+        sessions.leases.release(ann, session.id, late.fence),
     ):
         with pytest.raises(LeaseLost):
             await call
@@ -92,7 +92,7 @@ async def test_a_fence_without_a_lease_is_lost(sessions: Sessions, ann: Principa
         with pytest.raises(LeaseLost):
             await sessions.append(ann, session.id, say("No"), fence=fence)
         with pytest.raises(LeaseLost):
-            await sessions.renew(ann, session.id, fence)
+            await sessions.leases.renew(ann, session.id, fence)
     assert (await sessions.get(ann, session.id)).message_count == 0
 
 
@@ -100,14 +100,14 @@ async def test_a_renewed_lease_holds_longer(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session = await sessions.create(ann)
-    lease = await sessions.lease(ann, session.id, "first", ttl_ms=1_000)
+    lease = await sessions.leases.acquire(ann, session.id, "first", ttl_ms=1_000)
     clock.advance(900)
-    renewed = await sessions.renew(ann, session.id, lease.fence, ttl_ms=1_000)
+    renewed = await sessions.leases.renew(ann, session.id, lease.fence, ttl_ms=1_000)
     assert (renewed.fence, renewed.acquired_at) == (lease.fence, lease.acquired_at)
     assert renewed.expires_at == clock.now + 1_000
     clock.advance(900)
     with pytest.raises(Busy):
-        await other.lease(ann, session.id, "second")
+        await other.leases.acquire(ann, session.id, "second")
     await sessions.append(ann, session.id, say("Still mine"), fence=lease.fence)
 
 
@@ -115,27 +115,27 @@ async def test_a_released_lease_can_be_taken_with_a_higher_fence(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
-    first = await sessions.lease(ann, session.id, "first")
-    await sessions.release(ann, session.id, first.fence)
-    assert await other.leased(ann, session.id) is None
+    first = await sessions.leases.acquire(ann, session.id, "first")
+    await sessions.leases.release(ann, session.id, first.fence)
+    assert await other.leases.current(ann, session.id) is None
     await talk(other, ann, session.id, "Free")
-    second = await other.lease(ann, session.id, "second")
+    second = await other.leases.acquire(ann, session.id, "second")
     assert second.fence > first.fence
     with pytest.raises(LeaseLost):
-        await sessions.release(ann, session.id, first.fence)
+        await sessions.leases.release(ann, session.id, first.fence)
 
 
 async def test_a_lease_is_no_change_of_the_session(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
-    before = await reader.newest_change(ann)
-    lease = await sessions.lease(ann, session.id, "h")
-    await sessions.renew(ann, session.id, lease.fence)
+    before = await reader.changes.newest(ann)
+    lease = await sessions.leases.acquire(ann, session.id, "h")
+    await sessions.leases.renew(ann, session.id, lease.fence)
     assert await reader.get(ann, session.id) == session
-    assert await reader.newest_change(ann) == before
+    assert await reader.changes.newest(ann) == before
     await sessions.rename(ann, session.id, "Edits do not take the lease away")
-    assert (await reader.leased(ann, session.id)) is not None
+    assert (await reader.leases.current(ann, session.id)) is not None
 
 
 @pytest.mark.parametrize("ttl_ms", [0, -1, 24 * 3_600_000 + 1, 2**70])
@@ -144,20 +144,20 @@ async def test_a_lease_lasts_at_least_a_moment_and_at_most_a_day(
 ) -> None:
     session = await sessions.create(ann)
     with pytest.raises(InvalidInput):
-        await sessions.lease(ann, session.id, "h", ttl_ms=ttl_ms)
-    assert await sessions.leased(ann, session.id) is None
-    lease = await sessions.lease(ann, session.id, "h")
+        await sessions.leases.acquire(ann, session.id, "h", ttl_ms=ttl_ms)
+    assert await sessions.leases.current(ann, session.id) is None
+    lease = await sessions.leases.acquire(ann, session.id, "h")
     with pytest.raises(InvalidInput):
-        await sessions.renew(ann, session.id, lease.fence, ttl_ms=ttl_ms)
-    assert await sessions.leased(ann, session.id) == lease
+        await sessions.leases.renew(ann, session.id, lease.fence, ttl_ms=ttl_ms)
+    assert await sessions.leases.current(ann, session.id) == lease
 
 
 async def test_a_deleted_session_s_lease_does_not_hold_its_namesake(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     await sessions.create(ann, session_id="one")
-    await sessions.lease(ann, "one", "h")
+    await sessions.leases.acquire(ann, "one", "h")
     await sessions.delete(ann, "one")
     await other.create(ann, session_id="one")
-    assert await sessions.leased(ann, "one") is None
+    assert await sessions.leases.current(ann, "one") is None
     await talk(other, ann, "one", "Free")

@@ -68,7 +68,7 @@ async def test_those_that_run_are_found_with_those_that_wait_in_one_order(
     ids = []
     for number in range(12):
         made = await sessions.create(ann, tags=["t"] if number % 2 else [])
-        await sessions.set_status(ann, made.id, STATUSES[number % 4])
+        await sessions.catalog.set_status(ann, made.id, STATUSES[number % 4])
         await sessions.archive(ann, made.id, archived=number > 9)
         ids.append(made.id)
         clock.advance()
@@ -96,7 +96,7 @@ async def test_each_filter_finds_what_it_names(
     )
     middle = clock.advance()
     await talk(sessions, ann, chosen.id, "Hello")
-    await sessions.set_status(ann, chosen.id, "waiting")
+    await sessions.catalog.set_status(ann, chosen.id, "waiting")
     await sessions.pin(ann, chosen.id)
     end = clock.advance()
     for given in (
@@ -144,7 +144,7 @@ async def test_a_session_read_from_another_agent_is_found_by_its_source(
     session, _ = await started(sessions, ann, "a")
     lines = await exported(sessions, ann, session.id)
     lines[0] = lines[0].replace(b'"session":{', b'"session":{"source":"claude",')
-    copy = await sessions.import_session(ann, lines, new_id=True)
+    copy = await sessions.import_(ann, lines, new_id=True)
     for given, found in (
         (Filter(source="claude"), [copy.id]),
         (Filter(native=False), [copy.id]),
@@ -208,7 +208,7 @@ async def some_sessions(
             agent_id=dice.choice(["x", "y", None]),
             channel=dice.choice(["irc", "mail", None]),
         )
-        await sessions.set_status(who, made.id, dice.choice(STATUSES))
+        await sessions.catalog.set_status(who, made.id, dice.choice(STATUSES))
         await sessions.archive(who, made.id, archived=dice.random() < 0.3)
         await sessions.pin(who, made.id, pinned=dice.random() < 0.3)
         clock.advance(dice.choice([0, 1_000]))

@@ -19,7 +19,7 @@ FAILED = Draft(role="tool", parts=(ToolResult(id="x", is_error=True),))
 
 async def texts(sessions: Sessions, who: Principal, session_id: str, query: str) -> list[str]:
     """What was said in the messages that were found."""
-    found = await sessions.look(who, session_id, query)
+    found = await sessions.within(who, session_id, query)
     return said([await sessions.entry(who, session_id, each) for each in found.entries])
 
 
@@ -52,9 +52,9 @@ async def test_beyond_the_limit_the_newest_are_found(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session, ids = await started(sessions, ann, *(f"needle {number}" for number in range(5)))
-    found = await reader.look(ann, session.id, "needle", limit=3)
+    found = await reader.within(ann, session.id, "needle", limit=3)
     assert (found.entries, found.more) == (tuple(ids[2:]), True)
-    found = await reader.look(ann, session.id, "needle", limit=5)
+    found = await reader.within(ann, session.id, "needle", limit=5)
     assert (found.entries, found.more) == (tuple(ids), False)
 
 
@@ -74,7 +74,7 @@ async def test_what_is_found_is_what_the_conversation_has(
     assert await texts(reader, ann, fork.id, "summary") == ["a summary of needles"]
     await sessions.erase(ann, source.id, ids[0])
     assert await texts(reader, ann, source.id, "needle") == ["needle 1", "needle 2"]
-    assert await reader.beside(ann, source.id, None, "user") == ids[1]
+    assert await reader.conversation.beside(ann, source.id, None, "user") == ids[1]
     await sessions.rewind(ann, source.id, ids[1])
     assert await texts(reader, ann, source.id, "needle") == ["needle 1"]
 
@@ -86,11 +86,11 @@ async def test_the_next_message_of_a_kind_is_found_however_far_it_is(
     drafts = [say("answer", "assistant"), FAILED, *[say("more", "assistant")] * 30, FAILED, say("last")]
     ids += (await sessions.append(ann, session.id, drafts)).entries
     await sessions.compact(ann, session.id, say("summary", "system"), keep=0)
-    (summary,) = (await reader.look(ann, session.id, "summary")).entries
+    (summary,) = (await reader.within(ann, session.id, "summary")).entries
     ids += (await sessions.append(ann, session.id, say("after"))).entries
 
     async def beside(at: int, kind: Kind, *, back: bool = False) -> str | None:
-        return await reader.beside(ann, session.id, ids[at], kind, backwards=back)
+        return await reader.conversation.beside(ann, session.id, ids[at], kind, backwards=back)
 
     assert await beside(0, "user") == ids[1]
     assert await beside(1, "user") == ids[35]
@@ -107,8 +107,8 @@ async def test_the_next_message_of_a_kind_is_found_however_far_it_is(
     assert await beside(0, "summary") == summary
     assert await beside(-1, "summary", back=True) == summary
     assert await beside(-1, "summary") is None
-    assert await reader.beside(ann, session.id, None, "user") == ids[0]
-    assert await reader.beside(ann, session.id, None, "user", backwards=True) == ids[-1]
+    assert await reader.conversation.beside(ann, session.id, None, "user") == ids[0]
+    assert await reader.conversation.beside(ann, session.id, None, "user", backwards=True) == ids[-1]
     with pytest.raises(InvalidInput, match=", ".join(KINDS)):
         await beside(0, "robot")  # type: ignore[arg-type]
 
@@ -120,13 +120,15 @@ async def test_a_failure_that_was_left_out_and_collected_is_not_found_in_what_fo
     imported = Imported(id="other:1", source="other", created_at=1, updated_at=1)
     failed = Entry(id="a", at=1, role="tool", parts=FAILED.parts)
     rest = [Entry(id=name, at=2, role="user", parts=say(name).parts) for name in "bc"]
-    await sessions.take_in(ann, imported, [failed, *rest])
-    assert await reader.beside(ann, imported.id, None, "failure") == "a"
-    await sessions.take_in(ann, imported, [msgspec.structs.replace(failed, parts=say("well").parts), *rest])
+    await sessions.transfer.sync(ann, imported, [failed, *rest])
+    assert await reader.conversation.beside(ann, imported.id, None, "failure") == "a"
+    await sessions.transfer.sync(
+        ann, imported, [msgspec.structs.replace(failed, parts=say("well").parts), *rest]
+    )
     fork = await sessions.fork(ann, imported.id)
     await sessions.delete(ann, imported.id)
     for backwards in (False, True):
-        assert await reader.beside(ann, fork.id, None, "failure", backwards=backwards) is None
+        assert await reader.conversation.beside(ann, fork.id, None, "failure", backwards=backwards) is None
 
 
 async def test_a_stretch_of_another_owner_has_nothing_in_it(

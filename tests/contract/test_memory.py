@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput, InvalidLimit
 from hitherto.model import Fact, Identity, Principal, Session, plain_text
 from hitherto.service import Sessions
-from hitherto.service.memory import _name, merged
+from hitherto.service.memory.findings import forgotten_name, merged
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy, Finding
 from tests.contract.talk import say
@@ -32,7 +32,7 @@ async def remember(sessions: Sessions, who: Principal, *texts: str, **fields: ob
 async def tell(sessions: Sessions, who: Principal, session_id: str, *texts: str) -> int:
     """Say these, much that says nothing, and make the session smaller; how many facts were stored."""
     await sessions.append(who, session_id, [say(text) for text in (*texts, *[FILLER] * 5, "the end")])
-    done = await sessions.shrink(who, session_id)
+    done = await sessions.compaction.shrink(who, session_id)
     assert done.compacted, done.reason
     return done.facts_extracted
 
@@ -40,7 +40,7 @@ async def tell(sessions: Sessions, who: Principal, session_id: str, *texts: str)
 async def recalled(
     sessions: Sessions, who: Principal, query: str | None = None, **fields: object
 ) -> list[str]:
-    return [fact.text for fact in await sessions.remembered(who, query, **fields)]  # type: ignore[arg-type]
+    return [fact.text for fact in await sessions.memory.search(who, query, **fields)]  # type: ignore[arg-type]
 
 
 async def test_what_was_said_is_found_by_its_words(
@@ -66,7 +66,7 @@ async def test_what_was_said_is_found_by_its_words(
     assert await recalled(reader, ann, "") == []
     assert len(await recalled(reader, ann)) == 4
     assert await recalled(reader, bob, "name") == await recalled(reader, bob) == []
-    (fact,) = await reader.remembered(ann, "5671")
+    (fact,) = await reader.memory.search(ann, "5671")
     first = (await reader.history(ann, session.id, view="conversation")).entries[1]
     assert (fact.kind, fact.session, fact.entries, fact.at) == ("number", session.id, (first.id,), first.at)
     assert (fact.agent_id, fact.cwd, fact.subject) == ("main", "/work", "staging database")
@@ -81,7 +81,7 @@ async def test_what_is_said_again_is_not_stored_again(
     clock.advance()
     assert await tell(sessions, ann, session.id, "I prefer tabs over spaces.", "I prefer green.") == 1
     assert sorted(await recalled(reader, ann)) == ["I prefer green.", "I prefer tabs over spaces."]
-    assert len(await reader.facts(ann)) == 2
+    assert len(await reader.memory.facts(ann)) == 2
 
 
 async def test_a_newer_fact_about_the_same_takes_the_place_of_an_older_one(
@@ -96,7 +96,7 @@ async def test_a_newer_fact_about_the_same_takes_the_place_of_an_older_one(
         "My name is Ada.",
         "The staging port is 9090.",
     ]
-    facts = {fact.text: fact for fact in await reader.facts(ann)}
+    facts = {fact.text: fact for fact in await reader.memory.facts(ann)}
     old, new = facts["The staging port is 8080."], facts["The staging port is 9090."]
     assert (old.invalidated_by, new.invalidated_by) == (new.id, None)
     assert (old.session, new.session) == (one.id, two.id)
@@ -170,14 +170,14 @@ async def test_what_is_forgotten_is_gone_with_what_it_had_replaced(
     for port in (7070, 8080, 9090):
         await remember(sessions, ann, f"The staging port is {port}.", f"Box b{port} is at /srv/b{port}.")
         clock.advance()
-    (fact,) = await sessions.remembered(ann, "staging port")
-    assert await sessions.forget(bob, fact.id) is False
-    assert await sessions.forget(ann, "no such fact") is False
-    assert await sessions.forget(ann, "\0") is False
-    assert await sessions.forget(ann, fact.id) is True
-    assert await sessions.forget(ann, fact.id) is False
+    (fact,) = await sessions.memory.search(ann, "staging port")
+    assert await sessions.memory.forget(bob, fact.id) is False
+    assert await sessions.memory.forget(ann, "no such fact") is False
+    assert await sessions.memory.forget(ann, "\0") is False
+    assert await sessions.memory.forget(ann, fact.id) is True
+    assert await sessions.memory.forget(ann, fact.id) is False
     assert await recalled(reader, ann, "staging port") == []
-    assert len(await reader.facts(ann)) == 3
+    assert len(await reader.memory.facts(ann)) == 3
 
 
 async def test_what_was_forgotten_does_not_come_back_from_what_was_said_before(
@@ -188,15 +188,17 @@ async def test_what_was_forgotten_does_not_come_back_from_what_was_said_before(
     await sessions.append(ann, session.id, [say(text) for text in ("start", *[FILLER] * 20, said)])
     for number in range(3):
         await sessions.append(ann, session.id, say(f"{number} " + FILLER))
-        assert (await sessions.shrink(ann, session.id, policy=CompactionPolicy(kept_share=0.3))).compacted
-        known = await sessions.remembered(ann, "name")
+        assert (
+            await sessions.compaction.shrink(ann, session.id, policy=CompactionPolicy(kept_share=0.3))
+        ).compacted
+        known = await sessions.memory.search(ann, "name")
         assert [fact.text for fact in known] == ([said] if number == 0 else [])
         for fact in known:
             clock.advance()
-            assert await sessions.forget(ann, fact.id)
-    await sessions.doctor()  # what is kept for a while only is dropped
+            assert await sessions.memory.forget(ann, fact.id)
+    await sessions.admin.check()  # what is kept for a while only is dropped
     clock.advance(400 * 86_400_000)
-    await sessions.doctor()
+    await sessions.admin.check()
     elsewhere = await sessions.create(ann, agent_id="a")
     old = say(said, at=clock.now - 399 * 86_400_000 - 1_000_000_000)
     await sessions.append(ann, elsewhere.id, old)
@@ -211,8 +213,8 @@ async def test_what_is_said_again_after_it_was_forgotten_is_remembered_again(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session = await remember(sessions, ann, "My name is Ada.")
-    (fact,) = await sessions.remembered(ann, "name")
-    await sessions.forget(ann, fact.id)
+    (fact,) = await sessions.memory.search(ann, "name")
+    await sessions.memory.forget(ann, fact.id)
     assert await tell(sessions, ann, session.id) == 0
     clock.advance()
     assert await tell(sessions, ann, session.id, "my  NAME is Ada!") == 1
@@ -220,10 +222,16 @@ async def test_what_is_said_again_after_it_was_forgotten_is_remembered_again(
 
 
 def test_what_is_kept_of_a_forgotten_fact_tells_nothing_of_it() -> None:
-    one, other = (_name(("a", None, "/x"), text) for text in ("My name is Ada.", "my name  is ADA"))
+    one, other = (forgotten_name(("a", None, "/x"), text) for text in ("My name is Ada.", "my name  is ADA"))
     assert one == other
     assert (
-        len({one, _name(("b", None, "/x"), "My name is Ada."), _name(("a", "p", "/x"), "My name is Ada.")})
+        len(
+            {
+                one,
+                forgotten_name(("b", None, "/x"), "My name is Ada."),
+                forgotten_name(("a", "p", "/x"), "My name is Ada."),
+            }
+        )
         == 3
     )
     assert set(one) <= set("0123456789abcdef")
@@ -233,25 +241,27 @@ async def test_an_erased_entry_takes_its_facts_along(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     await remember(sessions, ann, "My name is Ada.", "I prefer tea.")
-    (fact,) = await sessions.remembered(ann, "name")
+    (fact,) = await sessions.memory.search(ann, "name")
     await sessions.erase(ann, fact.session or "", fact.entries[0])
     assert await recalled(reader, ann) == ["I prefer tea."]
 
 
 async def test_pages_of_memory_are_bounded(sessions: Sessions, ann: Principal) -> None:
     facts = [Fact(id=f"f{n:03}", at=n, text=f"fact number {n}") for n in range(250)]
-    await sessions.add_facts(ann, facts)
-    assert [fact.id for fact in await sessions.remembered(ann)] == [f"f{n:03}" for n in range(249, 199, -1)]
-    assert [fact.id for fact in await sessions.remembered(ann, limit=3, offset=248)] == ["f001", "f000"]
-    assert len(await sessions.remembered(ann, "fact number", limit=200)) == 200
+    await sessions.memory.add(ann, facts)
+    assert [fact.id for fact in await sessions.memory.search(ann)] == [
+        f"f{n:03}" for n in range(249, 199, -1)
+    ]
+    assert [fact.id for fact in await sessions.memory.search(ann, limit=3, offset=248)] == ["f001", "f000"]
+    assert len(await sessions.memory.search(ann, "fact number", limit=200)) == 200
     for limit in (0, 201, True):
         with pytest.raises(InvalidLimit):
-            await sessions.remembered(ann, limit=limit)
+            await sessions.memory.search(ann, limit=limit)
     for offset in (-1, True, 1.5):
         with pytest.raises(InvalidInput):
-            await sessions.remembered(ann, offset=offset)  # type: ignore[arg-type]
+            await sessions.memory.search(ann, offset=offset)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
-        await sessions.remembered(ann, agent_id="\0")
+        await sessions.memory.search(ann, agent_id="\0")
 
 
 async def test_all_that_a_fact_has_comes_back_from_every_store(
@@ -269,14 +279,14 @@ async def test_all_that_a_fact_has_comes_back_from_every_store(
         subject="port",
         invalidated_by="g",
     )
-    await sessions.add_facts(ann, [fact])
-    assert await reader.facts(ann) == [fact]
-    assert await reader.remembered(ann) == [fact]  # what took its place is not there
-    await sessions.add_facts(ann, [Fact(id="g", at=2, text="newer")])
+    await sessions.memory.add(ann, [fact])
+    assert await reader.memory.facts(ann) == [fact]
+    assert await reader.memory.search(ann) == [fact]  # what took its place is not there
+    await sessions.memory.add(ann, [Fact(id="g", at=2, text="newer")])
     assert await recalled(reader, ann) == ["newer"]
     for wrong in ({"confidence": 1.1}, {"confidence": float("nan")}, {"subject": "\0"}, {"cwd": "relative"}):
         with pytest.raises(InvalidInput):
-            await sessions.add_facts(ann, [replace(fact, **wrong)])
+            await sessions.memory.add(ann, [replace(fact, **wrong)])
 
 
 def test_what_a_summariser_finds_is_not_believed_more_than_need_be() -> None:
@@ -296,8 +306,8 @@ async def test_many_facts_of_one_compaction_are_bounded(sessions: Sessions, ann:
     texts = [f"Box b{n} is at /srv/b{n}. " + "It hums and it whirrs. " * 8 for n in range(100)]
     await sessions.append(ann, session.id, [say(text) for text in texts])
     policy = CompactionPolicy(facts=10, identifiers=10)
-    assert (await sessions.shrink(ann, session.id, policy=policy)).facts_extracted == 10
-    assert len(await sessions.facts(ann)) == 10
+    assert (await sessions.compaction.shrink(ann, session.id, policy=policy)).facts_extracted == 10
+    assert len(await sessions.memory.facts(ann)) == 10
 
 
 # How much is found again of conversations that the extractor has never seen
@@ -311,12 +321,12 @@ async def test_planted_facts_are_found_again(
         made = conversation(held_out.TEMPLATES, seed)
         session = await sessions.create(ann, agent_id=f"agent-{seed}")
         await sessions.append(ann, session.id, made.drafts)
-        done = await sessions.shrink(ann, session.id)
+        done = await sessions.compaction.shrink(ann, session.id)
         summary = plain_text(await sessions.entry(ann, session.id, done.summary or ""))
         for plant in made.plants:
             told = await recalled(sessions, ann, plant.query, agent_id=f"agent-{seed}", limit=10)
             found += plant.value in summary or any(plant.value in text for text in told)
-        stored = [fact.text for fact in await sessions.facts(ann, session.id)]
+        stored = [fact.text for fact in await sessions.memory.facts(ann, session.id)]
         planted += len(made.plants)
         facts += len(stored)
         decoys += len(made.decoys)
@@ -345,7 +355,7 @@ async def test_the_memory_alone_finds_most_of_it(ann: Principal) -> None:
             made = conversation(held_out.TEMPLATES, seed)
             session = await sessions.create(ann, agent_id=f"agent-{seed}")
             await sessions.append(ann, session.id, made.drafts)
-            await sessions.shrink(ann, session.id)
+            await sessions.compaction.shrink(ann, session.id)
             for plant in made.plants:
                 told = await recalled(sessions, ann, plant.query, agent_id=f"agent-{seed}", limit=10)
                 planted += 1
@@ -357,13 +367,13 @@ async def test_the_memory_alone_finds_most_of_it(ann: Principal) -> None:
 async def test_a_query_looks_only_at_facts_that_have_its_words(
     sessions: Sessions, ann: Principal, bob: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hitherto.service.memory.FACTS_EXAMINED", 6)
+    monkeypatch.setattr("hitherto.service.memory.facts.FACTS_EXAMINED", 6)
     facts = [
         Fact(id=f"n{number}", at=1_000 + number, text=f"Nothing of note {number}") for number in range(50)
     ]
     facts += [Fact(id="old", at=1, text="The database is PostgreSQL"), Fact(id="cat", at=2, text="The cat")]
-    await sessions.add_facts(ann, facts)
-    await sessions.add_facts(bob, [Fact(id="b", at=9, text="Her database")])
+    await sessions.memory.add(ann, facts)
+    await sessions.memory.add(bob, [Fact(id="b", at=9, text="Her database")])
     for query, found in (
         ("databases", ["old"]),
         ("postgresql?", ["old"]),
@@ -371,12 +381,12 @@ async def test_a_query_looks_only_at_facts_that_have_its_words(
         ("ca", []),
         ("", []),
     ):
-        assert [fact.id for fact in await sessions.remembered(ann, query)] == found, query
-    newest = await sessions.remembered(ann, "nothing")
+        assert [fact.id for fact in await sessions.memory.search(ann, query)] == found, query
+    newest = await sessions.memory.search(ann, "nothing")
     assert [fact.id for fact in newest] == ["n49", "n48", "n47", "n46", "n45", "n44"]
-    rare = await sessions.remembered(ann, "nothing of the database")
+    rare = await sessions.memory.search(ann, "nothing of the database")
     assert rare[0].id == "old"
-    assert [fact.id for fact in await sessions.remembered(ann, limit=2, offset=50)] == ["cat", "old"]
+    assert [fact.id for fact in await sessions.memory.search(ann, limit=2, offset=50)] == ["cat", "old"]
 
 
 async def test_a_person_s_facts_are_found_among_those_of_many(sessions: Sessions, ann: Principal) -> None:
@@ -391,7 +401,7 @@ async def test_a_person_s_facts_are_found_among_those_of_many(sessions: Sessions
         for agent in ("x", "y")
         for person in ("p", "q")
     ]
-    await sessions.add_facts(ann, facts)
+    await sessions.memory.add(ann, facts)
     cases: list[tuple[dict[str, str], list[str]]] = [
         ({"agent_id": "x"}, ["xp", "xq"]),
         ({"identity_id": "q"}, ["xq", "yq"]),
@@ -400,4 +410,5 @@ async def test_a_person_s_facts_are_found_among_those_of_many(sessions: Sessions
     ]
     for asked, found in cases:
         for query in (None, "tea"):
-            assert sorted(fact.id for fact in await sessions.remembered(ann, query, **asked)) == found, asked  # type: ignore[arg-type]
+            facts = await sessions.memory.search(ann, query, **asked)  # type: ignore[arg-type]
+            assert sorted(fact.id for fact in facts) == found, asked

@@ -31,7 +31,7 @@ FIRST, SECOND = "2025-06-15", "2025-06-16"
 
 async def days(sessions: Sessions, who: Principal) -> Overview:
     """What was said on both days, without what the store says of itself."""
-    return replace(await sessions.overview(who, since_day=FIRST, until_day=SECOND), store={})
+    return replace(await sessions.statistics.overview(who, since_day=FIRST, until_day=SECOND), store={})
 
 
 def entry(name: str, at: int, text: str, **fields: Any) -> Entry:
@@ -44,26 +44,26 @@ def entry(name: str, at: int, text: str, **fields: Any) -> Entry:
 async def test_the_numbers_of_sessions_follow_every_change(
     sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
 ) -> None:
-    assert await reader.facets(ann) == Facets()
+    assert await reader.statistics.facets(ann) == Facets()
     one, _ = await started(sessions, ann, "a", project="p", agent_id="x", tags=["t", "u"])
     two, _ = await started(sessions, ann, "b", project="p", agent_id="x", tags=["t"])
     three, _ = await started(sessions, ann, "c", project="q")
     await started(sessions, bob, "d", project="p")
-    assert await reader.facets(ann) == Facets(
+    assert await reader.statistics.facets(ann) == Facets(
         total=3, agents=(("x", 2),), projects=(("p", 2), ("q", 1)), tags=(("t", 2), ("u", 1))
     )
     await sessions.pin(ann, one.id)
     await sessions.archive(ann, two.id)
     await sessions.tag(ann, one.id, add=["v"], remove=["t"])
-    await sessions.assign(ann, three.id, "p")
+    await sessions.projects.assign(ann, three.id, "p")
     await talk(sessions, ann, one.id, "more")
-    assert await reader.facets(ann) == Facets(
+    assert await reader.statistics.facets(ann) == Facets(
         total=2, archived=1, pinned=1, agents=(("x", 1),), projects=(("p", 2),), tags=(("u", 1), ("v", 1))
     )
     await sessions.archive(ann, two.id, archived=False)
     await sessions.fork(ann, one.id)
     await sessions.delete(ann, one.id)
-    assert await reader.facets(ann) == Facets(
+    assert await reader.statistics.facets(ann) == Facets(
         total=3, agents=(("x", 2),), projects=(("p", 3),), tags=(("t", 1),)
     )
 
@@ -74,8 +74,10 @@ async def test_a_session_of_another_agent_is_counted_under_its_source(
     given = Imported(
         id="claude:1", source="claude", created_at=1, updated_at=1, agent_id="claude-code", branch="topic"
     )
-    await sessions.take_in(ann, given, [entry("e", clock.now, "x")])
-    assert await reader.facets(ann) == Facets(total=1, agents=(("claude", 1),), sources=(("claude", 1),))
+    await sessions.transfer.sync(ann, given, [entry("e", clock.now, "x")])
+    assert await reader.statistics.facets(ann) == Facets(
+        total=1, agents=(("claude", 1),), sources=(("claude", 1),)
+    )
     assert (await reader.get(ann, "claude:1")).branch == "topic"
     (share,) = (await days(reader, ann)).by_agent
     assert share.name == "claude"
@@ -87,7 +89,7 @@ async def test_only_the_most_frequent_are_told_and_equal_ones_by_name(
     for number in range(55):
         await sessions.create(ann, project=f"p{number:02}")
     await sessions.create(ann, project="p54")
-    found = (await reader.facets(ann)).projects
+    found = (await reader.statistics.facets(ann)).projects
     assert found == (("p54", 2), *((f"p{number:02}", 1) for number in range(49)))
 
 
@@ -97,7 +99,7 @@ async def test_a_failed_change_leaves_the_numbers_as_they_were(
     session = await sessions.create(ann, project="p")
     with pytest.raises(Exception, match="revision"):
         await sessions.tag(ann, session.id, add=["t"], expected_revision=9)
-    assert await reader.facets(ann) == Facets(total=1, projects=(("p", 1),))
+    assert await reader.statistics.facets(ann) == Facets(total=1, projects=(("p", 1),))
 
 
 # Days
@@ -135,8 +137,8 @@ async def test_what_was_said_is_told_by_day_agent_model_and_project(
         ),
         longest=tuple([await reader.get(ann, each.id) for each in (one, two)]),
     )
-    assert (await sessions.overview(ann, since_day=SECOND, until_day=SECOND)).days[0].sessions == 1
-    assert (await sessions.overview(ann, since_day=FIRST, until_day=FIRST)).store["kind"]
+    assert (await sessions.statistics.overview(ann, since_day=SECOND, until_day=SECOND)).days[0].sessions == 1
+    assert (await sessions.statistics.overview(ann, since_day=FIRST, until_day=FIRST)).store["kind"]
 
 
 async def test_a_list_by_day_has_the_sessions_in_which_something_was_said_then(
@@ -184,7 +186,7 @@ async def test_what_is_erased_still_counts_for_its_day_and_model(
     await sessions.erase(ann, session.id, appended.entries[0])
     before = await days(reader, ann)
     assert [(share.name, share.tokens) for share in before.by_model] == [(None, 0), ("m", 7)]
-    healthy = await sessions.doctor()
+    healthy = await sessions.admin.check()
     assert (healthy.problems, healthy.repaired) == ((), ())
     assert await days(reader, ann) == before
 
@@ -193,15 +195,15 @@ async def test_a_message_that_its_source_has_amended_counts_once(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     given = Imported(id="claude:1", source="claude", created_at=1, updated_at=clock.now)
-    await sessions.take_in(ann, given, [entry("e", clock.now, "half", tokens=3)])
+    await sessions.transfer.sync(ann, given, [entry("e", clock.now, "half", tokens=3)])
     for text, tokens in (("half and", 5), ("half and half", 9)):
         assert (await days(reader, ann)).days[0].messages == 1
         amended = entry("e", clock.now + DAY_MS, text, tokens=tokens)
-        await sessions.take_in(ann, given, [], extends=True, amended=amended)
+        await sessions.transfer.sync(ann, given, [], extends=True, amended=amended)
     (day,) = (await days(reader, ann)).days
     assert (day.day, day.messages, day.tokens) == (SECOND, 1, 9)
     assert await listed(reader, ann, Filter(day=FIRST)) == []
-    assert (await sessions.doctor()).repaired == ()
+    assert (await sessions.admin.check()).repaired == ()
 
 
 async def test_a_session_that_changes_its_project_takes_its_days_along(
@@ -209,7 +211,7 @@ async def test_a_session_that_changes_its_project_takes_its_days_along(
 ) -> None:
     session, _ = await started(sessions, ann, "a", project="old")
     assert [each.project for each in (await days(reader, ann)).projects] == ["old"]
-    await sessions.assign(ann, session.id, "new")
+    await sessions.projects.assign(ann, session.id, "new")
     await talk(sessions, ann, session.id, "b")
     (project,) = (await days(reader, ann)).projects
     assert (project.project, project.messages) == ("new", 2)
@@ -228,9 +230,9 @@ async def test_a_list_by_project_crosses_folders(
     assert await listed(reader, ann, Filter(project="host/ann/p"), limit=1) == [two.id, one.id]
     assert await finds(reader, ann, "project:host/ann/p") == [two.id, one.id]
     assert await finds(reader, ann, "project:p") == [two.id, one.id]
-    assert await reader.project_called(ann, "ann/p") == "host/ann/p"
+    assert await reader.projects.called(ann, "ann/p") == "host/ann/p"
     await sessions.create(ann, project="host/cy/p")
-    assert await reader.project_called(ann, "p") == "p", "two end so: which is meant cannot be told"
+    assert await reader.projects.called(ann, "p") == "p", "two end so: which is meant cannot be told"
     assert await finds(reader, ann, "project:nowhere") == []
 
 
@@ -239,7 +241,7 @@ async def test_every_folder_that_a_session_had_is_kept(
 ) -> None:
     session = await sessions.create(ann, cwd="/a", project="p")
     await sessions.move(ann, session.id, "/b/")
-    await sessions.move_folder(ann, "/b", "/c")
+    await sessions.catalog.move_folder(ann, "/b", "/c")
     moved = await sessions.move(ann, session.id, "/a")
     assert (moved.cwd, moved.earlier_cwds, moved.project) == ("/a", ("/b", "/c"), "p")
     assert await reader.get(ann, session.id) == moved
@@ -249,24 +251,26 @@ async def test_a_repository_without_a_remote_keeps_its_name_when_its_folder_is_r
     sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
 ) -> None:
     root = "4" * 40
-    assert await sessions.place(ann, "/engine", Place("engine", "/engine", root=root)) == "engine"
-    assert await other.place(ann, "/motor", Place("motor", "/motor", root=root)) == "engine"
-    assert await other.place(bob, "/motor", Place("motor", "/motor", root=root)) == "motor"
+    assert await sessions.projects.place(ann, "/engine", Place("engine", "/engine", root=root)) == "engine"
+    assert await other.projects.place(ann, "/motor", Place("motor", "/motor", root=root)) == "engine"
+    assert await other.projects.place(bob, "/motor", Place("motor", "/motor", root=root)) == "motor"
 
 
 async def test_sessions_of_a_repository_follow_when_it_gets_a_remote(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     root = "4" * 40
-    name = await sessions.place(ann, "/w/engine/src", Place("engine", "/w/engine", root=root))
+    name = await sessions.projects.place(ann, "/w/engine/src", Place("engine", "/w/engine", root=root))
     one = await sessions.create(ann, cwd="/w/engine/src", project=name)
     apart = await sessions.create(ann, cwd="/elsewhere/engine", project="engine")
     placed = Place("host/ada/engine", "/w/engine", root=root)
-    assert await sessions.place(ann, "/w/engine", placed) == "host/ada/engine"
+    assert await sessions.projects.place(ann, "/w/engine", placed) == "host/ada/engine"
     assert (await reader.get(ann, one.id)).project == "host/ada/engine"
     assert (await reader.get(ann, apart.id)).project == "engine"
     fork = Place("host/bob/engine", "/w/fork", root=root)
-    assert await sessions.place(ann, "/w/fork", fork) == "host/bob/engine", "a fork is a project of its own"
+    assert await sessions.projects.place(ann, "/w/fork", fork) == "host/bob/engine", (
+        "a fork is a project of its own"
+    )
     assert (await reader.get(ann, one.id)).project == "host/ada/engine"
 
 
@@ -275,19 +279,19 @@ async def test_sessions_of_work_trees_clones_and_earlier_folders_follow_too(
 ) -> None:
     root, made = "4" * 40, []
     for cwd, top in (("/w/engine", "/w/engine"), ("/w/tree/src", "/w/engine"), ("/w/clone", "/w/clone")):
-        name = await sessions.place(ann, cwd, Place("engine", top, root=root))
+        name = await sessions.projects.place(ann, cwd, Place("engine", top, root=root))
         made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
     relocated = await sessions.create(ann, cwd="/w/clone", project="engine")
     await sessions.move(ann, relocated.id, "/x/clone")
     apart = await sessions.create(ann, cwd="/elsewhere/engine", project="engine")
     moved = Place("host/ada/engine", "/x/engine", root=root)
-    assert await other.place(ann, "/x/engine", moved) == "host/ada/engine"
+    assert await other.projects.place(ann, "/x/engine", moved) == "host/ada/engine"
     followed = [(await reader.get(ann, session)).project for session in (*made, relocated.id)]
     assert followed == ["host/ada/engine"] * 4
     assert (await reader.get(ann, apart.id)).project == "engine"
     rootless = Place("engine", "/w/clone")
-    assert await other.place(ann, "/w/clone", rootless) == "host/ada/engine", "the folder is known"
-    assert await other.place(ann, "/w/other", rootless) == "engine"
+    assert await other.projects.place(ann, "/w/clone", rootless) == "host/ada/engine", "the folder is known"
+    assert await other.projects.place(ann, "/w/other", rootless) == "engine"
 
 
 async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
@@ -295,9 +299,9 @@ async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
 ) -> None:
     root, made = "4" * 40, []
     for cwd in ("/w/engine", "/w/tree"):
-        name = await sessions.place(ann, cwd, Place("engine", "/w/engine", root=root))
+        name = await sessions.projects.place(ann, cwd, Place("engine", "/w/engine", root=root))
         made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
-    assign, left = sessions.assign, [None]
+    assign, left = sessions.projects.assign, [None]
 
     async def interrupted(*args: Any, **more: Any) -> Any:
         left.pop()
@@ -305,10 +309,10 @@ async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
 
     remote = Place("host/ada/engine", "/w/engine", root=root)
     with monkeypatch.context() as patch:
-        patch.setattr(sessions, "assign", interrupted)
+        patch.setattr(sessions.projects, "assign", interrupted)
         with pytest.raises(IndexError):
-            await sessions.place(ann, "/w/engine", remote)
-    assert await sessions.place(ann, "/w/engine", remote) == "host/ada/engine"
+            await sessions.projects.place(ann, "/w/engine", remote)
+    assert await sessions.projects.place(ann, "/w/engine", remote) == "host/ada/engine"
     assert [(await reader.get(ann, session)).project for session in made] == ["host/ada/engine"] * 2
 
 
@@ -316,27 +320,29 @@ async def test_repositories_without_a_remote_that_share_a_name_are_told_apart_by
     sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
 ) -> None:
     one, two = Place("engine", "/a/engine", root="1" * 40), Place("engine", "/b/engine", root="2" * 40)
-    assert await sessions.place(ann, "/a/engine", one) == "engine"
-    assert await other.place(ann, "/b/engine", two) == "engine@2222222"
-    assert await sessions.place(ann, "/b/engine/src", two) == "engine@2222222"
-    assert await other.place(ann, "/a/engine", one) == "engine"
-    assert await other.place(bob, "/b/engine", two) == "engine"
+    assert await sessions.projects.place(ann, "/a/engine", one) == "engine"
+    assert await other.projects.place(ann, "/b/engine", two) == "engine@2222222"
+    assert await sessions.projects.place(ann, "/b/engine/src", two) == "engine@2222222"
+    assert await other.projects.place(ann, "/a/engine", one) == "engine"
+    assert await other.projects.place(bob, "/b/engine", two) == "engine"
     long = Place("e" * 500, "/c", root="3" * 40)
-    assert await sessions.place(ann, "/c", long) == long.project
-    assert await sessions.place(ann, "/d", long._replace(root="5" * 40)) == "e" * 492 + "@5555555"
+    assert await sessions.projects.place(ann, "/c", long) == long.project
+    assert await sessions.projects.place(ann, "/d", long._replace(root="5" * 40)) == "e" * 492 + "@5555555"
     remote = Place("host/ada/engine", "/a/engine", root="1" * 40)
-    assert await sessions.place(ann, "/a/engine", remote) == remote.project
+    assert await sessions.projects.place(ann, "/a/engine", remote) == remote.project
     same = remote._replace(root="6" * 40)
-    assert await sessions.place(ann, "/a/engine", same) == remote.project, "a remote tells a project for sure"
+    assert await sessions.projects.place(ann, "/a/engine", same) == remote.project, (
+        "a remote tells a project for sure"
+    )
 
 
 async def test_of_a_folder_that_is_gone_is_told_what_was_known(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     await sessions.create(ann, cwd="/gone/tree", project="host/ada/engine")
-    assert await reader.place(ann, "/gone/tree") == "host/ada/engine"
-    assert await reader.place(ann, "/gone/never") == "never"
-    assert await reader.place(ann, "/") == "/"
+    assert await reader.projects.place(ann, "/gone/tree") == "host/ada/engine"
+    assert await reader.projects.place(ann, "/gone/never") == "never"
+    assert await reader.projects.place(ann, "/") == "/"
 
 
 async def test_sessions_without_a_project_are_found_by_their_folders_and_given_one(
@@ -347,7 +353,7 @@ async def test_sessions_without_a_project_are_found_by_their_folders_and_given_o
     await sessions.archive(ann, (await sessions.create(ann, cwd="/a")).id)
     await sessions.create(ann)
     await sessions.create(bob, cwd="/c")
-    assert await reader.placeless(ann) == ["/a", "/b"]
-    assert await sessions.place_folder(ann, "/a", "p") == 2
-    assert await reader.placeless(ann) == ["/b"]
-    assert await sessions.place_folder(ann, "/a", "q") == 0
+    assert await reader.projects.placeless(ann) == ["/a", "/b"]
+    assert await sessions.projects.place_folder(ann, "/a", "p") == 2
+    assert await reader.projects.placeless(ann) == ["/b"]
+    assert await sessions.projects.place_folder(ann, "/a", "q") == 0

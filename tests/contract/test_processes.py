@@ -81,7 +81,7 @@ async def test_eight_processes_append_to_one_session_and_to_their_own(shared_hom
             ]
             own = await sessions.get(OWNER, f"own-{name}")
             assert (own.message_count, own.revision) == (APPENDS, 1 + APPENDS + APPENDS // 10)
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()
         assert common.id in await finds(sessions, OWNER, f"{names[0]} {APPENDS - 1}")
 
 
@@ -117,7 +117,7 @@ async def test_what_was_acknowledged_outlives_the_process_that_was_told_so(share
         page = await sessions.history(OWNER, "one", limit=10_000)
         assert set(told_so) <= {entry.id for entry in page.entries}
         assert (await sessions.get(OWNER, "one")).message_count == len(page.raw)
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()
 
 
 async def killed_after(worker: asyncio.subprocess.Process, appends: int) -> list[str]:
@@ -153,7 +153,7 @@ async def test_edits_through_two_connections_at_once_each_raise_the_revision_onc
         found = await one.get(who, session.id)
         assert found == await two.get(who, session.id)
         assert (found.revision, len(found.tags)) == (81, 40)
-        assert len(await two.changes(who)) == 1
+        assert len(await two.changes.since(who)) == 1
 
 
 async def test_appends_through_two_connections_at_once_leave_no_gap(shared_home: Home) -> None:
@@ -178,7 +178,7 @@ async def test_only_one_of_many_gets_the_lease(shared_home: Home) -> None:
         session = await one.create(who)
         tried = await asyncio.gather(
             *(
-                each.lease(who, session.id, f"h{number}", ttl_ms=600_000)
+                each.leases.acquire(who, session.id, f"h{number}", ttl_ms=600_000)
                 for number in range(10)
                 for each in (one, two)
             ),
@@ -187,7 +187,7 @@ async def test_only_one_of_many_gets_the_lease(shared_home: Home) -> None:
         held = [lease for lease in tried if not isinstance(lease, BaseException)]
         assert len(held) == 1
         assert {type(error).__name__ for error in tried if isinstance(error, BaseException)} == {"Busy"}
-        assert await two.leased(who, session.id) == held[0]
+        assert await two.leases.current(who, session.id) == held[0]
 
 
 async def test_forks_and_deletions_at_once_lose_nothing_that_is_shared(shared_home: Home) -> None:
@@ -205,4 +205,4 @@ async def test_forks_and_deletions_at_once_lose_nothing_that_is_shared(shared_ho
             for fork in forks:
                 assert await told(one, who, fork.id) == [f"m{number}" for number in range(30)]
             assert all(type(each).__name__ in ("Session", "SessionNotFound") for each in results[:4])
-        assert (await one.doctor(repair=False)).problems == ()
+        assert (await one.admin.check(repair=False)).problems == ()

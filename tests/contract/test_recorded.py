@@ -18,7 +18,7 @@ async def test_the_recording_stands_for_what_sync_reads_and_takes_it_along(
     assert await claim(sessions, ann, recording, "pi", "1") == recording
     read = Imported(id="pi:1", source="pi", created_at=clock(), updated_at=clock())
     told = [Entry(id="e", at=clock(), role="user", parts=(Text(text="Paint the barn"),))]
-    await sessions.take_in(ann, read, told)
+    await sessions.transfer.sync(ann, read, told)
     copy = await reader.get(ann, "pi:1")
     assert (copy.archived, copy.message_count, copy.meta[RECORDED_IN]) == (True, 1, recording.id)
 
@@ -28,10 +28,10 @@ async def test_the_recording_stands_for_what_sync_reads_and_takes_it_along(
     fork = await sessions.fork(ann, recording.id)
     assert RECORDS not in fork.meta
     await sessions.delete(ann, fork.id)
-    assert await reader.met(ann, ["pi:1", recording.id, "pi:2", "\0"]) == {"pi:1", recording.id}
-    assert await reader.met(bob, ["pi:1", recording.id]) == set()
+    assert await reader.catalog.known(ann, ["pi:1", recording.id, "pi:2", "\0"]) == {"pi:1", recording.id}
+    assert await reader.catalog.known(bob, ["pi:1", recording.id]) == set()
 
     await sessions.delete(ann, recording.id)
     assert (await reader.find(ann, Filter(archived="include"))).sessions == ()
-    assert (await sessions.take_in(ann, read, told)).refused
-    assert await reader.met(ann, ["pi:1"]) == {"pi:1"}
+    assert (await sessions.transfer.sync(ann, read, told)).refused
+    assert await reader.catalog.known(ann, ["pi:1"]) == {"pi:1"}

@@ -10,7 +10,7 @@ from hitherto.errors import InvalidInput
 from hitherto.keys import parse_key
 from hitherto.model import Draft, Principal, Text, ToolResult
 from hitherto.service import ResetPolicy, Sessions, address_of, parse_resets
-from hitherto.service.channels.resets import ResetRule
+from hitherto.service.channels.resets import ResetRule, Resets
 from tests.contract.talk import everything, say, talk, told
 from tests.homes import Clock
 
@@ -21,13 +21,13 @@ NOON = int(datetime(2025, 6, 15, 12, tzinfo=UTC).timestamp() * 1_000)
 
 
 async def chat(sessions: Sessions, who: Principal, key: str, *texts: str) -> str:
-    session = await sessions.begin(who, address_of(parse_key(key), "owner"))
+    session = await sessions.channels.begin(who, address_of(parse_key(key), "owner"))
     await talk(sessions, who, session.id, *texts)
     return session.id
 
 
 async def due(sessions: Sessions, who: Principal, text: str, zone: tzinfo = UTC) -> dict[str | None, str]:
-    found = await sessions.due_resets(who, parse_resets(text), zone=zone)
+    found = await sessions.resets.due(who, parse_resets(text), zone=zone)
     return {each.session.key: each.reason for each in found}
 
 
@@ -39,17 +39,17 @@ async def test_a_chat_whose_user_was_silent_for_long_starts_anew(
     clock.advance(4 * HOUR)
     policy = parse_resets("idle@4h")
     before = await everything(reader, ann, bob)
-    assert await sessions.reset_due(ann, policy) == []
+    assert await sessions.resets.run(ann, policy) == []
     clock.advance(1)
     assert await due(sessions, ann, "idle@4h") == {DM: "idle"}
     assert await everything(reader, ann, bob) == before  # looking is not reading
     assert (await reader.get(ann, session_id)).read_at is None
-    (done,) = await sessions.reset_due(ann, policy)
+    (done,) = await sessions.resets.run(ann, policy)
     assert (done.session.id, done.active_at) == (session_id, clock.now - 4 * HOUR - 1)
     assert await told(reader, ann, session_id) == []
     (checkpoint,) = await reader.checkpoints(ann, session_id)
     assert (checkpoint.reason, checkpoint.message_count) == ("reset", 2)
-    assert await sessions.reset_due(ann, policy) == []
+    assert await sessions.resets.run(ann, policy) == []
     assert await told(reader, bob, theirs) == ["Hello"]
     await sessions.restore(ann, session_id, checkpoint.id)
     assert await told(reader, ann, session_id) == ["Hello", "Are you there?"]
@@ -135,17 +135,17 @@ async def test_a_chat_that_is_busy_or_has_changed_meanwhile_is_left_alone(
     session_id = await chat(sessions, ann, DM, "Hello")
     clock.advance(3 * HOUR)
     policy = parse_resets("idle@1h")
-    lease = await other.lease(ann, session_id, "a turn")
-    assert await sessions.reset_due(ann, policy) == []
-    await other.release(ann, session_id, lease.fence)
+    lease = await other.leases.acquire(ann, session_id, "a turn")
+    assert await sessions.resets.run(ann, policy) == []
+    await other.leases.release(ann, session_id, lease.fence)
 
-    class Slow(Sessions):
-        async def due_resets(self, *given: object, **more: object) -> list[object]:  # type: ignore[override]
-            found = await super().due_resets(*given, **more)  # type: ignore[arg-type]
+    class Slow(Resets):
+        async def due(self, *given: object, **more: object) -> list[object]:  # type: ignore[override]
+            found = await super().due(*given, **more)  # type: ignore[arg-type]
             await talk(other, ann, session_id, "Wait!")
             return list(found)
 
-    assert await Slow(sessions._store, now=clock).reset_due(ann, policy) == []
+    assert await Slow(sessions.core, sessions.catalog).run(ann, policy) == []
     assert await told(other, ann, session_id) == ["Hello", "Wait!"]
 
 

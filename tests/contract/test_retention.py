@@ -7,6 +7,8 @@ import pytest
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.model import Filter, Lease, Principal
 from hitherto.service import Policy, Sessions
+from hitherto.service.catalog.sessions import Catalog
+from hitherto.service.turns.leases import Leases
 from tests.contract.talk import everything, listed, say, started
 from tests.homes import Clock
 
@@ -25,7 +27,7 @@ async def aged(sessions: Sessions, who: Principal, clock: Clock, count: int) -> 
 async def doomed(
     sessions: Sessions, who: Principal, policy: Policy, *, dry_run: bool = True
 ) -> dict[str, str]:
-    found = await sessions.prune(who, policy, dry_run=dry_run)
+    found = await sessions.admin.prune(who, policy, dry_run=dry_run)
     return {each.session.id: each.reason for each in found}
 
 
@@ -39,12 +41,12 @@ async def test_a_dry_run_tells_and_does_nothing(
     assert await everything(reader, ann) == before
 
 
-class Deleting(Sessions):
+class Deleting(Leases):
     """Somebody deletes a session between being listed and being looked at."""
 
-    async def leased(self, who: Principal, session_id: str) -> Lease | None:
-        await self.delete(who, session_id)
-        return await super().leased(who, session_id)
+    async def current(self, who: Principal, session_id: str) -> Lease | None:
+        await Catalog(self._core).delete(who, session_id)
+        return await super().current(who, session_id)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -52,8 +54,8 @@ async def test_a_session_that_is_deleted_meanwhile_is_passed_over(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, dry_run: bool
 ) -> None:
     await aged(sessions, ann, clock, 3)
-    deleting = Deleting(sessions._store, now=clock)
-    assert await doomed(deleting, ann, Policy(older_than_ms=2 * DAY), dry_run=dry_run) == {}
+    sessions.leases = Deleting(sessions.core)
+    assert await doomed(sessions, ann, Policy(older_than_ms=2 * DAY), dry_run=dry_run) == {}
     assert len(await listed(reader, ann)) == 2
 
 
@@ -114,7 +116,7 @@ async def test_pinned_leased_and_recently_read_sessions_are_spared(
 ) -> None:
     ids = await aged(sessions, ann, clock, 5)
     await sessions.pin(ann, ids[0])
-    await sessions.lease(ann, ids[1], "someone", ttl_ms=3_600_000)
+    await sessions.leases.acquire(ann, ids[1], "someone", ttl_ms=3_600_000)
     await reader.history(ann, ids[2])
     for delete in (False, True):
         policy = Policy(keep_newest=0, delete=delete, spare_read_ms=DAY)
@@ -145,7 +147,7 @@ async def test_a_policy_without_a_bound_or_with_a_negative_one_is_refused(
     await aged(sessions, ann, clock, 2)
     before = await everything(reader, ann)
     with pytest.raises(InvalidInput):
-        await sessions.prune(ann, policy, dry_run=False)
+        await sessions.admin.prune(ann, policy, dry_run=False)
     assert await everything(reader, ann) == before
 
 
@@ -155,10 +157,14 @@ async def test_what_changes_between_looking_and_doing_is_spared(
 ) -> None:
     session, _ = await started(sessions, ann, "old")
     clock.now += 100 * 86_400_000
-    looked = await sessions.prune(ann, Policy(older_than_ms=86_400_000, delete=delete))
-    assert [doomed.session.id for doomed in looked] == [session.id]
-    await other.append(ann, session.id, say("just now"))
-    policy = Policy(older_than_ms=1, delete=delete)
-    assert not await sessions._put_away(ann, looked[0].session, policy, clock.now)
+
+    class Looked(Leases):
+        async def current(self, who: Principal, session_id: str) -> Lease | None:
+            await other.append(who, session_id, say("just now"))
+            return await super().current(who, session_id)
+
+    sessions.leases = Looked(sessions.core)
+    policy = Policy(older_than_ms=86_400_000, delete=delete)
+    assert await sessions.admin.prune(ann, policy, dry_run=False) == []
     kept = await other.get(ann, session.id)
     assert (kept.message_count, kept.archived) == (2, False)

@@ -29,8 +29,8 @@ def at(key: str) -> Address:
 async def test_a_session_is_found_by_its_key_and_by_its_id(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
-    made = await sessions.begin(ann, at(KEY), title="T", cwd="/w")
-    assert await reader.addressed(ann, KEY) == await reader.addressed(ann, made.id) == made
+    made = await sessions.channels.begin(ann, at(KEY), title="T", cwd="/w")
+    assert await reader.channels.resolve(ann, KEY) == await reader.channels.resolve(ann, made.id) == made
     assert (made.key, made.agent_id, made.channel, made.title, made.cwd) == (
         KEY,
         "main",
@@ -40,13 +40,13 @@ async def test_a_session_is_found_by_its_key_and_by_its_id(
     )
     for name in ("nobody", "", "\0", "x" * 1_000, KEY + "x"):
         with pytest.raises(SessionNotFound):
-            await reader.addressed(ann, name)
+            await reader.channels.resolve(ann, name)
 
 
 async def test_a_key_goes_before_an_id_of_the_same_spelling(sessions: Sessions, ann: Principal) -> None:
     await sessions.create(ann, session_id=KEY)
-    keyed = await sessions.begin(ann, at(KEY))
-    assert await sessions.addressed(ann, KEY) == keyed
+    keyed = await sessions.channels.begin(ann, at(KEY))
+    assert await sessions.channels.resolve(ann, KEY) == keyed
     assert (await sessions.get(ann, KEY)).key is None
 
 
@@ -72,13 +72,13 @@ async def test_a_session_started_anew_is_fresh_under_the_old_key(
 ) -> None:
     old, _ = await started(sessions, ann, "one", key=KEY, agent_id="main", channel="telegram", cwd="/w")
     clock.advance()
-    before, fresh = await sessions.start_anew(ann, old.id, title="Fresh")
+    before, fresh = await sessions.channels.start_anew(ann, old.id, title="Fresh")
     assert (before.id, before.key, before.revision) == (old.id, None, old.revision + 1)
     assert (fresh.key, fresh.cwd, fresh.channel, fresh.title) == (KEY, "/w", "telegram", "Fresh")
     assert fresh.meta == {"previous": old.id}
-    assert await reader.addressed(ann, KEY) == fresh
+    assert await reader.channels.resolve(ann, KEY) == fresh
     assert await told(reader, ann, old.id) == ["one"]
-    assert {change.session: change.kind for change in await reader.changes(ann)} == {
+    assert {change.session: change.kind for change in await reader.changes.since(ann)} == {
         old.id: "route",
         fresh.id: "create",
     }
@@ -87,15 +87,15 @@ async def test_a_session_started_anew_is_fresh_under_the_old_key(
 async def test_a_session_in_use_or_read_from_another_agent_is_not_started_anew(
     sessions: Sessions, ann: Principal
 ) -> None:
-    made = await sessions.begin(ann, at(KEY))
-    await sessions.lease(ann, made.id, "me")
+    made = await sessions.channels.begin(ann, at(KEY))
+    await sessions.leases.acquire(ann, made.id, "me")
     imported = Imported(id="claude:x", source="claude", created_at=1, updated_at=1)
-    await sessions.take_in(ann, imported, [])
+    await sessions.transfer.sync(ann, imported, [])
     state = await everything(sessions, ann)
     with pytest.raises(Busy):
-        await sessions.start_anew(ann, made.id)
+        await sessions.channels.start_anew(ann, made.id)
     with pytest.raises(ReadOnly):
-        await sessions.start_anew(ann, "claude:x")
+        await sessions.channels.start_anew(ann, "claude:x")
     assert await everything(sessions, ann) == state
 
 
@@ -103,52 +103,54 @@ async def test_a_fork_stands_where_it_is_told_to_or_is_not_made(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     source, (first, _) = await started(sessions, ann, "one", "two", key="agent:main:main")
-    made = await sessions.fork_to(ann, source.id, at(KEY), at=first, title="T")
+    made = await sessions.channels.fork_to(ann, source.id, at(KEY), at=first, title="T")
     assert (made.key, made.channel, made.parent, made.title) == (KEY, "telegram", source.id, "T")
     assert await told(reader, ann, made.id) == ["one"]
     state = [await exported(sessions, ann, each) for each in await listed(sessions, ann)]
     for taken in (KEY, "agent:main:main"):
         with pytest.raises(AlreadyExists):
-            await sessions.fork_to(ann, source.id, at(taken))
+            await sessions.channels.fork_to(ann, source.id, at(taken))
         with pytest.raises(AlreadyExists):
-            await sessions.readdress(ann, (await sessions.fork_to(ann, source.id, None)).id, at(taken))
+            await sessions.channels.readdress(
+                ann, (await sessions.channels.fork_to(ann, source.id, None)).id, at(taken)
+            )
     forks = [session for session in (await sessions.find(ann)).sessions if session.key is None]
     for fork in forks:
         await sessions.delete(ann, fork.id)
     assert [await exported(sessions, ann, each) for each in await listed(sessions, ann)] == state
     await sessions.reset(ann, source.id)
     (checkpoint,) = await sessions.checkpoints(ann, source.id)
-    branch = await sessions.fork_to(ann, source.id, None, checkpoint=checkpoint.id)
+    branch = await sessions.channels.fork_to(ann, source.id, None, checkpoint=checkpoint.id)
     assert await told(reader, ann, branch.id) == ["one", "two"]
 
 
 async def test_a_turn_is_called_off_only_while_it_runs(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
-    made = await sessions.begin(ann, at(KEY))
-    assert not await other.call_off(ann, made.id)
-    lease = await sessions.lease(ann, made.id, "me", ttl_ms=1_000)
-    assert not await sessions.called_off(ann, made.id)
-    assert await other.call_off(ann, made.id)
-    assert await sessions.called_off(ann, made.id)
-    await sessions.release(ann, made.id, lease.fence)
-    assert not await sessions.called_off(ann, made.id)
-    await sessions.lease(ann, made.id, "me", ttl_ms=1_000)
-    assert not await sessions.called_off(ann, made.id)
+    made = await sessions.channels.begin(ann, at(KEY))
+    assert not await other.leases.request_end(ann, made.id)
+    lease = await sessions.leases.acquire(ann, made.id, "me", ttl_ms=1_000)
+    assert not await sessions.leases.end_requested(ann, made.id)
+    assert await other.leases.request_end(ann, made.id)
+    assert await sessions.leases.end_requested(ann, made.id)
+    await sessions.leases.release(ann, made.id, lease.fence)
+    assert not await sessions.leases.end_requested(ann, made.id)
+    await sessions.leases.acquire(ann, made.id, "me", ttl_ms=1_000)
+    assert not await sessions.leases.end_requested(ann, made.id)
     clock.advance()
-    assert not await other.call_off(ann, made.id)
+    assert not await other.leases.request_end(ann, made.id)
 
 
 async def test_what_is_amended_is_amended_together(sessions: Sessions, ann: Principal) -> None:
     made = await sessions.create(ann, title="T", tags=["a", "b"], meta={"x": 1})
-    done = await sessions.amend(
+    done = await sessions.channels.amend(
         ann, made.id, title=None, tags=["b", "c"], archived=True, pinned=True, meta={"x": None, "y": 2}
     )
     assert (done.title, done.tags, done.archived, done.pinned) == (None, ("b", "c"), True, True)
     assert done.meta == {"y": 2}
-    assert await sessions.amend(ann, made.id) == done
+    assert await sessions.channels.amend(ann, made.id) == done
     with pytest.raises(InvalidInput):
-        await sessions.amend(ann, made.id, title="New", meta={"x": object()})
+        await sessions.channels.amend(ann, made.id, title="New", meta={"x": object()})
     assert await sessions.get(ann, made.id) == done
 
 
@@ -162,21 +164,26 @@ async def test_a_guarded_call_is_done_once_and_answered_alike(
     guard = Guard(method="m", asked=["fork", source.id], key="k")
 
     async def once(service: Sessions, guard: Guard = guard) -> object:
-        return await service.guarded(
+        return await service.idempotency.guarded(
             ann, guard, lambda inner: inner.fork(ann, source.id), lambda made: {"id": made.id}
         )
 
-    assert await sessions.answered_before(ann, guard) is None
+    assert await sessions.idempotency.answered_before(ann, guard) is None
     first = await once(sessions)
     state = await everything(sessions, ann)
     clock.advance()
-    assert await once(other) == await once(sessions) == await other.answered_before(ann, guard) == first
+    assert (
+        await once(other)
+        == await once(sessions)
+        == await other.idempotency.answered_before(ann, guard)
+        == first
+    )
     with pytest.raises(IdempotencyConflict):
         await once(other, Guard(method="m", asked="something else", key="k"))
     with pytest.raises(InvalidInput):
         await once(other, Guard(method="m", asked=1, key=""))
     assert await everything(sessions, ann) == state
-    assert await sessions.answered_before(Principal(owner="bob"), guard) is None
+    assert await sessions.idempotency.answered_before(Principal(owner="bob"), guard) is None
 
 
 async def test_a_guarded_call_whose_answer_cannot_be_made_changes_nothing(
@@ -190,9 +197,9 @@ async def test_a_guarded_call_whose_answer_cannot_be_made_changes_nothing(
         raise InvalidInput("no")
 
     with pytest.raises(InvalidInput):
-        await sessions.guarded(ann, guard, lambda inner: inner.fork(ann, source.id), answer)
+        await sessions.idempotency.guarded(ann, guard, lambda inner: inner.fork(ann, source.id), answer)
     assert await everything(sessions, ann) == state
-    assert await sessions.answered_before(ann, guard) is None
+    assert await sessions.idempotency.answered_before(ann, guard) is None
 
 
 async def test_a_guarded_call_sees_the_revision_that_its_caller_has_seen(
@@ -202,7 +209,7 @@ async def test_a_guarded_call_sees_the_revision_that_its_caller_has_seen(
     guard = Guard(method="m", asked=1, session_id=made.id, expected_revision=made.revision)
 
     async def rename(guard: Guard, title: str) -> object:
-        return await sessions.guarded(
+        return await sessions.idempotency.guarded(
             ann, guard, lambda inner: inner.rename(ann, made.id, title), lambda session: session.title
         )
 
@@ -217,21 +224,21 @@ async def test_a_deletion_is_guarded_and_what_nothing_reaches_is_collected(
 ) -> None:
     made, _ = await started(sessions, ann, "one", "two")
     guard = Guard(method="m", asked=1, key="k", session_id=made.id, expected_revision=made.revision)
-    removed = await sessions.guarded(
+    removed = await sessions.idempotency.guarded(
         ann, guard, lambda inner: inner.delete(ann, made.id), lambda messages: messages
     )
-    assert removed == await sessions.answered_before(ann, guard) == 2
-    assert await sessions.collect() == 0
+    assert removed == await sessions.idempotency.answered_before(ann, guard) == 2
+    assert await sessions.admin.collect() == 0
 
 
 async def test_somebody_else_s_sessions_are_not_reached(
     sessions: Sessions, ann: Principal, bob: Principal
 ) -> None:
-    theirs = await sessions.begin(bob, at(KEY))
+    theirs = await sessions.channels.begin(bob, at(KEY))
     await sessions.append(bob, theirs.id, say("theirs"))
     state = await everything(sessions, bob)
     with pytest.raises(SessionNotFound):
-        await sessions.begin(ann, at("subagent:agent:main:s"), parent=KEY)
-    mine = await sessions.begin(ann, at(KEY))
-    assert (await sessions.addressed(ann, KEY)).id == mine.id != theirs.id
+        await sessions.channels.begin(ann, at("subagent:agent:main:s"), parent=KEY)
+    mine = await sessions.channels.begin(ann, at(KEY))
+    assert (await sessions.channels.resolve(ann, KEY)).id == mine.id != theirs.id
     assert await everything(sessions, bob) == state

@@ -276,7 +276,7 @@ async def test_what_is_deleted_erased_or_rewound_away_is_not_found(
     await sessions.rewind(ann, rewound.id, places[0])
     await sessions.reset(ann, reset.id)
     assert await finds(reader, ann, "needle") == []
-    assert (await reader.doctor(repair=False)).problems == ()
+    assert (await reader.admin.check(repair=False)).problems == ()
     (checkpoint,) = await reader.checkpoints(ann, rewound.id)
     await sessions.restore(ann, rewound.id, checkpoint.id)
     assert await finds(reader, ann, "needle") == [rewound.id]

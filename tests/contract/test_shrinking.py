@@ -73,7 +73,7 @@ async def test_all_but_the_end_is_summarised(
 ) -> None:
     session, texts = await long_session(sessions, ann)
     clock.advance()
-    done = await sessions.shrink(ann, session.id, summariser=Saying())
+    done = await sessions.compaction.shrink(ann, session.id, summariser=Saying())
     (summary, *kept) = await told(reader, ann, session.id)
     assert summary == "[Compacted summary from 2025-06-15]\nIn short: nothing."
     assert kept == texts[-4:]
@@ -95,11 +95,11 @@ async def test_restoring_gives_the_exact_earlier_history_also_after_two_compacti
 ) -> None:
     session, texts = await long_session(sessions, ann)
     before = (await sessions.history(ann, session.id, limit=1_000)).raw
-    first = await sessions.shrink(ann, session.id)
+    first = await sessions.compaction.shrink(ann, session.id)
     more = ["once more " * 400, "and again"]
     await sessions.append(ann, session.id, [say(text) for text in more])
     between = (await sessions.history(ann, session.id, limit=1_000)).raw
-    second = await sessions.shrink(ann, session.id)
+    second = await sessions.compaction.shrink(ann, session.id)
     assert first.compacted
     assert second.compacted
     conversation = await told(reader, ann, session.id, "conversation")
@@ -116,7 +116,7 @@ async def test_what_is_said_while_a_summary_is_made_stays_word_for_word(
 ) -> None:
     session, texts = await long_session(sessions, ann)
     summariser = Saying(waits=True)
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    task = asyncio.create_task(sessions.compaction.shrink(ann, session.id, summariser=summariser))
     await arrives(summariser.begun.wait(), "the summariser to be asked")
     await other.append(ann, session.id, say("Meanwhile"))  # nothing is locked
     await other.rename(ann, session.id, "A better title")
@@ -135,7 +135,7 @@ async def test_a_context_that_changed_meanwhile_is_left_alone(
     session, _ = await long_session(sessions, ann)
     ids = [entry.id for entry in (await sessions.history(ann, session.id)).entries]
     summariser = Saying("S", Finding(text="A fact"), waits=True)
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    task = asyncio.create_task(sessions.compaction.shrink(ann, session.id, summariser=summariser))
     await arrives(summariser.begun.wait(), "the summariser to be asked")
     match change:
         case "rewind":
@@ -154,7 +154,7 @@ async def test_a_context_that_changed_meanwhile_is_left_alone(
     done = await arrives(task, "the compaction")
     assert (done.compacted, done.reason) == (False, CHANGED)
     assert await everything(other, ann) == before
-    assert await other.facts(ann) == []
+    assert await other.memory.facts(ann) == []
 
 
 async def test_of_two_compactions_at_once_one_is_done(
@@ -162,37 +162,41 @@ async def test_of_two_compactions_at_once_one_is_done(
 ) -> None:
     session, texts = await long_session(sessions, ann)
     one, two = Saying("One", waits=True), Saying("Two")
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=one))
+    task = asyncio.create_task(sessions.compaction.shrink(ann, session.id, summariser=one))
     await arrives(one.begun.wait(), "the summariser to be asked")
     with pytest.raises(Busy):
-        await other.shrink(ann, session.id, summariser=two)
+        await other.compaction.shrink(ann, session.id, summariser=two)
     assert not two.begun.is_set()  # nobody pays for it
     one.go.set()
     assert (await arrives(task, "the compaction")).compacted
     assert len(await other.checkpoints(ann, session.id)) == 1
     assert (await told(other, ann, session.id))[1:] == texts[-4:]
-    assert (await other.shrink(ann, session.id, summariser=two)).compacted
+    assert (await other.compaction.shrink(ann, session.id, summariser=two)).compacted
 
 
 async def test_a_compaction_that_fails_leaves_the_way_free(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     session, _ = await long_session(sessions, ann)
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
+    task = asyncio.create_task(
+        sessions.compaction.shrink(ann, session.id, summariser=(waiting := Saying(waits=True)))
+    )
     await arrives(waiting.begun.wait(), "the summariser to be asked")
     task.cancel()
     await arrives(asyncio.wait([task]), "the end of the compaction")
-    assert (await other.shrink(ann, session.id, summariser=Saying())).compacted
+    assert (await other.compaction.shrink(ann, session.id, summariser=Saying())).compacted
 
 
 async def test_a_compaction_whose_process_never_came_back_is_not_waited_for_without_end(
     sessions: Sessions, ann: Principal, clock: Clock
 ) -> None:
     session, _ = await long_session(sessions, ann)
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=(waiting := Saying(waits=True))))
+    task = asyncio.create_task(
+        sessions.compaction.shrink(ann, session.id, summariser=(waiting := Saying(waits=True)))
+    )
     await arrives(waiting.begun.wait(), "the summariser to be asked")
     clock.advance(LONGEST_MS)
-    assert (await sessions.shrink(ann, session.id, summariser=Saying("Two"))).compacted
+    assert (await sessions.compaction.shrink(ann, session.id, summariser=Saying("Two"))).compacted
     waiting.go.set()
     assert (await arrives(task, "the compaction")).reason == CHANGED
 
@@ -205,11 +209,11 @@ async def test_a_summary_that_is_not_smaller_changes_nothing(
     await sessions.append(ann, dense.id, [say(f"box-{n} is at /srv/{n}/x{n}.") for n in range(12)])
     before = await everything(reader, ann)
     for given, summariser in ((session, Saying(" ".join(texts))), (dense, Saying("word " * 60))):
-        done = await sessions.shrink(ann, given.id, summariser=summariser)
+        done = await sessions.compaction.shrink(ann, given.id, summariser=summariser)
         assert (done.compacted, done.reason, done.facts_extracted) == (False, NOT_SMALLER, 0)
         assert (done.messages_before, done.tokens_before) == (done.messages_after, done.tokens_after)
         assert (done.checkpoint, done.summary) == (None, None)
-    done = await sessions.shrink(ann, session.id, summariser=Saying(" \n", Finding(text="A fact")))
+    done = await sessions.compaction.shrink(ann, session.id, summariser=Saying(" \n", Finding(text="A fact")))
     assert (done.compacted, done.reason) == (False, SILENT)
     assert await everything(reader, ann) == before
 
@@ -222,8 +226,8 @@ async def test_without_anything_to_leave_out_nothing_changes(
     await sessions.append(ann, one.id, [say("The only prompt"), say("Answer " * 5_000, "assistant")])
     before = await everything(reader, ann)
     summariser = Saying()
-    assert (await sessions.shrink(ann, empty.id, summariser=summariser)).reason == EMPTY
-    assert (await sessions.shrink(ann, one.id, summariser=summariser)).reason == WHOLE
+    assert (await sessions.compaction.shrink(ann, empty.id, summariser=summariser)).reason == EMPTY
+    assert (await sessions.compaction.shrink(ann, one.id, summariser=summariser)).reason == WHOLE
     assert summariser.seen == []
     assert await everything(reader, ann) == before
 
@@ -238,7 +242,7 @@ async def test_a_summariser_that_fails_changes_nothing(
     session, _ = await long_session(sessions, ann)
     before = await everything(reader, ann)
     with pytest.raises(InvalidInput, match="I cannot"):
-        await sessions.shrink(ann, session.id, summariser=Failing())
+        await sessions.compaction.shrink(ann, session.id, summariser=Failing())
     assert await everything(reader, ann) == before
 
 
@@ -250,12 +254,12 @@ async def test_a_summariser_that_could_not_do_it_this_time_is_stood_in_for(
             raise ModelUnreachable("nobody answers")
 
     (one, _), (two, _) = await long_session(sessions, ann), await long_session(sessions, ann)
-    done = await sessions.shrink(ann, one.id, summariser=Away())
+    done = await sessions.compaction.shrink(ann, one.id, summariser=Away())
     assert (done.compacted, done.fallback, done.reason) == (True, "nobody answers", None)
-    assert (await sessions.shrink(ann, two.id)).fallback is None
+    assert (await sessions.compaction.shrink(ann, two.id)).fallback is None
     assert await told(reader, ann, one.id) == await told(reader, ann, two.id)
     short, _ = await started(sessions, ann, "One", "Two")
-    done = await sessions.shrink(ann, short.id, summariser=Away())
+    done = await sessions.compaction.shrink(ann, short.id, summariser=Away())
     assert (done.compacted, done.fallback) == (False, "nobody answers")
 
 
@@ -267,9 +271,9 @@ async def test_a_summary_without_facts_has_those_that_are_found_without_it(
             return Summary(text="Much was said.", facts=None, model="a:model", usage=Usage(cost=0.5))
 
     session, _ = await started(sessions, ann, "My name is Ada.", *["and so on " * 60] * 9, "The end")
-    done = await sessions.shrink(ann, session.id, summariser=Brief())
+    done = await sessions.compaction.shrink(ann, session.id, summariser=Brief())
     assert done.facts_extracted == 1
-    assert [fact.text for fact in await sessions.facts(ann)] == ["My name is Ada."]
+    assert [fact.text for fact in await sessions.memory.facts(ann)] == ["My name is Ada."]
     summary = await sessions.entry(ann, session.id, done.summary or "")
     assert (summary.model, summary.usage) == ("a:model", Usage(cost=0.5))
     assert (await sessions.get(ann, session.id)).cost == 0.5
@@ -284,10 +288,10 @@ async def test_a_secret_that_somebody_states_is_not_remembered(
 ) -> None:
     said = f"My name is Ada. The password is {SECRETS[0]}. My token is {SECRETS[1]}."
     session, _ = await started(sessions, ann, said, *["and so on " * 60] * 9, "The end")
-    assert (await sessions.shrink(ann, session.id, summariser=summariser)).compacted
+    assert (await sessions.compaction.shrink(ann, session.id, summariser=summariser)).compacted
     summary = (await told(reader, ann, session.id))[0]
     assert "[redacted: " in summary
-    for text in (summary, *(fact.text for fact in await reader.facts(ann))):
+    for text in (summary, *(fact.text for fact in await reader.memory.facts(ann))):
         assert not any(secret in text for secret in SECRETS)
     assert (await told(reader, ann, session.id, "conversation"))[0] == said
 
@@ -298,7 +302,7 @@ async def test_tokens_that_were_estimated_when_they_were_stored_are_told_as_esti
     session = await sessions.create(ann)
     drafts = [say("ask", tokens=100, meta={ESTIMATED: True}), say("answer", "assistant", tokens=4)]
     await sessions.append(ann, session.id, drafts)
-    done = await sessions.shrink(ann, session.id)
+    done = await sessions.compaction.shrink(ann, session.id)
     assert (done.compacted, done.tokens_before, done.estimated) == (False, 104, True)
 
 
@@ -313,7 +317,7 @@ async def test_open_questions_and_identifiers_are_kept_whatever_the_summariser_s
         "The last one",
     ]
     await sessions.append(ann, session.id, [say(text) for text in texts])
-    assert (await sessions.shrink(ann, session.id, summariser=Saying("Much was said."))).compacted
+    assert (await sessions.compaction.shrink(ann, session.id, summariser=Saying("Much was said."))).compacted
     summary, *_ = await told(reader, ann, session.id)
     for kept in ("Much was said.", "/srv/broker/conf.yaml", "5671", "who pays for the licence of Falcon?"):
         assert kept in summary
@@ -327,7 +331,9 @@ async def test_what_a_summary_had_to_keep_the_next_one_keeps_too(
     filler = ["filler words " * 100 for _ in range(10)]
     for texts in ((*first, *filler, "One end"), (*filler, "Another end"), (*filler, "The last end")):
         await sessions.append(ann, session.id, [say(text) for text in texts])
-        assert (await sessions.shrink(ann, session.id, summariser=Saying("Much was said."))).compacted
+        assert (
+            await sessions.compaction.shrink(ann, session.id, summariser=Saying("Much was said."))
+        ).compacted
         summary, *_ = await told(reader, ann, session.id)
         for kept in ("/srv/broker/conf.yaml", "who pays for the licence of Falcon?"):
             assert summary.count(kept) == 1
@@ -348,7 +354,7 @@ async def test_a_tool_s_call_and_its_result_stay_together(
                 drafts.append(say("one thing more"))  # while the tool runs
             drafts += [Draft(role="tool", parts=(result,)), say("done", "assistant")]
         await sessions.append(ann, session.id, drafts)
-        done = await sessions.shrink(
+        done = await sessions.compaction.shrink(
             ann, session.id, policy=CompactionPolicy(kept_tokens=dice.randint(1, 5_000), kept_share=0.9)
         )
         assert done.compacted
@@ -363,12 +369,12 @@ async def test_tokens_are_the_provider_s_where_it_told_them(sessions: Sessions, 
     drafts = [say("ask", tokens=100), say("answer", "assistant", usage=Usage(input=7, output=900))] * 10
     await sessions.append(ann, session.id, drafts)
     policy = CompactionPolicy(kept_tokens=1_000)
-    done = await sessions.shrink(ann, session.id, summariser=Saying(), policy=policy)
+    done = await sessions.compaction.shrink(ann, session.id, summariser=Saying(), policy=policy)
     assert (done.tokens_before, done.messages_after) == (10_000, 3)
     assert 1_000 < done.tokens_after < 1_040
     one = await sessions.create(ann)
     await sessions.append(ann, one.id, [say("ask", tokens=100), say("answer", "assistant", tokens=4)])
-    alone = await sessions.shrink(ann, one.id)
+    alone = await sessions.compaction.shrink(ann, one.id)
     assert (alone.compacted, alone.tokens_before, alone.estimated) == (False, 104, False)
 
 
@@ -377,17 +383,17 @@ async def test_only_who_may_write_may_make_it_smaller(
 ) -> None:
     session, _ = await long_session(sessions, ann)
     given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
-    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    await sessions.transfer.sync(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
     with pytest.raises(ReadOnly):
-        await sessions.shrink(ann, "claude:1")
+        await sessions.compaction.shrink(ann, "claude:1")
     with pytest.raises(SessionNotFound):
-        await sessions.shrink(bob, session.id)
-    lease = await sessions.lease(ann, session.id, "a turn")
+        await sessions.compaction.shrink(bob, session.id)
+    lease = await sessions.leases.acquire(ann, session.id, "a turn")
     with pytest.raises(Busy):
-        await other.shrink(ann, session.id)
+        await other.compaction.shrink(ann, session.id)
     with pytest.raises(LeaseLost):
-        await other.shrink(ann, session.id, fence=lease.fence + 1)
-    assert (await other.shrink(ann, session.id, fence=lease.fence)).compacted
+        await other.compaction.shrink(ann, session.id, fence=lease.fence + 1)
+    assert (await other.compaction.shrink(ann, session.id, fence=lease.fence)).compacted
 
 
 async def test_a_turn_that_begins_meanwhile_comes_first(
@@ -395,9 +401,9 @@ async def test_a_turn_that_begins_meanwhile_comes_first(
 ) -> None:
     session, texts = await long_session(sessions, ann)
     summariser = Saying(waits=True)
-    task = asyncio.create_task(sessions.shrink(ann, session.id, summariser=summariser))
+    task = asyncio.create_task(sessions.compaction.shrink(ann, session.id, summariser=summariser))
     await arrives(summariser.begun.wait(), "the summariser to be asked")
-    await other.lease(ann, session.id, "a turn")
+    await other.leases.acquire(ann, session.id, "a turn")
     summariser.go.set()
     with pytest.raises(Busy):
         await arrives(task, "the compaction")
@@ -426,7 +432,9 @@ async def test_a_session_that_others_write_to_is_made_smaller_all_the_same(
 ) -> None:
     session, texts = await long_session(other, ann)
     meddled = Meddled(store, lambda: other.append(ann, session.id, say("more")), 5)
-    done = await Sessions(cast(Store, meddled), now=clock).shrink(ann, session.id, summariser=Saying())
+    done = await Sessions(cast(Store, meddled), now=clock).compaction.shrink(
+        ann, session.id, summariser=Saying()
+    )
     assert (done.compacted, done.messages_before, done.messages_after) == (True, 45, 10)
     assert (await told(other, ann, session.id))[1:] == [*texts[-4:], *["more"] * 5]
 
@@ -436,10 +444,10 @@ async def test_a_session_that_never_rests_is_left_alone(
 ) -> None:
     session, texts = await long_session(other, ann)
     meddled = Meddled(store, lambda: other.append(ann, session.id, say("more")), 1_000)
-    done = await Sessions(cast(Store, meddled), now=clock).shrink(ann, session.id)
+    done = await Sessions(cast(Store, meddled), now=clock).compaction.shrink(ann, session.id)
     assert (done.compacted, done.reason) == (False, UNSETTLED)
     assert await told(other, ann, session.id) == [*texts, *["more"] * ATTEMPTS]
-    assert not await other.facts(ann)
+    assert not await other.memory.facts(ann)
     assert not await other.checkpoints(ann, session.id)
 
 
@@ -461,13 +469,13 @@ async def test_a_process_that_is_killed_leaves_the_old_state_or_the_new_one(shar
         worker.kill()
         rest, _ = await arrives(worker.communicate(), "the end of a killed process")
         acknowledged += [line.split()[0].decode() for line in rest.splitlines() if line.endswith(b"1")]
-        facts = {fact.session for fact in await sessions.facts(OWNER)}
+        facts = {fact.session for fact in await sessions.memory.facts(OWNER)}
         for session_id in ids:
             context = await told(sessions, OWNER, session_id)
             made = len(await sessions.checkpoints(OWNER, session_id))
             assert (len(context), made, session_id in facts) in ((3, 1, True), (len(texts), 0, False))
             assert made == 1 or session_id not in acknowledged
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()
 
 
 async def test_a_compacted_session_and_its_facts_are_exported_whole(
@@ -476,16 +484,16 @@ async def test_a_compacted_session_and_its_facts_are_exported_whole(
     session = await sessions.create(ann, cwd="/work", agent_id="main")
     made = conversation(practice.TEMPLATES, 1, exchanges=40)
     await sessions.append(ann, session.id, made.drafts)
-    done = await sessions.shrink(ann, session.id)
-    facts = await reader.facts(ann, session.id)
+    done = await sessions.compaction.shrink(ann, session.id)
+    facts = await reader.memory.facts(ann, session.id)
     assert done.facts_extracted == len(facts) > 50
     lines = await exported(reader, ann, session.id)
-    copy = await sessions.import_session(ann, lines, new_id=True)
+    copy = await sessions.import_(ann, lines, new_id=True)
     assert await told(reader, ann, copy.id) == await told(reader, ann, session.id)
-    copied = await reader.facts(ann, copy.id)
+    copied = await reader.memory.facts(ann, copy.id)
     assert sorted(fact.text for fact in copied) == sorted(fact.text for fact in facts)
     await sessions.delete(ann, session.id)
-    await sessions.import_session(ann, lines)
+    await sessions.import_(ann, lines)
     assert await exported(reader, ann, session.id) == lines
 
 
@@ -497,7 +505,7 @@ async def test_the_built_in_summariser_gives_the_same_for_the_same(
     for _ in range(2):
         session = await sessions.create(ann)
         await sessions.append(ann, session.id, made.drafts)
-        done = await sessions.shrink(ann, session.id)
+        done = await sessions.compaction.shrink(ann, session.id)
         texts.append(plain_text(await sessions.entry(ann, session.id, done.summary or "")))
     assert texts[0] == texts[1]
 
@@ -506,14 +514,14 @@ async def test_a_preview_tells_what_would_go_and_changes_nothing(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session, texts = await long_session(sessions, ann)
-    lease = await sessions.lease(ann, session.id, "a running turn")
+    lease = await sessions.leases.acquire(ann, session.id, "a running turn")
     before = await reader.get(ann, session.id)
-    seen = await reader.shrink_preview(ann, session.id)
+    seen = await reader.compaction.preview(ann, session.id)
     assert [plain_text(entry) for entry in (*seen.retired, *seen.kept)] == texts
     assert (len(seen.kept), seen.reason, seen.estimated) == (4, None, True)
     assert (await reader.get(ann, session.id), await reader.checkpoints(ann, session.id)) == (before, [])
-    await sessions.release(ann, session.id, lease.fence)
-    done = await sessions.shrink(ann, session.id)
+    await sessions.leases.release(ann, session.id, lease.fence)
+    done = await sessions.compaction.shrink(ann, session.id)
     assert done.messages_after == len(seen.kept) + 1
     assert done.tokens_before == seen.tokens_retired + seen.tokens_kept
     assert done.tokens_after == seen.tokens_summary + seen.tokens_kept
@@ -524,7 +532,7 @@ async def test_a_preview_says_why_nothing_would_change(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     empty = await sessions.create(ann)
-    assert (await reader.shrink_preview(ann, empty.id)).reason == EMPTY
+    assert (await reader.compaction.preview(ann, empty.id)).reason == EMPTY
     short, _ = await started(sessions, ann, "one")
-    seen = await reader.shrink_preview(ann, short.id)
+    seen = await reader.compaction.preview(ann, short.id)
     assert (seen.reason, seen.retired, len(seen.kept), seen.summary) == (WHOLE, (), 1, "")

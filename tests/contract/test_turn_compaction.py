@@ -56,7 +56,7 @@ async def test_a_full_context_is_summarised_by_the_engine(sessions: Sessions, an
     assert asked.parts == (Text(text="The second question"),)
     assert "In short: x." in (await told(sessions, ann, session.id))[0]
     assert summary.meta.keys() == {"compaction", "tokens_estimated"}
-    assert [fact.text for fact in await sessions.facts(ann)] == ["It was short."]
+    assert [fact.text for fact in await sessions.memory.facts(ann)] == ["It was short."]
     assert not any(isinstance(update, Notice) for update in watcher.seen)
 
 
@@ -108,7 +108,7 @@ async def test_what_is_kept_can_be_set_for_all_who_ask(store: Store, clock: Cloc
     engine = Scripted(*[says("y" * 4_000)] * 12)
     for number in range(12):
         await ask_once(sessions, ann, session.id, engine, f"Prompt {number}")
-    done = await sessions.shrink(ann, session.id)
+    done = await sessions.compaction.shrink(ann, session.id)
     assert (done.compacted, done.messages_after) == (True, 9)
     assert 4_000 < done.tokens_after < 6_000
 

@@ -158,24 +158,24 @@ async def test_a_question_is_answered_from_another_process(
             withdrawn.set()
 
     asks = Permits(call("run_command", "execute", id="c1", command="ls"))
-    assert await other.question(ann, session.id) is None
+    assert await other.questions.pending(ann, session.id) is None
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=here or person))
     async with within("the question"):
         async for _ in other.watch(ann, session_id=session.id, after=0):
-            if (question := await other.question(ann, session.id)) is not None:
+            if (question := await other.questions.pending(ann, session.id)) is not None:
                 break
     assert question is not None
     assert (question.id, question.input) == ("c1", {"command": "ls"})
-    assert not await other.answer(ann, session.id, "another call", "allow_once")
+    assert not await other.questions.answer(ann, session.id, "another call", "allow_once")
     with pytest.raises(SessionNotFound):
-        await other.answer(bob, session.id, "c1", "allow_once")
-    assert await other.answer(ann, session.id, "c1", "allow_always")
-    assert not await other.answer(ann, session.id, "c1", "reject_once")
+        await other.questions.answer(bob, session.id, "c1", "allow_once")
+    assert await other.questions.answer(ann, session.id, "c1", "allow_always")
+    assert not await other.questions.answer(ann, session.id, "c1", "reject_once")
     await arrives(turn, "the end of the turn")
     assert asks.verdicts[0].allowed
     assert withdrawn.is_set() == posed.is_set() == (here is None)
-    assert await other.question(ann, session.id) is None
-    assert not await other.answer(ann, session.id, "c1", "allow_once")
+    assert await other.questions.pending(ann, session.id) is None
+    assert not await other.questions.answer(ann, session.id, "c1", "allow_once")
     again = Permits(call("run_command", "execute", id="c2", command="ls"))
     await ask_once(other, ann, session.id, Scripted(again))
     assert again.verdicts[0].allowed
@@ -187,12 +187,12 @@ async def test_a_question_ends_with_its_turn(sessions: Sessions, other: Sessions
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=elsewhere))
     async with within("the question"):
         async for _ in other.watch(ann, session_id=session.id, after=0):
-            if await other.question(ann, session.id) is not None:
+            if await other.questions.pending(ann, session.id) is not None:
                 break
-    await other.call_off(ann, session.id)
+    await other.leases.request_end(ann, session.id)
     await arrives(turn, "the end of the turn")
-    assert await other.question(ann, session.id) is None
-    assert not await other.answer(ann, session.id, "c1", "allow_once")
+    assert await other.questions.pending(ann, session.id) is None
+    assert not await other.questions.answer(ann, session.id, "c1", "allow_once")
     assert asks.verdicts == []
 
 
@@ -204,9 +204,9 @@ async def test_no_caller_can_permit_anything_through_metadata(
     for attempt in (sessions.create(ann, meta=forged), sessions.set_meta(ann, session.id, forged)):
         with pytest.raises(InvalidInput, match="hitherto/"):
             await attempt
-    await sessions.keep_own(ann, session.id, forged)
+    await sessions.catalog.set_own_meta(ann, session.id, forged)
     lines = [line async for line in sessions.export(ann, session.id)]
-    copy = await sessions.import_session(ann, lines, new_id=True)
+    copy = await sessions.import_(ann, lines, new_id=True)
     assert REMEMBERED not in (await reader.get(ann, copy.id)).meta
 
 

@@ -155,7 +155,7 @@ async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_
         live = None
         async with within("the live text"):
             async for _ in other.watch(ann, session_id=session.id, after=0):
-                live = await other.live(ann, session.id)
+                live = await other.changes.live(ann, session.id)
                 if live is not None:
                     break
         assert live is not None
@@ -166,9 +166,9 @@ async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_
         go.set()
         outcome = await arrives(running, "the end of the turn")
     assert outcome.answer == shown["entry"]
-    assert await other.live(ann, session.id) is None
+    assert await other.changes.live(ann, session.id) is None
     assert (await other.get(ann, session.id)).status == "idle"
-    assert await other.leased(ann, session.id) is None
+    assert await other.leases.current(ann, session.id) is None
 
 
 @pytest.mark.parametrize("by", ["cancel", "the caller's end", "closing"])
@@ -231,7 +231,7 @@ async def test_a_turn_cancelled_at_any_step_of_its_beginning_leaves_nothing_held
             running.cancel()
             await arrives(asyncio.wait([running, *others]), "the end of all that was begun")
             found = await other.get(ann, session.id)
-            assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
+            assert (found.status, await other.leases.current(ann, session.id)) == ("idle", None), count
         await opened.prompt(prompt("And now?"))
     assert (await told(other, ann, session.id))[-2:] == ["And now?", "Noted."]
 
@@ -326,14 +326,14 @@ async def test_a_turn_that_lost_its_lease_writes_nothing_more(
 ) -> None:
     async def script(turn: Turn) -> AsyncIterator[Event]:
         clock.advance(3_600_000)
-        await other.lease(ann, turn.session.id, "another")
+        await other.leases.acquire(ann, turn.session.id, "another")
         yield Message(parts=(Text(text="late"),))
 
     session = await sessions.create(ann)
     with pytest.raises(LeaseLost):
         await ask_once(sessions, ann, session.id, Scripted(script))
     assert await told(sessions, ann, session.id) == ["Go"]
-    lease = await other.leased(ann, session.id)
+    lease = await other.leases.current(ann, session.id)
     assert lease is not None
     assert lease.holder == "another"
 
@@ -344,11 +344,11 @@ async def test_the_lease_of_a_dead_process_is_no_obstacle(sessions: Sessions, an
     pid, _, born = fields[-2].partition("-")
     dead = ":".join([*fields[:-2], f"{pid}-{int(born) + 1}", fields[-1]])
     session = await sessions.create(ann)
-    await sessions.lease(ann, session.id, dead, ttl_ms=3_600_000)
-    assert await sessions.leased(ann, session.id) is None
+    await sessions.leases.acquire(ann, session.id, dead, ttl_ms=3_600_000)
+    assert await sessions.leases.current(ann, session.id) is None
     await sessions.append(ann, session.id, say("Yes"))
     await ask_once(sessions, ann, session.id, Scripted())
-    await sessions.lease(ann, session.id, alive, ttl_ms=3_600_000)
+    await sessions.leases.acquire(ann, session.id, alive, ttl_ms=3_600_000)
     with pytest.raises(Busy):
         await ask_once(sessions, ann, session.id, Scripted())
 
@@ -374,7 +374,7 @@ async def test_a_prompt_that_never_ended_is_not_run_twice(
 ) -> None:
     async def dies(turn: Turn) -> AsyncIterator[Event]:
         clock.advance(3_600_000)
-        await sessions.lease(ann, turn.session.id, "whoever finds it dead", ttl_ms=1)
+        await sessions.leases.acquire(ann, turn.session.id, "whoever finds it dead", ttl_ms=1)
         yield Message(parts=(Text(text="never"),))
 
     session = await sessions.create(ann)
@@ -385,7 +385,7 @@ async def test_a_prompt_that_never_ended_is_not_run_twice(
     with pytest.raises(Interrupted):
         await ask_once(sessions, ann, session.id, engine, idempotency_key="k")
     assert len(engine.turns) == 1
-    assert await sessions.leased(ann, session.id) is None
+    assert await sessions.leases.current(ann, session.id) is None
     await ask_once(sessions, ann, session.id, engine, idempotency_key="k2")
 
 
@@ -408,7 +408,7 @@ async def test_titles_come_from_the_prompt_then_from_the_engine_and_never_replac
     async with sessions.opened(ann, named.id, Scripted(title="Not mine")) as opened:
         await opened.prompt(prompt("hello"))
     assert (await sessions.get(ann, named.id)).title == "Mine"
-    assert (await sessions.retitle(ann, named.id, "Not mine")).title == "Mine"
+    assert (await sessions.turns.retitle(ann, named.id, "Not mine")).title == "Mine"
 
 
 async def test_a_context_that_nears_the_window_is_made_smaller_before_the_turn(
@@ -457,26 +457,26 @@ async def test_a_session_of_another_agent_goes_on_in_one_continuation(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
-    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    await sessions.transfer.sync(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
     with pytest.raises(ReadOnly):
         await ask_once(sessions, ann, "claude:1", Scripted())
-    fork = await sessions.continuation(ann, "claude:1")
+    fork = await sessions.turns.continuation(ann, "claude:1")
     assert fork.parent == "claude:1"
-    assert await sessions.continuation(ann, fork.id) == fork
+    assert await sessions.turns.continuation(ann, fork.id) == fork
     await ask_once(sessions, ann, fork.id, Scripted(), "After")
-    again = await other.continuation(ann, "claude:1")
+    again = await other.turns.continuation(ann, "claude:1")
     assert again.id == fork.id
     assert await told(other, ann, again.id) == ["Before", "After", "Noted."]
     await sessions.delete(ann, fork.id)
-    assert await told(sessions, ann, (await sessions.continuation(ann, "claude:1")).id) == ["Before"]
+    assert await told(sessions, ann, (await sessions.turns.continuation(ann, "claude:1")).id) == ["Before"]
 
 
 async def test_a_continuation_is_made_when_there_is_something_to_store_in_it(
     sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
 ) -> None:
     given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
-    await sessions.take_in(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
-    assert await sessions.continued(ann, "claude:1") is None
+    await sessions.transfer.sync(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    assert await sessions.turns.continued(ann, "claude:1") is None
 
     class Picky(Scripted):
         async def window(self, choices: Choices) -> int | None:
@@ -488,14 +488,14 @@ async def test_a_continuation_is_made_when_there_is_something_to_store_in_it(
     async with sessions.opened(ann, "claude:1", engine, continuing=True) as opened:
         with pytest.raises(ModelMissing):
             await opened.prompt(prompt("After"))
-        assert await other.continued(ann, "claude:1") is None
+        assert await other.turns.continued(ann, "claude:1") is None
         assert await other.count(ann) == 1
         await opened.prompt(prompt("After"), choices=Choices(model="m"))
-    fork = await other.continued(ann, "claude:1")
+    fork = await other.turns.continued(ann, "claude:1")
     assert fork is not None
     assert [setup.session_id for setup in engine.setups] == [fork.id] == [opened.session_id]
     assert await told(other, ann, fork.id) == ["Before", "After", "Noted."]
-    assert (await other.continued(ann, fork.id) or fork).id == fork.id
+    assert (await other.turns.continued(ann, fork.id) or fork).id == fork.id
 
 
 async def test_tool_servers_and_roots_reach_the_engine_and_end_with_the_block(
@@ -529,7 +529,7 @@ async def test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it(
     assert outcome.text == "Good morning"
     assert await told(other, ann, session.id) == ["Go", "Good morning"]
     assert (await other.get(ann, session.id)).status == "idle"
-    assert await other.leased(ann, session.id) is None
+    assert await other.leases.current(ann, session.id) is None
 
 
 async def test_cancelling_again_and_again_changes_nothing_about_the_end(
@@ -552,7 +552,7 @@ async def test_cancelling_again_and_again_changes_nothing_about_the_end(
                 await steps(1)
             await arrives(asyncio.wait([running, *others]), "the end of all that was begun")
         found = await other.get(ann, session.id)
-        assert (found.status, await other.leased(ann, session.id)) == ("idle", None), count
+        assert (found.status, await other.leases.current(ann, session.id)) == ("idle", None), count
         parts = [part for entry in await entries(other, ann, session.id) for part in entry.parts]
         calls = [part.id for part in parts if isinstance(part, ToolCall)]
         assert sorted(calls) == sorted(part.id for part in parts if isinstance(part, ToolResult)), count

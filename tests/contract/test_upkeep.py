@@ -28,14 +28,14 @@ async def test_facts_are_kept_newest_first(
     new = Fact(id="f2", at=2, text="New", kind="preference", session=one.id)
     apart = Fact(id="f3", at=3, text="Elsewhere", session=two.id)
     free = Fact(id="f4", at=0, text="Of nobody's session")
-    await sessions.add_facts(ann, [old, new])
-    await sessions.add_facts(ann, [apart, free])
-    await sessions.add_facts(bob, [Fact(id="f1", at=9, text="Bob's")])
-    assert await reader.facts(ann) == [apart, new, old, free]
-    assert await reader.facts(ann, one.id) == [new, old]
-    assert await reader.facts(bob) == [Fact(id="f1", at=9, text="Bob's")]
+    await sessions.memory.add(ann, [old, new])
+    await sessions.memory.add(ann, [apart, free])
+    await sessions.memory.add(bob, [Fact(id="f1", at=9, text="Bob's")])
+    assert await reader.memory.facts(ann) == [apart, new, old, free]
+    assert await reader.memory.facts(ann, one.id) == [new, old]
+    assert await reader.memory.facts(bob) == [Fact(id="f1", at=9, text="Bob's")]
     with pytest.raises(SessionNotFound):
-        await reader.facts(bob, one.id)
+        await reader.memory.facts(bob, one.id)
 
 
 async def test_facts_of_no_session_of_the_caller_are_refused(
@@ -49,20 +49,20 @@ async def test_facts_of_no_session_of_the_caller_are_refused(
             Fact(id="b", at=1, text="y", session=session_id),
         ]
         with pytest.raises(SessionNotFound) as caught:
-            await sessions.add_facts(ann, facts)
+            await sessions.memory.add(ann, facts)
         assert caught.value.message == f"no session {session_id!r}"
-    assert await reader.facts(ann) == []
+    assert await reader.memory.facts(ann) == []
 
 
 async def test_a_deleted_session_takes_its_facts_along(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session, _ = await started(sessions, ann, "a")
-    await sessions.add_facts(
+    await sessions.memory.add(
         ann, [Fact(id="f1", at=1, text="Gone", session=session.id), Fact(id="f2", at=1, text="Stays")]
     )
     await sessions.delete(ann, session.id)
-    assert [fact.id for fact in await reader.facts(ann)] == ["f2"]
+    assert [fact.id for fact in await reader.memory.facts(ann)] == ["f2"]
 
 
 async def test_an_erased_entry_takes_facts_drawn_from_it_alone(
@@ -75,9 +75,9 @@ async def test_an_erased_entry_takes_facts_drawn_from_it_alone(
         Fact(id="f3", at=1, text="From two", session=session.id, entries=(two,)),
         Fact(id="f4", at=1, text="From none", session=session.id),
     ]
-    await sessions.add_facts(ann, facts)
+    await sessions.memory.add(ann, facts)
     await sessions.erase(ann, session.id, one)
-    assert sorted(fact.id for fact in await reader.facts(ann)) == ["f2", "f3", "f4"]
+    assert sorted(fact.id for fact in await reader.memory.facts(ann)) == ["f2", "f3", "f4"]
 
 
 async def test_raw_copies_above_a_budget_go_with_the_oldest_activity_first(
@@ -87,40 +87,40 @@ async def test_raw_copies_above_a_budget_go_with_the_oldest_activity_first(
     for number in range(3):
         session, _ = await started(sessions, ann, f"said {number}")
         noise = b"".join(hashlib.sha256(b"%d %d" % (number, at)).digest() for at in range(200))
-        await sessions.keep_raw(ann, session.id, "000000000000000", noise[:3_200])
-        await sessions.keep_raw(ann, session.id, "000000000003200", noise[3_200:])
+        await sessions.transfer.keep_raw(ann, session.id, "000000000000000", noise[:3_200])
+        await sessions.transfer.keep_raw(ann, session.id, "000000000003200", noise[3_200:])
         made.append(session.id)
         clock.advance(DAY)
     theirs, _ = await started(sessions, bob, "bob's")
-    await sessions.keep_raw(bob, theirs.id, "n", b"x" * 10_000)
-    assert await sessions.trim_raw(ann, 1_000_000) == 0
-    assert await sessions.trim_raw(ann, 15_000) == 1
-    kept = [len(await reader.raw(ann, id_)) for id_ in made]
-    assert (kept, await reader.raw(bob, theirs.id)) == ([0, 2, 2], [RawCopy("n", b"x" * 10_000)])
+    await sessions.transfer.keep_raw(bob, theirs.id, "n", b"x" * 10_000)
+    assert await sessions.transfer.trim_raw(ann, 1_000_000) == 0
+    assert await sessions.transfer.trim_raw(ann, 15_000) == 1
+    kept = [len(await reader.transfer.raw(ann, id_)) for id_ in made]
+    assert (kept, await reader.transfer.raw(bob, theirs.id)) == ([0, 2, 2], [RawCopy("n", b"x" * 10_000)])
     await sessions.append(ann, made[1], say("newest"))
-    assert await sessions.trim_raw(ann, 10_000) == 1
-    assert [len(await reader.raw(ann, id_)) for id_ in made] == [0, 2, 0]
-    assert await sessions.trim_raw(ann, 0) == 1
+    assert await sessions.transfer.trim_raw(ann, 10_000) == 1
+    assert [len(await reader.transfer.raw(ann, id_)) for id_ in made] == [0, 2, 0]
+    assert await sessions.transfer.trim_raw(ann, 0) == 1
     assert await told(reader, ann, made[0]) == ["said 0"]
-    assert await sessions.trim_raw(ann, 0) == 0
+    assert await sessions.transfer.trim_raw(ann, 0) == 0
 
 
 async def test_raw_copies_are_kept_byte_for_byte_by_name(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session = await sessions.create(ann)
-    assert await reader.raw(ann, session.id) == []
-    await sessions.keep_raw(ann, session.id, "b.jsonl", b"\0\xff\xfe old")
-    await sessions.keep_raw(ann, session.id, "a.jsonl", b"")
-    await sessions.keep_raw(ann, session.id, "b.jsonl", bytes(range(256)) * 4)
-    found = await reader.raw(ann, session.id)
+    assert await reader.transfer.raw(ann, session.id) == []
+    await sessions.transfer.keep_raw(ann, session.id, "b.jsonl", b"\0\xff\xfe old")
+    await sessions.transfer.keep_raw(ann, session.id, "a.jsonl", b"")
+    await sessions.transfer.keep_raw(ann, session.id, "b.jsonl", bytes(range(256)) * 4)
+    found = await reader.transfer.raw(ann, session.id)
     assert found == [RawCopy("a.jsonl", b""), RawCopy("b.jsonl", bytes(range(256)) * 4)]
 
 
 async def test_the_numbers_are_those_of_the_caller_s_sessions(
     sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal, clock: Clock
 ) -> None:
-    empty = await reader.stats(ann)
+    empty = await reader.statistics.stats(ann)
     assert (empty["sessions"], empty["messages"], empty["tokens"], empty["cost"]) == (0, 0, None, None)
     one, _ = await started(sessions, ann, "a", agent_id="x")
     await sessions.append(ann, one.id, say("b", tokens=5, usage=Usage(cost=0.5)))
@@ -130,7 +130,7 @@ async def test_the_numbers_are_those_of_the_caller_s_sessions(
     clock.advance()
     three, _ = await started(sessions, ann, "d", agent_id="y")
     await started(sessions, bob, "e", agent_id="y")
-    found = await reader.stats(ann)
+    found = await reader.statistics.stats(ann)
     sizes = sum([(await reader.get(ann, each.id)).bytes for each in (one, two, three)])
     assert (found["sessions"], found["archived"], found["pinned"]) == (3, 1, 1)
     assert (found["messages"], found["tokens"], found["cost"], found["bytes"]) == (4, 5, 0.5, sizes)
@@ -148,10 +148,10 @@ async def test_a_healthy_store_has_nothing_to_repair(
     await sessions.delete(ann, source.id)
     await started(sessions, bob, "e")
     before = await everything(reader, ann, bob)
-    looked = await reader.doctor(repair=False)
+    looked = await reader.admin.check(repair=False)
     assert looked.checked
     assert (looked.problems, looked.repaired) == ((), ())
-    mended = await reader.doctor()
+    mended = await reader.admin.check()
     assert (mended.problems, mended.repaired) == ((), ())
     assert await everything(reader, ann, bob) == before
     assert await told(reader, ann, fork.id) == ["", "b"]
@@ -164,7 +164,7 @@ async def test_the_doctor_forgets_old_idempotency_keys(
     clock.advance(6 * DAY)
     recent = await sessions.create(ann, idempotency_key="recent")
     clock.advance(2 * DAY)
-    health = await reader.doctor()
+    health = await reader.admin.check()
     assert any("idempotency" in told for told in health.repaired)
     assert (await sessions.create(ann, idempotency_key="recent")).id == recent.id
     assert (await sessions.create(ann, idempotency_key="old")).id != old.id
@@ -172,7 +172,7 @@ async def test_the_doctor_forgets_old_idempotency_keys(
 
 async def test_a_store_says_what_it_is(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     await started(sessions, ann, "a")
-    about = await reader.about()
+    about = await reader.admin.about()
     assert isinstance(about["kind"], str)
 
 
@@ -192,10 +192,10 @@ async def test_a_backup_is_a_whole_copy_or_is_refused(
     lines = await exported(sessions, ann, session.id)
     target = tmp_path / "copy.db"
     with contextlib.suppress(StoreError):
-        await sessions.backup(str(target))
+        await sessions.admin.backup(str(target))
     if not target.exists():
         with pytest.raises(StoreError, match=r"export|dump"):
-            await sessions.backup(str(target))
+            await sessions.admin.backup(str(target))
         return
     await sessions.delete(ann, session.id)
     scheme = home.url.partition(":")[0]
@@ -204,7 +204,7 @@ async def test_a_backup_is_a_whole_copy_or_is_refused(
         there = Sessions(copy, now=clock)
         assert await listed(there, ann, Filter(archived="include")) == [session.id]
         assert await exported(there, ann, session.id) == lines
-        assert (await there.doctor(repair=False)).problems == ()
+        assert (await there.admin.check(repair=False)).problems == ()
         assert len((await there.search(ann, "twice")).hits) == 1
 
 

@@ -16,52 +16,52 @@ from tests.homes import Clock
 async def test_a_code_is_good_for_one_of_those_who_come_at_the_same_time(
     sessions: Sessions, other: Sessions
 ) -> None:
-    token, _ = await sessions.issue_token("ann")
-    code = await sessions.invite(token)
-    given = await asyncio.gather(*(each.sign_in(code) for each in (sessions, other) * 4))
+    token, _ = await sessions.tokens.create("ann")
+    code = await sessions.signin.invite(token)
+    given = await asyncio.gather(*(each.signin.sign_in(code) for each in (sessions, other) * 4))
     assert len([each for each in given if each is not None]) == 1
 
 
 async def test_codes_and_passes_end(sessions: Sessions, clock: Clock) -> None:
-    token, _ = await sessions.issue_token("ann")
-    late, soon = await sessions.invite(token), await sessions.invite(token)
+    token, _ = await sessions.tokens.create("ann")
+    late, soon = await sessions.signin.invite(token), await sessions.signin.invite(token)
     clock.advance(CODE_MS - 1)
-    given = await sessions.sign_in(soon)
+    given = await sessions.signin.sign_in(soon)
     assert given is not None
     clock.advance(1)
-    assert await sessions.sign_in(late) is None
+    assert await sessions.signin.sign_in(late) is None
     clock.advance(PASS_MS - 2)
-    assert await sessions.visitor(given) == token
+    assert await sessions.signin.visitor(given) == token
     clock.advance(2)
-    assert await sessions.visitor(given) is None
+    assert await sessions.signin.visitor(given) is None
 
 
 async def test_codes_and_passes_end_with_their_token(sessions: Sessions, other: Sessions) -> None:
-    token, _ = await sessions.issue_token("ann", scopes=("read",))
-    code, given = await sessions.invite(token), await sessions.admit(token)
-    assert await other.visitor(given) == token
-    await other.revoke_token(token.id)
-    assert await sessions.visitor(given) is None
-    assert await sessions.sign_in(code) is None
+    token, _ = await sessions.tokens.create("ann", scopes=("read",))
+    code, given = await sessions.signin.invite(token), await sessions.signin.admit(token)
+    assert await other.signin.visitor(given) == token
+    await other.tokens.revoke(token.id)
+    assert await sessions.signin.visitor(given) is None
+    assert await sessions.signin.sign_in(code) is None
 
 
 async def test_a_code_is_no_pass_and_a_pass_no_code_nor_a_token(sessions: Sessions) -> None:
-    token, _ = await sessions.issue_token("ann / ä%")
-    code, given = await sessions.invite(token), await sessions.admit(token)
-    assert await sessions.visitor(code) is None
-    assert await sessions.sign_in(given) is None
-    assert await sessions.token_of(given) is None
+    token, _ = await sessions.tokens.create("ann / ä%")
+    code, given = await sessions.signin.invite(token), await sessions.signin.admit(token)
+    assert await sessions.signin.visitor(code) is None
+    assert await sessions.signin.sign_in(given) is None
+    assert await sessions.tokens.verify(given) is None
     foreign = "bob" + given[given.index(".") :]
-    assert await sessions.visitor(foreign) is None
-    await sessions.sign_out(foreign)
-    assert await sessions.visitor(given) == token
-    await sessions.sign_out(given)
-    assert await sessions.visitor(given) is None
+    assert await sessions.signin.visitor(foreign) is None
+    await sessions.signin.sign_out(foreign)
+    assert await sessions.signin.visitor(given) == token
+    await sessions.signin.sign_out(given)
+    assert await sessions.signin.visitor(given) is None
 
 
 async def test_neither_a_code_nor_a_pass_is_left_in_what_is_exported_or_logged(sessions: Sessions) -> None:
-    token, _ = await sessions.issue_token("local")
-    code, given = await sessions.invite(token), await sessions.admit(token)
+    token, _ = await sessions.tokens.create("local")
+    code, given = await sessions.signin.invite(token), await sessions.signin.admit(token)
     record = logging.LogRecord(
         "x", logging.WARNING, "", 0, f"/#code={code} hitherto-8787={given}", None, None
     )

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hitherto.model import Principal
 from hitherto.ports import Store, Writer
 from hitherto.service import Sessions
-from hitherto.service.catalog.sessions import COLLECT_BATCH
+from hitherto.service.catalog.deletion import COLLECT_BATCH
 from tests.contract.talk import say, told
 from tests.homes import Clock, Home
 
@@ -38,7 +38,7 @@ async def test_forking_a_long_session_writes_as_many_rows_as_forking_a_short_one
     for session_id in (short, long):
         before = home.rows()
         await sessions.fork(ann, session_id)
-        await sessions.collect()
+        await sessions.admin.collect()
         written.append(more(before, home.rows()))
     assert written[0] == written[1]
     assert 0 < sum(written[1].values()) < 10
@@ -112,8 +112,8 @@ async def test_the_first_transaction_of_a_deletion_removes_no_message(
     assert -1_000 not in more(before, home.rows()).values()
     assert await store.write(lambda tx: tx.collect(300)) == 300
     assert -300 in more(before, home.rows()).values()
-    assert await sessions.collect() == 700
-    assert await sessions.collect() == 0
+    assert await sessions.admin.collect() == 700
+    assert await sessions.admin.collect() == 0
 
 
 async def test_nothing_is_left_of_what_was_deleted(sessions: Sessions, home: Home, ann: Principal) -> None:
@@ -127,8 +127,8 @@ async def test_nothing_is_left_of_what_was_deleted(sessions: Sessions, home: Hom
     await sessions.compact(ann, session_id, say("S"), keep=3)
     fork = await sessions.fork(ann, session_id)
     await sessions.tag(ann, session_id, add=["t"])
-    await sessions.put_live(ann, session_id, b"x")
-    await sessions.keep_raw(ann, session_id, "n", b"x")
+    await sessions.changes.put_live(ann, session_id, b"x")
+    await sessions.transfer.keep_raw(ann, session_id, "n", b"x")
     for gone in (session_id, fork.id):
         await sessions.delete(ann, gone)
     # A search brings an index up to date that is fed behind the commits; a write comes behind what that leads to.

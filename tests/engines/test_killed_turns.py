@@ -124,4 +124,4 @@ async def test_turns_killed_at_random_points_lose_nothing_and_leave_nothing_open
         assert unanswered(page.entries) == set()
         assert survived < ROUNDS
         assert (await sessions.get(LOCAL, session.id)).status == "idle"
-        assert await sessions.leased(LOCAL, session.id) is None
+        assert await sessions.leases.current(LOCAL, session.id) is None

@@ -75,7 +75,7 @@ async def test_a_model_writes_the_summary_and_the_facts(
     assert "/srv/broker/conf.yaml" in summary  # the model has not named it there
     assert kept == list(TEXTS[-2:])
     first = (await sessions.history(ANN, session_id, view="conversation")).entries[0]
-    facts = {fact.text: fact for fact in await sessions.facts(ANN)}
+    facts = {fact.text: fact for fact in await sessions.memory.facts(ANN)}
     assert {fact.entries for fact in facts.values()} == {(first.id,)}
     assert [(fact.kind, fact.confidence) for _, fact in sorted(facts.items())] == [
         ("fact", 0.8),
@@ -111,7 +111,7 @@ async def test_an_answer_that_is_no_json_is_a_summary_and_the_facts_are_found_wi
     done = await compacted(sessions, ANTHROPIC, session_id)
     assert (done.compacted, done.fallback) == (True, None)
     assert "Ada works on the broker." in (await told(sessions, ANN, session_id))[0]
-    assert TEXTS[0] in [fact.text for fact in await sessions.facts(ANN)]
+    assert TEXTS[0] in [fact.text for fact in await sessions.memory.facts(ANN)]
 
 
 FAILURES: dict[str, Any] = {
@@ -138,7 +138,7 @@ async def test_what_the_model_cannot_do_the_built_in_summariser_does_and_says_so
     assert done.compacted
     assert done.fallback
     assert len(provider.requests) == 1
-    await sessions.shrink(ANN, other)
+    await sessions.compaction.shrink(ANN, other)
     assert await told(sessions, ANN, session_id) == await told(sessions, ANN, other)
     assert (await sessions.entry(ANN, session_id, done.summary)).model is None
 
@@ -185,7 +185,7 @@ async def test_secrets_are_neither_sent_nor_kept(provider: Provider, sessions: S
     done = await compacted(sessions, ANTHROPIC, session_id)
     assert (done.compacted, done.fallback) == (True, None)
     assert secret not in json.dumps(provider.requests)
-    (fact,) = await sessions.facts(ANN)
+    (fact,) = await sessions.memory.facts(ANN)
     summary = (await told(sessions, ANN, session_id))[0]
     for text in (summary, fact.text):
         assert secret not in text

@@ -88,7 +88,7 @@ async def main(given: Any) -> None:
         async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}
             for name, (owner, scopes) in given.get("tokens", {}).items():
-                token, secret = await sessions.issue_token(owner, scopes=scopes)
+                token, secret = await sessions.tokens.create(owner, scopes=scopes)
                 tokens[name] = {"id": token.id, "secret": secret, "owner": owner}
             desk = Desk(
                 sessions,

@@ -12,7 +12,7 @@ from hitherto.gateway.methods import read
 from hitherto.keys import parse_scopes
 from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from hitherto.service import Sessions
-from hitherto.service.ephemeral import Ephemeral
+from hitherto.service.ephemeral import EphemeralHome
 from hitherto.stores import connector
 from tests.contract.talk import say
 from tests.gateway.asking import KEY, Asker
@@ -404,7 +404,9 @@ async def test_what_is_put_beside_a_session_is_read_back(ann_asks: Asker) -> Non
         "sessions.patch", session_key=KEY, model="a:model", metadata={"ticket": [7], "gone": 1}
     )
     await ann_asks.ask("sessions.patch", session_key=KEY, metadata={"gone": None})
-    await ann_asks.context.sessions.keep_own(ann_asks.context.who, empty["session_id"], {"hitherto/own": 1})
+    await ann_asks.context.sessions.catalog.set_own_meta(
+        ann_asks.context.who, empty["session_id"], {"hitherto/own": 1}
+    )
     told = await ann_asks.ask("session.get", session_key=KEY)
     assert (told["model"], told["metadata"]) == ("a:model", {"ticket": [7]})
 
@@ -420,8 +422,8 @@ async def test_each_status_finds_its_sessions_and_archived_ones_are_listed_only_
         name: (await ann_asks.ask("session.create", title=name))["session_id"]
         for name in ("idle", "running", "error", "archived")
     }
-    await sessions.set_status(who, ids["running"], "running")
-    await sessions.set_status(who, ids["error"], "failed")
+    await sessions.catalog.set_status(who, ids["running"], "running")
+    await sessions.catalog.set_status(who, ids["error"], "failed")
     await ann_asks.ask("sessions.patch", session_key=ids["archived"], status="archived")
     for status in ids:
         for found in (
@@ -648,7 +650,9 @@ async def test_a_session_is_resolved_by_key_by_id_and_by_the_beginning_of_its_id
 
 
 async def test_a_route_follows_the_scope_and_verified_links(ann_asks: Asker) -> None:
-    await ann_asks.context.sessions.link_identity(ann_asks.context.who, "discord", "77", ("telegram", "a:b"))
+    await ann_asks.context.sessions.identities.link(
+        ann_asks.context.who, "discord", "77", ("telegram", "a:b")
+    )
     linked = {"agent_id": "main", "channel": "discord", "peer_id": "77"}
     found = await ann_asks.ask("route.resolve", **linked)
     assert (found["session_key"], found["dm_scope"]) == ("agent:main:telegram:dm:a%3Ab", "per_peer")
@@ -708,7 +712,9 @@ async def test_an_ephemeral_session_can_be_talked_in_and_is_never_stored(
     sessions: Sessions, clock: Clock
 ) -> None:
     async with connector("memory:")("memory:", clock) as memory:
-        home = Sessions(sessions._store, now=clock, ephemeral=Ephemeral(memory, now=clock))
+        home = Sessions(
+            sessions.core.store, now=clock, ephemeral=Sessions(memory, now=clock, home=EphemeralHome())
+        )
         asker, key = Asker(home), f"agent:main:ephemeral:{UUID}"
         await asker.ask("session.create", session_key=key)
         await asker.say("a needle", session_key=key)

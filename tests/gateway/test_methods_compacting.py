@@ -82,7 +82,7 @@ async def test_sessions_whose_turn_waits_are_listed_among_those_that_run(session
     names = {}
     for status in ("idle", "running", "waiting", "failed"):
         made = await asker.ask("session.create", title=status)
-        await sessions.set_status(asker.context.who, made["session_id"], status)
+        await sessions.catalog.set_status(asker.context.who, made["session_id"], status)
         names[status] = made["session_id"]
     found = await asker.ask("session.list", filter={"status": "running"})
     assert {row["session_id"] for row in found["sessions"]} == {names["running"], names["waiting"]}

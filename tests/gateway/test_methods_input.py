@@ -176,12 +176,12 @@ async def test_every_parameter_of_every_method_may_be_wrong(name: str) -> None:
         refused = 0
         for params in spoilt(name):
             await asker.say("one")
-            before = await sessions.newest_change(ann)
+            before = await sessions.changes.newest(ann)
             outcome = await asker.outcome(name, **params)
             if set(outcome) == {"code", "message", "data"}:
                 refused += 1
                 check_refusal(name, outcome)
-                assert await sessions.newest_change(ann) == before, (name, str(params)[:300], outcome)
+                assert await sessions.changes.newest(ann) == before, (name, str(params)[:300], outcome)
         assert refused >= 8, name
 
 

@@ -66,7 +66,7 @@ async def test_who_does_not_wait_is_answered_when_the_prompt_is_kept_and_the_tur
     assert await asker.code("session.send", **going) == "busy"
     await arrives(script.speaking.wait(), "the first words")
     assert (await asker.ask("session.cancel", session_key=KEY))["cancelled"] is True
-    await sessions.end_turn(Principal(owner="ann"), made["session_id"], seconds=LIMIT)
+    await sessions.turns.end(Principal(owner="ann"), made["session_id"], seconds=LIMIT)
     again = await asker.ask("session.send", **going, idempotency_key="k")
     assert (again["prompt_id"], again["stop_reason"]) == (sent["prompt_id"], "cancelled")
     assert await asker.said() == ["one", "Go", "I was about to"]

@@ -178,10 +178,10 @@ async def test_a_revoked_token_closes_its_sockets_and_no_others(
     store: str, server: Server, path: str
 ) -> None:
     async with hitherto.open(store) as sessions:
-        token, secret = await sessions.issue_token("ann")
+        token, secret = await sessions.tokens.create("ann")
         async with server.socket(None, path) as closing, server.socket("ann", path) as staying:
             await closing.call("connect", {"token": secret})
-            assert await sessions.revoke_token(token.id)
+            assert await sessions.tokens.revoke(token.id)
             assert await closing.closed() == (1008, "the token is good for nothing any more")
             assert (await staying.rpc("initialize", {"protocolVersion": 1}))["id"] == 1
         headers = {"Authorization": f"Bearer {secret}"}
@@ -191,11 +191,11 @@ async def test_a_revoked_token_closes_its_sockets_and_no_others(
 
 async def test_nothing_is_told_on_a_token_that_was_revoked(store: str, server: Server) -> None:
     async with hitherto.open(store) as sessions:
-        token, secret = await sessions.issue_token("ann")
+        token, secret = await sessions.tokens.create("ann")
         async with server.socket(None) as client:
             await client.call("connect", {"token": secret})
             await client.call("session.subscribe")
-            await sessions.revoke_token(token.id)
+            await sessions.tokens.revoke(token.id)
             made = server.call("session.create")
             await client.closed()
             assert made["session_id"] not in json.dumps(client.events)
@@ -203,10 +203,10 @@ async def test_nothing_is_told_on_a_token_that_was_revoked(store: str, server: S
 
 async def test_a_request_after_the_revocation_is_not_answered(store: str, server: Server) -> None:
     async with hitherto.open(store) as sessions:
-        token, secret = await sessions.issue_token("ann")
+        token, secret = await sessions.tokens.create("ann")
         async with server.socket(None) as client:
             await client.call("connect", {"token": secret})
-            await sessions.revoke_token(token.id)
+            await sessions.tokens.revoke(token.id)
             await client.begin("session.list")
             await client.closed()
             assert all("error" in answer for answer in client._answers.values())
@@ -214,10 +214,10 @@ async def test_a_request_after_the_revocation_is_not_answered(store: str, server
 
 async def test_a_revoked_token_ends_a_request_over_http_at_once(store: str, server: Server) -> None:
     async with hitherto.open(store) as sessions:
-        token, secret = await sessions.issue_token("ann")
+        token, secret = await sessions.tokens.create("ann")
         headers = {"Authorization": f"Bearer {secret}"}
         assert server.request("GET", "/metrics", headers).status == 200
-        await sessions.revoke_token(token.id)
+        await sessions.tokens.revoke(token.id)
         assert server.request("GET", "/metrics", headers).status == 401
 
 

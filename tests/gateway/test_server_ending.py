@@ -78,7 +78,7 @@ async def kept(store: str, session_id: str) -> tuple[str, list[str]]:
     async with hitherto.open(store) as sessions:
         page = await sessions.history(ANN, session_id)
         status = (await sessions.get(ANN, session_id)).status
-        assert await sessions.leased(ANN, session_id) is None
+        assert await sessions.leases.current(ANN, session_id) is None
         return status, [plain_text(entry) for entry in page.entries]
 
 

@@ -84,7 +84,7 @@ async def owner(fleet: Fleet, clock: Clock) -> AsyncIterator[tuple[str, Sessions
     """Somebody new, whose token all servers know, and the store itself."""
     name = f"owner {next(_names)}"
     async with hitherto.open(fleet.url, now=clock) as sessions:
-        token, secret = await sessions.issue_token(name)
+        token, secret = await sessions.tokens.create(name)
         for server in fleet.servers:
             server.tokens = {**server.tokens, name: Token(token.id, secret, name)}
         yield name, sessions

@@ -103,7 +103,7 @@ class Place:
 
     async def ended(self) -> None:
         async def idle() -> bool:
-            return (await self.sessions.addressed(ANN, KEY)).status == "idle"
+            return (await self.sessions.channels.resolve(ANN, KEY)).status == "idle"
 
         await until(idle, "the end of the turn")
 
@@ -118,7 +118,7 @@ async def place() -> AsyncIterator[Place]:
 async def _place() -> AsyncIterator[Place]:
     async with connector("memory:")("memory:", None) as store:
         sessions = Sessions(store)
-        token, secret = await sessions.issue_token("ann")
+        token, secret = await sessions.tokens.create("ann")
         made = Place(sessions, Caller(sessions, token, secret))
         await made.asker.say("one")
         async with made.desk.attended():
@@ -162,7 +162,7 @@ async def test_a_revoked_token_ends_the_turns_that_were_asked_for_with_it(place:
         wire.ask("session.send", session_key=KEY, content="Go")
     await place.spoken()
     wire.leave()
-    await place.sessions.revoke_token(place.caller.token.id)
+    await place.sessions.tokens.revoke(place.caller.token.id)
     await place.ended()
     assert await place.asker.said() == ["one", "Go", "So"]
     if posting is not None:
@@ -179,5 +179,5 @@ async def test_a_server_that_ends_ends_turns_that_nobody_waits_for() -> None:
         wire.leave()
         await arrives(serving, "the connection to end")
         await place.desk.works.end()
-        assert (await place.sessions.addressed(ANN, KEY)).status == "idle"
+        assert (await place.sessions.channels.resolve(ANN, KEY)).status == "idle"
         assert await place.asker.said() == ["one", "Go", "So"]

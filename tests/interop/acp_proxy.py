@@ -160,7 +160,7 @@ async def test_a_session_is_listed_once_however_it_came(agent: Behind, tmp_path:
     known = AGENTS[agent.name]
     source = known.at(known.home(agent.variables()))
     async with hitherto.open(url_of(tmp_path)) as sessions:
-        since = await sessions.newest_change(LOCAL)
+        since = await sessions.changes.newest(LOCAL)
         assert (await House(tmp_path, sessions, source).sync()).failed == ()
         await part(sessions, LOCAL, since)
         assert [each.id for each in (await sessions.find(LOCAL)).sessions] == [session]

@@ -9,12 +9,12 @@ MUTANTS = (
         "failure-answered-as-done",
         (
             Change(
-                "gateway/calling.py",
+                "gateway/dispatch/method.py",
                 '        log.exception("%s failed", name)\n        raise internal() from error\n',
                 '        log.exception("%s failed", name)\n        return b"{}"\n',
             ),
             Change(
-                "gateway/calling.py",
+                "gateway/dispatch/method.py",
                 "    except HithertoError as error:\n        raise failure_of(error) from error\n",
                 "    except HithertoError as error:\n"
                 '        if error.code == "store_error":\n            return b"{}"\n'
@@ -25,35 +25,35 @@ MUTANTS = (
     ),
     mutant(
         "policy-believes-the-clock",
-        "gateway/schedule.py",
+        "gateway/server/schedule.py",
         "    return lambda: min(clock(), began + int((passed() - at) * 1_000))\n",
         "    return clock\n",
         "tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old[memory-sessions are deleted]",
     ),
     mutant(
         "origin-unchecked",
-        "gateway/guard.py",
+        "gateway/transport/origin.py",
         "    if len(origins) > 1 or any(origin != same and origin not in known.origins for origin in origins):\n",
         "    if not same:\n",
         "tests/gateway/test_server_places.py::test_a_page_of_another_origin_is_refused_everywhere",
     ),
     mutant(
         "host-unchecked",
-        "gateway/guard.py",
+        "gateway/transport/origin.py",
         "    if len(hosts) != 1 or not _is_ours(known, hosts[0], scope):\n",
         "    if len(hosts) != 1:\n",
         "tests/gateway/test_server_places.py::test_a_name_that_is_not_ours_is_refused_everywhere",
     ),
     mutant(
         "one-feed-for-all-owners",
-        "gateway/feeds.py",
+        "gateway/events/feeds.py",
         "who.owner",
         '""',
         "tests/gateway/test_server_events.py::test_nothing_of_another_owner_is_told",
     ),
     mutant(
         "scope-unchecked",
-        "gateway/calling.py",
+        "gateway/dispatch/method.py",
         "    if scope not in context.token.scopes:\n",
         "    if not scope:\n",
         "tests/gateway/test_methods_access.py::test_a_token_without_rights_learns_nothing[session.get]",
@@ -69,9 +69,9 @@ MUTANTS = (
     Mutant(
         "export-passes-html",
         (
-            Change("exports/rendering.py", '{"html": False, "highlight": highlight}', '{"html": True}'),
+            Change("exports/sanitized_html.py", '{"html": False, "highlight": highlight}', '{"html": True}'),
             Change(
-                "exports/rendering.py",
+                "exports/sanitized_html.py",
                 "    return nh3.clean(\n        html,",
                 "    return html or nh3.clean(\n        html,",
             ),
@@ -101,35 +101,35 @@ MUTANTS = (
     ),
     mutant(
         "cookie-from-anywhere",
-        "gateway/cookies.py",
+        "gateway/auth/cookies.py",
         "held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None",
         "held = held_pass(scope)",
         "tests/page/test_signin.py::test_the_cookie_alone_changes_nothing",
     ),
     mutant(
         "revocation-unnoticed",
-        "gateway/bearer.py",
+        "gateway/auth/tokens.py",
         "        if revoked != self._looked_at:\n",
         "        if revoked is None:\n",
         "tests/gateway/test_server_access.py::test_a_request_after_the_revocation_is_not_answered",
     ),
     mutant(
         "history-tells-secrets",
-        "recall/looking.py",
+        "recall/tools.py",
         "    clean = redacted(looked_at, Counter())\n",
         "    clean = looked_at\n",
         "tests/recall/test_server.py::test_secrets_are_left_out_everywhere",
     ),
     mutant(
         "export-tells-secrets",
-        "exports/redacting.py",
+        "exports/redaction.py",
         "        return redacted_value(value, seen)\n",
         "        return value\n",
         "tests/gateway/test_methods.py::test_secrets_leave_only_with_the_right_to_them",
     ),
     mutant(
         "answers-piled-up",
-        "gateway/outgoing.py",
+        "gateway/server/background.py",
         "        while size and self._bytes[token] and self._bytes[token] + size > self._most:\n",
         "        while not self._bytes:\n",
         "tests/gateway/test_server_events.py::test_long_answers_that_are_not_read_are_not_piled_up",

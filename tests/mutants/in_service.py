@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     mutant(
         "cursor-filter-ignored",
-        "service/catalogue.py",
+        "service/catalog/sessions.py",
         '["find", given]',
         '["find"]',
         f"{CONTRACT}bad_input.py::"
@@ -44,43 +44,43 @@ MUTANTS = (
     ),
     mutant(
         "rename-keeps-revision",
-        "service/core.py",
+        "service/records.py",
         "session = replace(record.session, revision=record.session.revision + 1, **fields)",
         "session = replace(record.session, revision=record.session.revision + (kind != 'rename'), **fields)",
         f"{CONTRACT}catalogue.py::test_a_rename_is_kept_with_the_titles_before_it[memory-same connection]",
     ),
     mutant(
         "fence-ignored",
-        "service/core.py",
+        "service/records.py",
         "if fence is not None and (held is None or held.fence != fence):",
         "if fence is not None and held is None:",
         f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
     ),
     mutant(
         "expiry-ignored",
-        "service/core.py",
+        "service/records.py",
         "if lease is None or lease.expires_at <= now or is_gone(lease.holder):",
         "if lease is None or is_gone(lease.holder):",
         f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
     ),
     mutant(
         "dead-turn-left-open",
-        "service/desk.py",
+        "service/turns/journal.py",
         "[*failed(unanswered(before), INTERRUPTED), prompt]",
         "[prompt]",
         f"{CONTRACT}turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
     mutant(
         "permitted-by-metadata",
-        "service/catalogue.py",
+        "service/validation.py",
         "if isinstance(name, str) and name.startswith(OWN):",
         "if not name:",
         f"{CONTRACT}turn_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
     ),
     mutant(
         "slept-past-lease-lost",
-        "service/turning.py",
-        "self._fence = await self._desk.regain(fence, LEASE_MS)",
+        "service/turns/runner.py",
+        "self._fence = await self._journal.regain(fence, LEASE_MS)",
         "raise",
         f"{CONTRACT}turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
     ),
@@ -93,14 +93,14 @@ MUTANTS = (
     ),
     mutant(
         "idempotency-payload-ignored",
-        "service/catalogue.py",
-        "            if memo.digest != digest:\n",
-        "            if not memo.digest:\n",
+        "service/idempotency.py",
+        "        if note.digest != self._digest:\n",
+        "        if not note.digest:\n",
         f"{CONTRACT}history.py::test_an_idempotency_key_with_another_payload_is_a_conflict[memory]",
     ),
     mutant(
         "restore-drops-the-second-compaction",
-        "service/forking.py",
+        "service/history/checkpoints.py",
         "now = (await load_lists(tx, record)).conversation()",
         "now = (await load_lists(tx, record)).context()",
         f"{CONTRACT}forking.py::"
@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     mutant(
         "walk-forgets-what-changed-meanwhile",
-        "service/catalogue.py",
+        "service/catalog/list.py",
         "        if below is None or await tx.newest(owner) == walk.since:\n",
         "        if True:\n",
         f"{CONTRACT}listing.py::"
@@ -116,21 +116,21 @@ MUTANTS = (
     ),
     mutant(
         "foreign-validated-first",
-        "service/history.py",
-        "            record = await required(tx, who, session_id)\n            checked_limit(limit, HISTORY_PAGE)\n",
-        "            checked_limit(limit, HISTORY_PAGE)\n            record = await required(tx, who, session_id)\n",
+        "service/history/entries.py",
+        "            record = await required(tx, who, session_id)\n            wanted.check()\n",
+        "            wanted.check()\n            record = await required(tx, who, session_id)\n",
         f"{CONTRACT}isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
     ),
     mutant(
         "user-s-title-replaced",
-        "service/history.py",
-        "        if record.session.title is not None:\n            return record\n",
+        "service/history/append.py",
+        "    if record.session.title is not None:\n        return record\n",
         "",
         f"{CONTRACT}catalogue.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
     ),
     mutant(
         "pinned-not-spared",
-        "service/retention.py",
+        "service/admin/retention.py",
         "return session.pinned or recently",
         "return recently",
         f"{CONTRACT}retention.py::"
@@ -152,7 +152,7 @@ MUTANTS = (
     ),
     mutant(
         "deep-frame-uncaught",
-        "rpc/wire.py",
+        "rpc/frames.py",
         "    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):\n"
         '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
         "    except (msgspec.MsgspecError, ValueError, OverflowError):\n"
@@ -195,8 +195,8 @@ MUTANTS = (
     ),
     mutant(
         "page-code-good-twice",
-        "service/visits.py",
-        "            if token is None or await tx.memo(slip.owner, USED, slip.key) is not None:\n",
+        "service/access/signin.py",
+        "            if token is None or await USED_CODES.get(tx, slip.owner, slip.key) is not None:\n",
         "            if token is None:\n",
         "tests/page/test_signin.py::test_a_code_works_once_whoever_comes_first",
     ),

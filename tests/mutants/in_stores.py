@@ -9,17 +9,17 @@ MUTANTS = (
         "list-without-owner-sqlite",
         (
             Change(
-                "stores/sqlite/reading.py",
+                "stores/sqlite/read_tx.py",
                 "WHERE s.owner = :owner AND %s s.archived = :archived",
                 "WHERE s.owner IN (SELECT num FROM owner) AND %s s.archived = :archived",
             ),
             Change(
-                "stores/sqlite/reading.py",
+                "stores/sqlite/read_tx.py",
                 "WHERE s.owner = :owner AND s.hot = 1",
                 "WHERE s.owner IN (SELECT num FROM owner) AND s.hot = 1",
             ),
             Change(
-                "stores/sqlite/reading.py",
+                "stores/sqlite/read_tx.py",
                 'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"',
                 'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND num = ?"',
             ),
@@ -30,7 +30,7 @@ MUTANTS = (
     ),
     mutant(
         "list-without-owner-postgres",
-        "stores/postgres/listing.py",
+        "stores/postgres/list_query.py",
         "WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}",
         "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
         f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
@@ -39,12 +39,12 @@ MUTANTS = (
         "search-without-owner-sqlite",
         (
             Change(
-                "stores/sqlite/index.py",
+                "stores/sqlite/search_index.py",
                 """query = _query((f"o{owner}", kind and f"k{kind}"), terms)""",
                 """query = _query((f"o{owner}", kind and f"k{kind}"), terms).replace(f'"o{owner}"', '"o" *')""",
             ),
             Change(
-                "stores/sqlite/reading.py",
+                "stores/sqlite/read_tx.py",
                 "AND e.owner = :owner\nUNION ALL",
                 "AND e.owner <> -:owner\nUNION ALL",
             ),
@@ -55,12 +55,12 @@ MUTANTS = (
         "search-without-owner-postgres",
         (
             Change(
-                "stores/postgres/searching.py",
+                "stores/postgres/search.py",
                 "WHERE owner = %(owner)s AND number",
                 "WHERE owner <> '' AND number",
             ),
             Change(
-                "stores/postgres/lexemes.py",
+                "stores/postgres/search.py",
                 'digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()',
                 'digest = hashlib.sha256(b"everyone").digest()',
             ),
@@ -69,21 +69,21 @@ MUTANTS = (
     ),
     mutant(
         "fork-without-owner-postgres",
-        "stores/postgres/writing.py",
+        "stores/postgres/write_tx.py",
         'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
         "LOCKED_BY_ID = BY_ID.replace('owner = %s', \"%s <> ''\") + ' FOR UPDATE'",
         f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
     ),
     mutant(
         "fork-without-owner-sqlite",
-        "stores/sqlite/reading.py",
+        "stores/sqlite/read_tx.py",
         'SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"',
         'SESSION = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND id = ?"',
         f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[sqlite-same connection]",
     ),
     mutant(
         "foreign-unlike-missing",
-        "stores/sqlite/reading.py",
+        "stores/sqlite/read_tx.py",
         "        return record_of(owner, rows[0]) if rows else None\n",
         "        if not rows and fetch(self._db, 'SELECT 1 FROM session WHERE id = ?', (value,)):\n"
         "            raise StoreDamaged('not yours')\n"
@@ -106,63 +106,63 @@ MUTANTS = (
     ),
     mutant(
         "mended-by-what-is-left",
-        "stores/sqlite/checking.py",
+        "stores/sqlite/check.py",
         "mend = repair and not problems",
         "mend = repair",
         "tests/stores/test_sqlite.py::test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file",
     ),
     mutant(
         "deferred-begin",
-        "stores/sqlite/writer.py",
+        "stores/sqlite/commit_queue.py",
         'self._db.execute("BEGIN IMMEDIATE")',
         'self._db.execute("BEGIN DEFERRED")',
         f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[sqlite]",
     ),
     mutant(
         "no-row-lock",
-        "stores/postgres/writing.py",
+        "stores/postgres/write_tx.py",
         'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
         "LOCKED_BY_ID = BY_ID",
         f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[postgres]",
     ),
     mutant(
         "delete-takes-shared-entries-sqlite",
-        "stores/sqlite/writing.py",
+        "stores/sqlite/write_tx.py",
         "FROM span WHERE log = ? GROUP BY",
         "FROM span WHERE log = ? AND session = log GROUP BY",
         f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
     ),
     mutant(
         "delete-takes-shared-entries-postgres",
-        "stores/postgres/removing.py",
+        "stores/postgres/removal.py",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
         f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
     ),
     mutant(
         "index-row-left-after-delete-sqlite",
-        "stores/sqlite/writing.py",
+        "stores/sqlite/write_tx.py",
         "            self._unindex([number for _, number in rows])\n",
         "",
         "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[delete]",
     ),
     mutant(
         "index-row-left-after-delete-postgres",
-        "stores/postgres/removing.py",
+        "stores/postgres/removal.py",
         '    "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
         f"{CONTRACT}work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
     ),
     mutant(
         "index-row-left-after-erase-sqlite",
-        "stores/sqlite/writing.py",
+        "stores/sqlite/write_tx.py",
         "        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])\n",
         "",
         "tests/stores/test_sqlite.py::test_the_index_holds_no_row_of_what_was_removed[erase]",
     ),
     mutant(
         "index-row-left-after-erase-postgres",
-        "stores/postgres/writing.py",
+        "stores/postgres/write_tx.py",
         "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE",
         "UPDATE entry SET payload = %b WHERE",
         f"{CONTRACT}searching.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
@@ -170,9 +170,9 @@ MUTANTS = (
     Mutant(
         "acknowledged-before-commit",
         (
-            Change("stores/sqlite/writer.py", "QUICK_SECONDS = 0.001", "QUICK_SECONDS = -1.0"),
+            Change("stores/sqlite/commit_queue.py", "QUICK_SECONDS = 0.001", "QUICK_SECONDS = -1.0"),
             Change(
-                "stores/sqlite/writer.py",
+                "stores/sqlite/commit_queue.py",
                 "            began = time.perf_counter()\n",
                 "            self._answer(done)\n            time.sleep(0.2)\n            began = time.perf_counter()\n",
             ),
@@ -215,7 +215,7 @@ MUTANTS = (
     ),
     mutant(
         "failed-commit-acknowledged",
-        "stores/sqlite/writer.py",
+        "stores/sqlite/commit_queue.py",
         '            self._db.execute("COMMIT")\n',
         '            try:\n                self._db.execute("COMMIT")\n'
         "            except apsw.Error as error:\n                self._recover(error)\n",
@@ -239,21 +239,21 @@ MUTANTS = (
     ),
     mutant(
         "numbers-of-sessions-stay-sqlite",
-        "stores/sqlite/writing.py",
+        "stores/sqlite/write_tx.py",
         "        self._count(owner, old, new)\n        if",
         "        if",
         f"{CONTRACT}overview.py::test_the_numbers_of_sessions_follow_every_change[sqlite-same connection]",
     ),
     mutant(
         "days-outlive-their-session-sqlite",
-        "stores/sqlite/writing.py",
+        "stores/sqlite/write_tx.py",
         "        self._db.execute(RESTATE, (record.num, False))\n        bound",
         "        bound",
         f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[sqlite-same connection]",
     ),
     mutant(
         "days-outlive-their-session-postgres",
-        "stores/postgres/removing.py",
+        "stores/postgres/removal.py",
         '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
         f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",

@@ -67,7 +67,7 @@ def ann() -> Principal:
 
 @pytest.fixture
 async def token(kept: Sessions, ann: Principal) -> Token:
-    return (await kept.issue_token(ann.owner))[0]
+    return (await kept.tokens.create(ann.owner))[0]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import hitherto
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult, Usage
 from hitherto.service import Imported, Sessions
+from hitherto.service.history.append import complete_draft
 from tests.gateway.servers import serving
 from tests.page.browser import browser, context_of
 from tests.page.visiting import Visitor
@@ -86,8 +87,8 @@ async def _old(sessions: Sessions, chance: random.Random, number: int, at: int) 
         agent_id=agent,
         tags=tuple(chance.sample(("review", "idea", "bug", "work"), chance.choice((0, 0, 1, 2)))),
     )
-    entries = [sessions._complete(draft, at) for draft in said]
-    await sessions.take_in(LOCAL, made, entries)
+    entries = [complete_draft(draft, at, sessions.core.new_id) for draft in said]
+    await sessions.transfer.sync(LOCAL, made, entries)
 
 
 async def _shown(sessions: Sessions, now: int) -> str:
@@ -140,7 +141,7 @@ async def draw(folder: Path) -> None:
         url = f"sqlite:///{Path(place) / 'hitherto.db'}"
         async with hitherto.open(url) as sessions:
             shown = await filled(sessions, now_ms())
-            token, _ = await sessions.issue_token(LOCAL.owner)
+            token, _ = await sessions.tokens.create(LOCAL.owner)
             with serving(url, tokens={}) as server:
                 async with browser() as running:
                     for name, path, look in (

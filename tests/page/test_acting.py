@@ -175,7 +175,7 @@ async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_los
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
-    lease = await kept.lease(ann, made, "somebody else", ttl_ms=600_000)
+    lease = await kept.leases.acquire(ann, made, "somebody else", ttl_ms=600_000)
     visitor = await enter(f"/s/{made}")
     page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
     await box.fill("Not now")
@@ -187,7 +187,7 @@ async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_los
     await page.get_by_role("button", name="Rewind").click()
     await expect(page.locator("#notice")).to_contain_text("Something is being written in this session.")
     await expect(box).to_have_value("Not now")
-    await kept.release(ann, made, lease.fence)
+    await kept.leases.release(ann, made, lease.fence)
     await box.press("Enter")
     await expect(page.locator("#feed > article").last).to_contain_text("You said: Not now")
     await expect(box).to_have_value("")

@@ -37,12 +37,12 @@ async def family(kept: Sessions, ann: Principal) -> AsyncIterator[tuple[str, str
     fork = await kept.fork(ann, made.id, at=ids[5], title="Move the parser: with a rope instead")
     await kept.append(ann, fork.id, [say("What if we used a rope?"), say("It costs 3 %.", "assistant")])
     await kept.rewind(ann, fork.id, ids[3])
-    lease = await kept.lease(ann, made.id, "a turn", ttl_ms=600_000)
+    lease = await kept.leases.acquire(ann, made.id, "a turn", ttl_ms=600_000)
     call = ToolCall(id="c", name="Bash", kind="execute", input={"command": "make all", "timeout": 60})
-    await kept.pose(ann, made.id, call, fence=lease.fence)
+    await kept.questions.ask(ann, made.id, call, fence=lease.fence)
     (checkpoint,) = await kept.checkpoints(ann, fork.id)
     yield made.id, fork.id, checkpoint.id
-    await kept.release(ann, made.id, lease.fence)
+    await kept.leases.release(ann, made.id, lease.fence)
 
 
 @pytest.mark.parametrize("look", ["desktop-light", "phone-dark"])
@@ -104,14 +104,14 @@ async def test_hostile_sessions_are_looked_at_and_do_nothing(
         await visitor.go(path)
         await visitor.is_in()
         await is_harmless(visitor)
-    lease = await kept.lease(ann, made, "a turn", ttl_ms=600_000)
+    lease = await kept.leases.acquire(ann, made, "a turn", ttl_ms=600_000)
     for text in MARKUP[:10]:
         asked = ToolCall(id=text, name=text, kind=text, title=text, input={"command": text, text: text})
-        await kept.pose(ann, made, asked, fence=lease.fence)
+        await kept.questions.ask(ann, made, asked, fence=lease.fence)
         await visitor.go(f"/s/{named(made)}")
         await expect(visitor.page.locator(".asking")).to_be_visible()
         await is_harmless(visitor)
     await visitor.page.get_by_role("button", name="Reject", exact=True).click()
     await expect(visitor.page.locator(".asking")).to_have_count(0)
-    assert await kept.answered(ann, made, MARKUP[9]) == "reject_once"
-    await kept.release(ann, made, lease.fence)
+    assert await kept.questions.answered(ann, made, MARKUP[9]) == "reject_once"
+    await kept.leases.release(ann, made, lease.fence)

@@ -29,14 +29,14 @@ async def signed_out(visitor: Visitor, beside: Page, url: str) -> None:  # noqa:
 
 
 async def revoked(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
-    await visitor.kept.revoke_token(visitor.token.id)
+    await visitor.kept.tokens.revoke(visitor.token.id)
 
 
 async def expired(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
     """The browser has a pass that was given a week ago."""
     (cookie,) = await visitor.page.context.cookies()
     async with hitherto.open(url, now=lambda: now_ms() - PASS_MS - 1) as then:
-        old = await then.admit(visitor.token)
+        old = await then.signin.admit(visitor.token)
     shown: dict[str, object] = {**cookie, "value": old}
     await visitor.page.context.add_cookies([shown])  # type: ignore[list-item]  # as the browser told it
 
@@ -59,7 +59,7 @@ async def test_who_is_known_no_more_is_told_and_goes_on_after_signing_in_again_e
     await expect(box).to_have_value("Half a thought")
     assert await said(kept, ann, made) == ["hello", "said meanwhile"]
 
-    fresh, secret = await kept.issue_token(ann.owner)
+    fresh, secret = await kept.tokens.create(ann.owner)
     await beside.goto(f"{visitor.base}/")
     await beside.get_by_label("A token").fill(secret)
     await beside.get_by_role("button", name="Sign in").click()
@@ -84,7 +84,7 @@ async def test_a_page_to_sign_in_on_opens_when_somebody_signs_in_beside_it(
     waiting, beside = await context.new_page(), await context.new_page()
     await waiting.goto(f"{visitor.base}/s/{made}")
     await expect(waiting.get_by_label("A token")).to_be_visible()
-    await beside.goto(f"{visitor.base}/#code={await kept.invite(token)}")
+    await beside.goto(f"{visitor.base}/#code={await kept.signin.invite(token)}")
     await expect(waiting.get_by_text("hello")).to_be_visible()
     assert waiting.url == f"{visitor.base}/s/{made}"
     await context.close()
@@ -126,7 +126,7 @@ async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when
     box = page.get_by_label("Say something in this session")
     async with hitherto.open(url) as kept:
         made = await begun(kept, LOCAL, "Talk", "hello")
-        token, _ = await kept.issue_token(LOCAL.owner)
+        token, _ = await kept.tokens.create(LOCAL.owner)
         with serving(url, tokens={}) as first:
             await Visitor(first, kept, token, page).sign_in(f"/s/{made}")
             port = first.port

@@ -287,7 +287,7 @@ async def test_every_page_says_that_one_is_signed_out(enter: Enter, kept: Sessio
     beside = await visitor.page.context.new_page()
     await beside.goto(f"{visitor.base}/checkpoints?session={made}")
     await expect(beside.get_by_role("button", name="Sign out")).to_be_visible()
-    await kept.revoke_token(visitor.token.id)
+    await kept.tokens.revoke(visitor.token.id)
     for page in (visitor.page, beside):
         await expect(page.get_by_text("You are signed out.")).to_be_visible()
     visitor.overlook(401)

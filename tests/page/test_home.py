@@ -39,7 +39,7 @@ async def test_an_empty_list_teaches(enter: Enter) -> None:
 
 async def test_a_row_says_what_is_known(enter: Enter, kept: Sessions, ann: Principal) -> None:
     made = await begun(kept, ann, "Fix the parser", "a", "b", cwd="/home/ann/code/parser", tags=("work",))
-    await kept.set_status(ann, made, "running")
+    await kept.catalog.set_status(ann, made, "running")
     visitor = await enter()
     row = visitor.page.locator(".row")
     for told in ("Fix the parser", "code/parser", "2 messages", "work", "running", "now"):
@@ -145,7 +145,7 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
         project="github.com/ada/engine",
         branch="fix/parser",
     )
-    await kept.take_in(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
+    await kept.transfer.sync(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
     await begun(kept, ann, "Ours")
     visitor = await enter()
     row = visitor.page.locator(".row", has_text="Theirs")

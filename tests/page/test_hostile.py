@@ -57,7 +57,7 @@ async def taken(kept: Sessions, who: Principal, text: str, name: str | None = No
         await kept.move(who, session.id, f"/{text}")
     for branch in (text, None):
         with suppress(HithertoError):
-            await kept.assign(who, session.id, text, branch=branch)
+            await kept.projects.assign(who, session.id, text, branch=branch)
     said, model = (Text(text=f"needle {text}"),), text.encode("utf-8", "replace").decode()
     await kept.append(who, session.id, Draft(role="user", parts=said, model=model, tokens=len(text)))
     return session.id
@@ -112,7 +112,7 @@ async def test_transcripts_show_hostile_messages_and_do_nothing(
     assert seen >= set(ids)
     # What stands for all of it, and what is being said.
     await kept.compact(ann, made, replace(entry("".join(MARKUP), 2), id=None), keep=0)
-    await kept.put_live(ann, made, encode(Live(entry="e", parts=parts("\n\n".join(MARKUP[:20])))))
+    await kept.changes.put_live(ann, made, encode(Live(entry="e", parts=parts("\n\n".join(MARKUP[:20])))))
     await visitor.go(f"/s/{named(made)}")
     await expect(visitor.page.locator(".entry.compaction")).to_be_visible()
     await is_harmless(visitor)
@@ -125,7 +125,7 @@ async def test_files_of_hostile_sessions_do_nothing_in_a_browser(
     drafts = [entry(text, number) for number, text in enumerate(PAYLOADS)]
     await kept.append(ann, made, drafts)
     file = tmp_path / "hostile.html"
-    file.write_bytes(b"".join([piece async for piece in kept.export_file(ann, made, "html")]))
+    file.write_bytes(b"".join([piece async for piece in kept.transfer.export_file(ann, made, "html")]))
     context = await context_of(browser, viewport={"width": 360, "height": 700})
     page = await context.new_page()
     told: list[str] = []

@@ -102,7 +102,7 @@ async def test_a_session_of_an_odd_name_goes_from_the_list_when_it_is_deleted(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     taken = Imported(id="pi:it's(1)!*", source="pi", created_at=1, updated_at=2, title="Odd")
-    await kept.take_in(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
+    await kept.transfer.sync(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
     await begun(kept, ann, "Plain")
     visitor = await enter()
     await expect(visitor.page.locator(".row")).to_have_count(2)
@@ -252,7 +252,7 @@ async def test_a_status_that_was_chosen_can_be_taken_back(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     failed, _ = await many(kept, ann, 2)
-    await kept.set_status(ann, failed, "failed")
+    await kept.catalog.set_status(ann, failed, "failed")
     visitor = await enter("/?status=failed")
     await expect(visitor.page.locator(".row")).to_have_count(1)
     chosen = visitor.page.locator(".facets [aria-current]")

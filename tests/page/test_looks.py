@@ -38,7 +38,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 async def talk(kept: Sessions, who: Principal) -> str:
     session = await kept.create(who, title="Fix the parser", cwd="/home/ann/code", tags=("work",))
-    await kept.set_status(who, session.id, "running")
+    await kept.catalog.set_status(who, session.id, "running")
     call = ToolCall(id="1", name="Bash", kind="execute", input={"command": "make test", "env": {"A": 1}})
     edit = ToolCall(
         id="2", name="Edit", kind="edit", input={"file_path": "a.py", "old": "a = 1\n", "new": "a = 2\n"}
@@ -94,7 +94,7 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
     context = await context_of(browser)
     page = await context.new_page()
     async with hitherto.open(url) as kept:
-        token, _ = await kept.issue_token(LOCAL.owner)
+        token, _ = await kept.tokens.create(LOCAL.owner)
         with serving(url, tokens={}) as first:
             visitor = Visitor(first, kept, token, page)
             await visitor.sign_in()
@@ -122,7 +122,7 @@ async def test_a_server_that_ends_does_not_wait_for_pages_that_are_open(
     context = await context_of(browser)
     page = await context.new_page()
     async with hitherto.open(url) as kept:
-        token, _ = await kept.issue_token(LOCAL.owner)
+        token, _ = await kept.tokens.create(LOCAL.owner)
         # Neither the server nor the page ends the request that waits for news by itself.
         with serving(url, where={"grace": 600.0}, live=NEVER) as server:
             await page.add_init_script("AbortSignal.timeout = () => new AbortController().signal")

@@ -31,7 +31,7 @@ async def worked(
         for n in range(messages)
     ]  # fmt: skip
     taken = Imported(id=f"claude:{name}", source="claude", created_at=at, updated_at=at, title=name, **fields)
-    await kept.take_in(who, taken, said)
+    await kept.transfer.sync(who, taken, said)
     return taken.id
 
 
@@ -127,7 +127,7 @@ async def test_an_overview_of_nothing_is_calm_and_fits_a_small_phone(enter: Ente
 
 
 async def as_shown_to(sessions: Sessions, owner: str) -> str:
-    token, secret = await sessions.issue_token(owner)
+    token, secret = await sessions.tokens.create(owner)
     return (await overview(Caller(sessions, token, secret), Looked())).decode()
 
 

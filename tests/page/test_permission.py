@@ -84,9 +84,9 @@ async def test_whoever_answers_first_decides_and_the_others_see_it(
     for page in (here.page, there.page):
         await expect(page.locator(".asking")).to_contain_text("Edit wants to change a file")
         await expect(page.locator(".asking .diff .added")).to_have_text("+two")
-    asked = await kept.question(ann, made)
+    asked = await kept.questions.pending(ann, made)
     assert asked is not None
-    assert await kept.answer(ann, made, asked.id, "reject_once")  # in another process
+    assert await kept.questions.answer(ann, made, asked.id, "reject_once")  # in another process
     for page in (here.page, there.page):
         await expect(page.locator(".asking")).to_have_count(0)
         await expect(page.locator("#feed > article").last).to_contain_text("Over.")
@@ -114,7 +114,7 @@ async def test_a_turn_that_waits_is_stopped(enter: Enter, kept: Sessions, ann: P
 class TestWithoutTheRight:
     @pytest.fixture
     async def token(self, kept: Sessions, ann: Principal) -> Token:
-        return (await kept.issue_token(ann.owner, scopes=("read", "write", "run")))[0]
+        return (await kept.tokens.create(ann.owner, scopes=("read", "write", "run")))[0]
 
     async def test_who_may_start_no_programs_sees_the_question_and_cannot_answer(
         self, enter: Enter, kept: Sessions, ann: Principal

@@ -219,9 +219,9 @@ async def test_an_answer_is_seen_while_it_is_being_said(enter: Enter, kept: Sess
     made = await session_of(kept, ann, say("Tell me"))
     visitor = await enter(f"/s/{made}")
     for text in ("It was", "It was a dark"):
-        await kept.put_live(ann, made, encode(Live(entry="next", parts=(Text(text=text),))))
+        await kept.changes.put_live(ann, made, encode(Live(entry="next", parts=(Text(text=text),))))
         await expect(visitor.page.locator(".saying .said")).to_have_text(text)
-    await kept.put_live(ann, made, None)
+    await kept.changes.put_live(ann, made, None)
     await kept.append(ann, made, say("It was a dark night.", "assistant"))
     await expect(visitor.page.locator("#feed")).to_contain_text("It was a dark night.")
     await expect(visitor.page.locator(".saying")).to_have_count(0)

@@ -192,7 +192,7 @@ async def test_the_command_that_goes_on_elsewhere_is_copied(
         title="Theirs",
         cwd="/home/ann/my code",
     )
-    await kept.take_in(ann, taken, [])
+    await kept.transfer.sync(ann, taken, [])
     own, _ = await long_talk(kept, ann)
     visitor = await enter(f"/s/claude:{uuid}", permissions=["clipboard-read", "clipboard-write"])
     page, sheet = visitor.page, visitor.page.get_by_role("dialog")
@@ -213,8 +213,8 @@ async def test_what_only_reads_can_look_and_take_along_and_change_nothing(
 ) -> None:
     made, ids = await long_talk(kept, ann)
     await kept.rewind(ann, made, ids[3])
-    reader = (await kept.issue_token(ann.owner, scopes=("read",)))[0]
-    await kept.revoke_token(token.id)
+    reader = (await kept.tokens.create(ann.owner, scopes=("read",)))[0]
+    await kept.tokens.revoke(token.id)
     visitor = await enter(f"/s/{made}", as_=reader)
     page = visitor.page
     await page.keyboard.press("o")

@@ -27,7 +27,7 @@ def post(server: Server, path: str, body: object, **headers: str) -> Reply:
 
 
 async def cookie_of(kept: Sessions, server: Server, token: Token) -> str:
-    reply = post(server, "/signin", {"code": await kept.invite(token)})
+    reply = post(server, "/signin", {"code": await kept.signin.invite(token)})
     assert reply.status == 200
     return reply.headers["set-cookie"].partition(";")[0]
 
@@ -49,14 +49,14 @@ async def test_the_address_signs_in_and_leaves_no_code_behind(
 async def test_somebody_without_a_code_is_told_how_to_get_one_and_can_show_a_token(
     browser: Browser, server: Server, kept: Sessions, ann: Principal
 ) -> None:
-    token, secret = await kept.issue_token(ann.owner)
+    token, secret = await kept.tokens.create(ann.owner)
     context = await context_of(browser)
     visitor = Visitor(server, kept, token, await context.new_page())
     await watched(visitor)
     await visitor.go("/")
     await expect(visitor.page.get_by_text("hitherto page")).to_be_visible()
     # In the page that is open already, the address that was printed only changes the fragment.
-    await visitor.go(f"/#code={await kept.invite(token)}")
+    await visitor.go(f"/#code={await kept.signin.invite(token)}")
     await visitor.is_in()
     await visitor.page.get_by_role("button", name="Sign out").click()
     await visitor.page.get_by_label("A token").fill(secret)
@@ -68,7 +68,7 @@ async def test_somebody_without_a_code_is_told_how_to_get_one_and_can_show_a_tok
 
 async def test_a_code_that_was_used_says_so(enter: Enter, browser: Browser) -> None:
     visitor = await enter()
-    used = await visitor.kept.invite(visitor.token)
+    used = await visitor.kept.signin.invite(visitor.token)
     assert post(visitor.server, "/signin", {"code": used}).status == 200
     context = await context_of(browser)
     page = await context.new_page()
@@ -81,16 +81,16 @@ async def test_a_code_that_was_used_says_so(enter: Enter, browser: Browser) -> N
 async def test_signing_out_takes_the_cookie_back(enter: Enter) -> None:
     visitor = await enter()
     (cookie,) = await visitor.page.context.cookies()
-    assert await visitor.kept.visitor(cookie["value"]) is not None
+    assert await visitor.kept.signin.visitor(cookie["value"]) is not None
     await visitor.page.get_by_role("button", name="Sign out").click()
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     assert await visitor.page.context.cookies() == []
-    assert await visitor.kept.visitor(cookie["value"]) is None
+    assert await visitor.kept.signin.visitor(cookie["value"]) is None
 
 
 async def test_a_page_whose_token_is_revoked_says_that_one_is_signed_out(enter: Enter) -> None:
     visitor = await enter()
-    await visitor.kept.revoke_token(visitor.token.id)
+    await visitor.kept.tokens.revoke(visitor.token.id)
     await expect(visitor.page.get_by_text("You are signed out.")).to_be_visible()
     await visitor.page.get_by_role("button", name="Sign in again").click()
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
@@ -99,7 +99,7 @@ async def test_a_page_whose_token_is_revoked_says_that_one_is_signed_out(enter: 
 
 
 async def test_a_code_works_once_whoever_comes_first(kept: Sessions, server: Server, token: Token) -> None:
-    code = await kept.invite(token)
+    code = await kept.signin.invite(token)
     statuses = [post(server, "/signin", {"code": code}).status for _ in range(3)]
     assert statuses == [200, 401, 401]
 
@@ -121,7 +121,7 @@ def test_what_is_no_request_signs_nobody_in(server: Server, body: bytes) -> None
 
 
 async def test_only_our_own_page_signs_in(kept: Sessions, server: Server, token: Token) -> None:
-    code = await kept.invite(token)
+    code = await kept.signin.invite(token)
     body = json.dumps({"code": code}).encode()
     plain = {"Content-Type": "application/json"}
     for headers in (
@@ -207,7 +207,7 @@ async def test_two_cookies_of_one_name_are_none(kept: Sessions, server: Server, 
 
 
 async def test_a_pass_has_the_rights_of_its_token(kept: Sessions, server: Server, ann: Principal) -> None:
-    reader, _ = await kept.issue_token(ann.owner, scopes=("read",))
+    reader, _ = await kept.tokens.create(ann.owner, scopes=("read",))
     cookie = {"Cookie": await cookie_of(kept, server, reader)}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.create", "params": {}}).encode()
     reply = server.request("POST", "/rpc", {**OWN, **cookie}, asked)

@@ -48,7 +48,7 @@ async def cost(
 ) -> tuple[dict[str, int], int]:
     """What one page asks of the store, and how many bytes it is."""
     counts: dict[str, int] = {}
-    token, secret = await Sessions(store).issue_token(who.owner)
+    token, secret = await Sessions(store).tokens.create(who.owner)
     counting = Sessions(Counted(store, counts))
     return counts, len(await show(Caller(counting, token, secret)))
 

@@ -31,7 +31,7 @@ class Visitor:
         return f"http://{self.server.host}"
 
     async def sign_in(self, path: str = "/") -> None:
-        await self.page.goto(f"{self.base}/#code={await self.kept.invite(self.token)}")
+        await self.page.goto(f"{self.base}/#code={await self.kept.signin.invite(self.token)}")
         await self.is_in()
         if path != "/":
             await self.go(path)

@@ -63,6 +63,6 @@ def test_without_a_token_or_from_elsewhere_nothing_is_told(server: Server, metho
 
 async def test_a_token_that_may_not_read_looks_nothing_up(server: Server, url: str) -> None:
     async with hitherto.open(url) as sessions:
-        _, secret = await sessions.issue_token("ann", scopes=("write",))
+        _, secret = await sessions.tokens.create("ann", scopes=("write",))
     reply = server.request("POST", "/mcp", {"Authorization": f"Bearer {secret}"}, b"{}")
     assert reply.status == 403

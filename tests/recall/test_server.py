@@ -102,7 +102,7 @@ async def test_recent_sessions_are_those_of_a_folder_or_all_and_go_on_by_cursor(
 async def test_facts_are_remembered(sessions: Sessions, agent: Client) -> None:
     filler = [f"{'and so on and on ' * 40} {n}" for n in range(40)]
     session, _ = await started(sessions, ANN, "My name is Quentin Marsh.", *filler)
-    await sessions.shrink(ANN, session.id)
+    await sessions.compaction.shrink(ANN, session.id)
     (fact, *_) = (await asked(agent, "memory_search", query="name"))["facts"]
     assert "Quentin Marsh" in fact["fact"]
     assert fact["link"] == f"{PAGE}/s/{session.id}"

@@ -43,7 +43,7 @@ def saved(made: Writer) -> Path:
 async def synced(store: str) -> Report:
     """What `hitherto sync` does."""
     async with hitherto.open(store) as sessions:
-        ledger = Ledger(Path(os.environ["HITHERTO_DATA_DIR"]) / f"sources-{sessions.store_id}.db")
+        ledger = Ledger(Path(os.environ["HITHERTO_DATA_DIR"]) / f"sources-{sessions.admin.store_id}.db")
         try:
             source = ClaudeSource(config_home())
             return await Sync(sessions, LOCAL, ledger).run([source], source.find())

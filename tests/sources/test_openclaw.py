@@ -67,7 +67,7 @@ async def test_a_transcript_is_a_session_and_a_second_sync_reads_nothing(house: 
     }
     assert house.source.resume(session) == ("openclaw", "tui", "--session", KEY)
     assert house.source.home_of(session) is None
-    assert await house.sessions.raw(LOCAL, ID) == []
+    assert await house.sessions.transfer.raw(LOCAL, ID) == []
     child = await house.sessions.get(LOCAL, f"openclaw:{OTHER}")
     assert (child.parent, child.title, child.archived) == (ID, "Look around", True)
     again = await house.sync()

@@ -91,7 +91,7 @@ async def all_that_is_there(sessions: Sessions) -> list[object]:
     told = list[object]()
     for session in (await sessions.find(LOCAL, Filter(archived="include"), limit=100)).sessions:
         page = await sessions.history(LOCAL, session.id, view="conversation", limit=1_000)
-        told.append((session, page.entries, await sessions.raw(LOCAL, session.id)))
+        told.append((session, page.entries, await sessions.transfer.raw(LOCAL, session.id)))
     return told
 
 

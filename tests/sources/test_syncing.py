@@ -75,16 +75,16 @@ async def test_every_transcript_is_taken_in_and_none_is_changed(house: House) ->
     assert (report.found, report.new, report.failed) == (MANY, MANY, ())
     assert house.hashes() == before
     assert await house.sessions.count(LOCAL, Filter(source="claude")) == MANY
-    assert (await house.sessions.doctor()).problems == ()
+    assert (await house.sessions.admin.check()).problems == ()
 
 
 async def test_a_second_sync_parses_nothing(house: House) -> None:
     list(trees.grow(house.projects, MANY))
     await house.sync()
-    change = await house.sessions.newest_change(LOCAL)
+    change = await house.sessions.changes.newest(LOCAL)
     report = await house.sync()
     assert (report.unchanged, report.parsed_files, report.parsed_bytes) == (MANY, 0, 0)
-    assert await house.sessions.newest_change(LOCAL) == change
+    assert await house.sessions.changes.newest(LOCAL) == change
 
 
 def git(folder: Path, url: str) -> Path:
@@ -112,7 +112,7 @@ async def test_sessions_of_clones_and_folders_that_are_gone_belong_to_one_projec
     assert [session.project for session in found] == ["host/ada/engine", "host/ada/engine", "gone"]
     assert [session.branch for session in found] == ["topic", None, "main"]
     assert (found[0].cwd, found[0].earlier_cwds) == (str(one), (str(tmp_path / "inner"),))
-    assert (await house.sessions.facets(LOCAL)).projects == (("host/ada/engine", 2), ("gone", 1))
+    assert (await house.sessions.statistics.facets(LOCAL)).projects == (("host/ada/engine", 2), ("gone", 1))
 
 
 async def test_sessions_from_before_there_were_projects_get_theirs_without_being_read(
@@ -123,15 +123,15 @@ async def test_sessions_from_before_there_were_projects_get_theirs_without_being
     writer.user("hello")
     writer.save(house.projects)
     await house.sync()
-    await house.sessions.assign(LOCAL, id_of(1), None)
+    await house.sessions.projects.assign(LOCAL, id_of(1), None)
     own = await house.sessions.create(LOCAL, cwd=str(folder))
     report = await house.sync()
     assert (report.unchanged, report.parsed_files) == (1, 0)
     for session_id in (id_of(1), own.id):
         assert (await house.sessions.get(LOCAL, session_id)).project == "host/ada/engine"
-    change = await house.sessions.newest_change(LOCAL)
+    change = await house.sessions.changes.newest(LOCAL)
     await house.sync()
-    assert await house.sessions.newest_change(LOCAL) == change
+    assert await house.sessions.changes.newest(LOCAL) == change
 
 
 async def test_an_appended_line_costs_the_new_bytes_only(house: House) -> None:
@@ -174,7 +174,7 @@ async def test_a_compaction_of_the_agents_is_one_of_ours(house: House) -> None:
     async def synced() -> tuple[list[str], list[str]]:
         made.save(house.projects)
         assert (await house.sync()).failed == ()
-        assert (await house.sessions.doctor()).problems == ()
+        assert (await house.sessions.admin.check()).problems == ()
         page = await house.sessions.history(LOCAL, id_of(1), view="conversation", limit=1_000)
         return await said(house, 1), list(map(plain_text, page.entries))
 

@@ -165,7 +165,7 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
             await connection.execute(statement)
     async with connect(empty_database) as store:
         sessions = Sessions(store)
-        assert (await sessions.about())["schema"] == migrations()[-1].version
+        assert (await sessions.admin.about())["schema"] == migrations()[-1].version
         one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
         assert (one.title, one.tags, one.message_count, one.branch, one.project) == (
             "Old",
@@ -175,15 +175,17 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
             None,
         )
         assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
-        assert await sessions.facets(LOCAL) == Facets(
+        assert await sessions.statistics.facets(LOCAL) == Facets(
             total=1, archived=1, pinned=1, agents=(("claude", 1),), tags=(("x", 1),), sources=(("claude", 1),)
         )
-        (day,) = (await sessions.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")).days
+        (day,) = (
+            await sessions.statistics.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")
+        ).days
         assert (day.day, day.sessions, day.messages, day.tokens) == ("1970-01-01", 1, 1, 3)
-        token, secret = await sessions.issue_token(LOCAL.owner)
-        assert await sessions.token_of(secret) == token
+        token, secret = await sessions.tokens.create(LOCAL.owner)
+        assert await sessions.tokens.verify(secret) == token
         # The words were not stored by the program of that time, which these rows only imitate.
-        assert {told.partition(" ")[2] for told in (await sessions.doctor()).repaired} == {
+        assert {told.partition(" ")[2] for told in (await sessions.admin.check()).repaired} == {
             "titles were not found by their words",
             "entries were not found by their words",
         }
@@ -338,7 +340,7 @@ async def test_work_that_fails_in_the_middle_leaves_nothing_behind(
     with pytest.raises(RuntimeError, match="on purpose"):
         await store.write(work)
     assert await sessions.get(LOCAL, session.id) == session
-    assert await sessions.newest_change(LOCAL) == 1
+    assert await sessions.changes.newest(LOCAL) == 1
     assert [found.id for found in (await sessions.find(LOCAL, Filter(tags=("kept",)))).sessions] == [
         session.id
     ]
@@ -384,7 +386,7 @@ async def test_a_connection_lost_at_the_commit_says_that_the_outcome_is_unknown(
         await store.write(work)
     # What may have been stored is not tried again.
     assert runs == 1
-    assert await sessions.newest_change(LOCAL) == 1
+    assert await sessions.changes.newest(LOCAL) == 1
 
 
 async def test_a_reader_whose_connection_is_lost_at_its_end_reads_again(
@@ -424,7 +426,7 @@ async def test_work_that_meets_a_deadlock_is_run_again(sessions: Sessions, store
         return work
 
     await asyncio.gather(store.write(crossing(*ids)), store.write(crossing(*reversed(ids))))
-    assert [change.kind for change in await sessions.changes(LOCAL)] == ["crossed", "crossed"]
+    assert [change.kind for change in await sessions.changes.since(LOCAL)] == ["crossed", "crossed"]
 
 
 async def test_a_transaction_sees_what_it_has_itself_held_back(sessions: Sessions, store: Store) -> None:
@@ -452,7 +454,7 @@ async def test_a_transaction_sees_what_it_has_itself_held_back(sessions: Session
         assert await tx.buried(OWNER, "made")
 
     await store.write(work)
-    assert [(change.session, change.kind) for change in await sessions.changes(LOCAL)] == [
+    assert [(change.session, change.kind) for change in await sessions.changes.since(LOCAL)] == [
         (kept.id, "rename"),
         ("made", "delete"),
     ]
@@ -478,7 +480,7 @@ async def test_numbers_of_changes_become_visible_in_their_order(
         assert all(number > seen[-1] for number in numbers)
         seen.append(max(numbers, default=newest))
         assert seen[-1] == newest
-        return all_done.done() and seen[-1] >= await sessions.newest_change(LOCAL)
+        return all_done.done() and seen[-1] >= await sessions.changes.newest(LOCAL)
 
     await waits.until(read, "all changes to be seen")
     await all_done
@@ -843,7 +845,7 @@ async def test_what_is_derived_is_mended(
     await database.execute(damage.encode())
     (problem,) = (await store.check(repair=False)).problems
     assert DAMAGE[damage] in problem
-    mended = await sessions.doctor()
+    mended = await sessions.admin.check()
     assert mended.problems == ()
     assert DAMAGE[damage] in mended.repaired[0]
     assert (await store.check(repair=False)).problems == ()

@@ -61,8 +61,8 @@ async def test_a_database_made_by_every_step_in_turn_is_in_parts_throughout(url:
         for number in range(12):
             who = Principal(owner=f"owner{number}")
             await sessions.append(who, (await sessions.create(who)).id, say("hello"))
-        assert (await sessions.doctor(repair=False)).problems == ()
-        assert (await sessions.about())["sessions"] == 12
+        assert (await sessions.admin.check(repair=False)).problems == ()
+        assert (await sessions.admin.about())["sessions"] == 12
     assert {name for name, is_split in asked(url, TABLES) if not is_split} == WHOLE
     assert [name for (name,) in asked(url, PARTS)] == ["entry_p0", "entry_p1", "entry_p2"]
     assert asked(url, OWNERS_IN) == [(3,)]

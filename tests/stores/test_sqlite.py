@@ -74,7 +74,7 @@ async def test_files_and_folders_are_closed_to_others_whatever_the_umask(file: P
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("hello"))
         await sessions.search(LOCAL, "hello")
-        await sessions.backup(str(file.parent / "copy.db"))
+        await sessions.admin.backup(str(file.parent / "copy.db"))
         made = {
             path.name: stat.S_IMODE(path.stat().st_mode) for path in [file.parent, *file.parent.iterdir()]
         }
@@ -214,7 +214,7 @@ async def test_an_interrupted_write_is_undone_and_the_next_one_succeeds(
 async def test_a_write_after_closing_is_refused(file: Path, disk: float) -> None:
     async with hitherto.open(f"sqlite:///{file}") as sessions:
         session = await sessions.create(LOCAL)
-    sessions._store._writer._seconds = disk  # type: ignore[attr-defined]  # of this store
+    sessions.core.store._writer._seconds = disk  # type: ignore[attr-defined]  # of this store
     late = [sessions.append(LOCAL, session.id, said("late")) for _ in range(3)]
     for result in await arrives(asyncio.gather(*late, return_exceptions=True), "the refusals"):
         assert isinstance(result, StoreUnavailable)
@@ -281,7 +281,7 @@ async def test_many_sessions_that_grow_in_turn_stay_in_the_order_of_lists(file: 
             for given in (hitherto.Filter(), hitherto.Filter(tags=("tagged",)), hitherto.Filter(cwd="/x")):
                 assert await listed(sessions, given) == order
         assert hottest == MANY_HOT
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()
 
 
 async def listed(sessions: Sessions, given: hitherto.Filter) -> list[str]:
@@ -327,10 +327,10 @@ async def test_keeping_a_file_costs_the_same_however_many_are_kept(
     session = await sessions.create(LOCAL)
     works = []
     for number in range(300):
-        await sessions.keep_raw(LOCAL, session.id, str(number), b"%d" % number)
+        await sessions.transfer.keep_raw(LOCAL, session.id, str(number), b"%d" % number)
         if number in (10, 299):
             work = work_of(store._writer.connection)
-            await sessions.keep_raw(LOCAL, session.id, "0", b"changed %d" % number)
+            await sessions.transfer.keep_raw(LOCAL, session.id, "0", b"changed %d" % number)
             works.append(work())
     assert works[1] <= works[0] + 2
 
@@ -342,10 +342,10 @@ async def test_a_kept_file_goes_with_the_last_session_that_has_it(
         return int(fetch(store._reader(), "SELECT count(*) FROM raw_blob")[0][0])
 
     one, other = await sessions.create(LOCAL), await sessions.create(LOCAL)
-    await sessions.keep_raw(LOCAL, one.id, "f", b"same")
-    await sessions.keep_raw(LOCAL, other.id, "g", b"same")
+    await sessions.transfer.keep_raw(LOCAL, one.id, "f", b"same")
+    await sessions.transfer.keep_raw(LOCAL, other.id, "g", b"same")
     assert kept() == 1
-    await sessions.keep_raw(LOCAL, one.id, "f", b"new")
+    await sessions.transfer.keep_raw(LOCAL, one.id, "f", b"new")
     assert kept() == 2
     await sessions.delete(LOCAL, other.id)
     assert kept() == 1
@@ -408,7 +408,7 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_space_again(
     fetch(db, "PRAGMA max_page_count = 1000000")
     await sessions.append(LOCAL, session.id, said("y" * 100_000))
     assert (await sessions.get(LOCAL, session.id)).message_count == 1
-    assert (await sessions.doctor()).problems == ()
+    assert (await sessions.admin.check()).problems == ()
 
 
 async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full(file: Path) -> None:
@@ -423,7 +423,7 @@ async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     async with hitherto.open(f"sqlite:///{file}") as sessions:
-        assert await sessions.owners() == []
+        assert await sessions.admin.owners() == []
 
 
 async def test_a_read_that_the_disk_ends_says_that_the_disk_failed(store: SqliteStore) -> None:
@@ -495,7 +495,7 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
     db.execute(OLD_FILE if version < COUNTED_SINCE else OLD_FILE + OLD_COUNTS)
     db.close()
     async with hitherto.open(f"sqlite:///{file}") as sessions:
-        assert (await sessions.about())["schema"] == shipped()[-1].version
+        assert (await sessions.admin.about())["schema"] == shipped()[-1].version
         one, two = (await sessions.find(LOCAL, Filter(archived="include"))).sessions
         assert (one.title, one.tags, one.message_count, one.branch, one.project) == (
             "Old",
@@ -506,14 +506,16 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
         )
         assert (two.archived, two.branch, two.earlier_cwds) == (True, None, ())
         assert len((await sessions.search(LOCAL, "long ago")).hits) == 1
-        assert await sessions.facets(LOCAL) == Facets(
+        assert await sessions.statistics.facets(LOCAL) == Facets(
             total=1, archived=1, pinned=1, agents=(("claude", 1),), tags=(("x", 1),), sources=(("claude", 1),)
         )
-        (day,) = (await sessions.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")).days
+        (day,) = (
+            await sessions.statistics.overview(LOCAL, since_day="1970-01-01", until_day="1970-01-02")
+        ).days
         assert (day.day, day.sessions, day.messages, day.tokens) == ("1970-01-01", 1, 1, 3)
-        token, secret = await sessions.issue_token(LOCAL.owner)
-        assert await sessions.token_of(secret) == token
-        mended = await sessions.doctor()
+        token, secret = await sessions.tokens.create(LOCAL.owner)
+        assert await sessions.tokens.verify(secret) == token
+        mended = await sessions.admin.check()
         assert (mended.problems, mended.repaired) == ((), ())
 
 
@@ -536,19 +538,19 @@ async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_
 ) -> None:
     async with hitherto.open(f"sqlite:///{file}") as sessions:
         old = Fact(id="old", at=1, text="The port is 80", agent_id="a", subject="port")
-        await sessions.add_facts(LOCAL, [old, Fact(id="new", at=2, text="The port is 81")])
+        await sessions.memory.add(LOCAL, [old, Fact(id="new", at=2, text="The port is 81")])
     db = open_file(file)
     db.execute("DELETE FROM fact_mark WHERE id = 'old'; UPDATE fact SET said = NULL WHERE id = 'old'")
     db.close()
     async with hitherto.open(f"sqlite:///{file}") as sessions:
-        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports")] == ["new", "old"]
-        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports", agent_id="a")] == ["old"]
+        assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports")] == ["new", "old"]
+        assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports", agent_id="a")] == ["old"]
         wanted = Rivals(agent_id="a", identity_id=None, said=(), subjects=())
-        assert await sessions._store.read(lambda tx: tx.rivals("local", wanted)) == [old]
-        await sessions.add_facts(LOCAL, [replace(old, text="The door")])
-        assert [fact.id for fact in await sessions.remembered(LOCAL, "ports")] == ["new"]
+        assert await sessions.core.store.read(lambda tx: tx.rivals("local", wanted)) == [old]
+        await sessions.memory.add(LOCAL, [replace(old, text="The door")])
+        assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports")] == ["new"]
         for fact_id in ("old", "new"):
-            assert await sessions.forget(LOCAL, fact_id)
+            assert await sessions.memory.forget(LOCAL, fact_id)
     db = open_file(file)
     assert fetch(db, "SELECT count(*) FROM fact_mark") == [(0,)]
     db.close()
@@ -583,7 +585,7 @@ async def test_a_restored_backup_is_searched_as_it_is_whatever_the_old_index_hol
     async with hitherto.open(url) as sessions:
         session = await sessions.create(LOCAL)
         await sessions.append(LOCAL, session.id, said("before"))
-        await sessions.backup(str(copy))
+        await sessions.admin.backup(str(copy))
         await sessions.append(LOCAL, session.id, [said("lost") for _ in range(5)])
         assert len((await sessions.search(LOCAL, "lost")).hits) > 0
     for word in ("gamma", "delta"):  # restored twice, with as many entries or more than the index has seen
@@ -593,7 +595,7 @@ async def test_a_restored_backup_is_searched_as_it_is_whatever_the_old_index_hol
             assert len((await sessions.search(LOCAL, word)).hits) > 0
             assert (await sessions.search(LOCAL, "lost")).hits == ()
             assert len((await sessions.search(LOCAL, "before")).hits) == 1
-            assert (await sessions.doctor(repair=False)).problems == ()
+            assert (await sessions.admin.check(repair=False)).problems == ()
     async with hitherto.open(url) as sessions:
         assert (await sessions.search(LOCAL, "gamma")).hits == ()
 
@@ -612,7 +614,7 @@ async def test_an_older_copy_of_the_file_makes_the_index_begin_anew(file: Path) 
         assert len((await sessions.search(LOCAL, "before")).hits) == 1
         await sessions.append(LOCAL, session.id, said("gamma"))
         assert len((await sessions.search(LOCAL, "gamma")).hits) == 1
-        assert (await sessions.doctor(repair=False)).problems == ()
+        assert (await sessions.admin.check(repair=False)).problems == ()
 
 
 async def test_an_entry_that_cannot_be_read_hides_no_other(sessions: Sessions, store: SqliteStore) -> None:
@@ -651,7 +653,7 @@ async def test_what_the_disk_has_altered_is_never_taken_for_what_was_written(
         await sessions.history(LOCAL, "one", max_bytes=10_000)
     assert [plain_text(entry) for entry in (await sessions.history(LOCAL, "two")).entries] == ["plum"]
     assert "two" in {session.id for session in (await sessions.find(LOCAL)).sessions}
-    assert ALTERED[damage] in (await sessions.doctor(repair=False)).problems
+    assert ALTERED[damage] in (await sessions.admin.check(repair=False)).problems
 
 
 def forget_children(file: Path, page: int, size: int) -> None:
@@ -675,7 +677,7 @@ async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path
     db.close()
     forget_children(file, page, size)
     async with hitherto.open(url) as sessions:
-        found = await sessions.doctor()
+        found = await sessions.admin.check()
         assert [told for told in found.problems if told.startswith("integrity: ")]
         assert [told for told in found.problems if told.startswith("tags: ")]
         assert not [told for told in found.repaired if "mended" in told]
@@ -695,7 +697,7 @@ async def test_doctor_tells_of_a_file_that_cannot_even_be_checked(file: Path) ->
     db.close()
     blank_page(file, page, size)
     async with hitherto.open(url) as sessions:
-        problems = (await sessions.doctor()).problems
+        problems = (await sessions.admin.check()).problems
     assert [told for told in problems if told.startswith("integrity: ")]
     assert [told for told in problems if "cannot be checked" in told]
 
@@ -794,7 +796,7 @@ async def test_the_background_purges_and_then_rests(sessions: Sessions, store: S
         pause = index._purge_in_turn()
         assert (pause is not None) == rests
         assert index._fed().dropped == rests
-    assert (await sessions.doctor()).problems == ()
+    assert (await sessions.admin.check()).problems == ()
     assert index._fed().dropped == 0
 
 
@@ -809,7 +811,7 @@ async def test_doctor_replaces_a_damaged_index(file: Path) -> None:
     async with hitherto.open(url) as sessions:
         with pytest.raises(StoreDamaged):
             await sessions.search(LOCAL, "quince")
-        assert "search index: rebuilt" in (await sessions.doctor()).repaired
+        assert "search index: rebuilt" in (await sessions.admin.check()).repaired
         assert len((await sessions.search(LOCAL, "quince")).hits) == 1
 
 
@@ -838,15 +840,15 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     await sessions.append(LOCAL, session.id, [said("one"), said("two"), said("three")])
     db = store._writer.connection
     db.execute("DELETE FROM tag WHERE tag = 'a'; UPDATE session SET message_count = 77, crc = NULL")
-    found = await sessions.doctor(repair=False)
+    found = await sessions.admin.check(repair=False)
     assert [problem.partition(":")[0] for problem in found.problems] == ["message counts", "tags"]
-    mended = await sessions.doctor()
+    mended = await sessions.admin.check()
     assert mended.problems == ()
     assert len(mended.repaired) == 2
-    assert (await sessions.doctor()).repaired == ()
+    assert (await sessions.admin.check()).repaired == ()
     assert (await sessions.find(LOCAL, hitherto.Filter(tags=("a",)))).sessions[0].message_count == 3
     db.execute("DELETE FROM entry WHERE pos & 16777215 = 2")
-    assert (await sessions.doctor()).problems == ("entries behind spans: 1 wrong",)
+    assert (await sessions.admin.check()).problems == ("entries behind spans: 1 wrong",)
 
 
 MISCOUNTS = {
@@ -868,19 +870,19 @@ async def test_doctor_counts_anew_what_is_counted_wrong(
     await sessions.append(LOCAL, session.id, [said("one"), said("two")])
     at = "2020-01-01", "2030-01-01"
     before = (
-        await sessions.facets(LOCAL),
-        (await sessions.overview(LOCAL, since_day=at[0], until_day=at[1])).days,
+        await sessions.statistics.facets(LOCAL),
+        (await sessions.statistics.overview(LOCAL, since_day=at[0], until_day=at[1])).days,
     )
-    assert (await sessions.doctor(repair=False)).problems == ()
+    assert (await sessions.admin.check(repair=False)).problems == ()
     db = store._index._index() if " day" in damage else store._writer.connection
     db.execute(damage)
-    (problem,) = (await sessions.doctor(repair=False)).problems
+    (problem,) = (await sessions.admin.check(repair=False)).problems
     assert problem.startswith(MISCOUNTS[damage])
-    (mended,) = (await sessions.doctor()).repaired
+    (mended,) = (await sessions.admin.check()).repaired
     assert mended.startswith(MISCOUNTS[damage])
-    assert (await sessions.doctor(repair=False)).problems == ()
-    after = await sessions.overview(LOCAL, since_day=at[0], until_day=at[1])
-    assert (await sessions.facets(LOCAL), after.days) == before
+    assert (await sessions.admin.check(repair=False)).problems == ()
+    after = await sessions.statistics.overview(LOCAL, since_day=at[0], until_day=at[1])
+    assert (await sessions.statistics.facets(LOCAL), after.days) == before
 
 
 async def test_a_day_with_many_sessions_is_listed_like_any_other(
@@ -893,7 +895,7 @@ async def test_a_day_with_many_sessions_is_listed_like_any_other(
         ids.append(session.id)
         if number % 2:
             await sessions.append(LOCAL, session.id, said(str(number)))
-    (day,) = (await sessions.overview(LOCAL, since_day="2020-01-01", until_day="2030-01-01")).days
+    (day,) = (await sessions.statistics.overview(LOCAL, since_day="2020-01-01", until_day="2030-01-01")).days
     pages: list[list[str]] = []
     for few in (100, 5):
         monkeypatch.setattr("hitherto.stores.sqlite.read_tx.FEW_ON_A_DAY", few)
@@ -919,20 +921,20 @@ async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path
         return 200
 
     await sessions.append(LOCAL, session.id, said("before"))
-    await asyncio.gather(write(), sessions.backup(str(target)))
+    await asyncio.gather(write(), sessions.admin.backup(str(target)))
     async with hitherto.open(f"sqlite:///{target}") as copy:
         page = await copy.history(LOCAL, session.id, limit=1000)
         assert page.total == (await copy.get(LOCAL, session.id)).message_count >= 1
-        assert (await copy.doctor()).problems == ()
+        assert (await copy.admin.check()).problems == ()
         assert len((await copy.search(LOCAL, "before")).hits) == 1
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
 
 async def test_a_backup_never_replaces_a_file(sessions: Sessions, file: Path) -> None:
-    before = (await sessions.about())["bytes"]
+    before = (await sessions.admin.about())["bytes"]
     with pytest.raises(AlreadyExists):
-        await sessions.backup(str(file))
-    assert (await sessions.about())["bytes"] == before
+        await sessions.admin.backup(str(file))
+    assert (await sessions.admin.about())["bytes"] == before
 
 
 async def test_the_plain_views_show_sessions_as_the_schema_of_old(sessions: Sessions, file: Path) -> None:

@@ -133,7 +133,7 @@ def test_each_filter_of_list_narrows_it(shell: Shell) -> None:
         await sessions.tag(LOCAL, two, add=["fruit"])
         await sessions.archive(LOCAL, two)
         await sessions.pin(LOCAL, three)
-        await sessions.set_status(LOCAL, three, "running")
+        await sessions.catalog.set_status(LOCAL, three, "running")
 
     shell.inside(work)
     assert titles(shell) == ["by coder", "blue plum", "red apple"]
@@ -664,7 +664,7 @@ def test_an_error_is_one_line_with_its_code_and_an_exit_code(
     async def work(sessions: Sessions) -> None:
         for session_id in ("one", "two1", "two2", "held"):
             await sessions.create(LOCAL, session_id=session_id)
-        await sessions.lease(LOCAL, "held", "somebody", ttl_ms=3_600_000)
+        await sessions.leases.acquire(LOCAL, "held", "somebody", ttl_ms=3_600_000)
 
     shell.inside(work)
     monkeypatch.chdir(shell.folder)

@@ -288,7 +288,7 @@ def test_without_a_terminal_the_first_failure_is_the_exit_code_and_the_rest_goes
     here: Shell, provider: Provider, titled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hold(sessions: Sessions) -> None:
-        await sessions.lease(LOCAL, titled, "somebody", ttl_ms=3_600_000)
+        await sessions.leases.acquire(LOCAL, titled, "somebody", ttl_ms=3_600_000)
 
     assert here.invoke("chat", titled, stdin="/nonsense\nHi.\n").code == 2
     assert len(provider.requests) == 1

@@ -283,7 +283,7 @@ def test_a_busy_session_is_left_alone(here: Shell, provider: Provider) -> None:
     session_id = here.ok("new").out.strip()
 
     async def hold(sessions: Sessions) -> None:
-        await sessions.lease(LOCAL, session_id, "somebody", ttl_ms=3_600_000)
+        await sessions.leases.acquire(LOCAL, session_id, "somebody", ttl_ms=3_600_000)
 
     here.inside(hold)
     done = here.invoke("prompt", "--session", session_id, "Hi.")

@@ -244,7 +244,7 @@ def test_a_session_there_does_not_go_on_in_an_agent_here(afar: Afar, tmp_path: P
 
 
 def test_changes_are_followed_as_they_happen(afar: Afar) -> None:
-    before = afar.inside(lambda sessions: sessions.newest_change(LOCAL))
+    before = afar.inside(lambda sessions: sessions.changes.newest(LOCAL))
     with afar.start("watch", "--after", str(before), "--json") as process:
         made = afar.ok("new").out.strip()
         assert json.loads(line_of(process, "the first change"))["session"] == made
@@ -361,7 +361,7 @@ def test_a_wrong_token_a_revoked_one_and_one_without_the_right_are_refused(
     assert (done.code, "does not take this token" in done.err) == (5, True)
     gone = holder(crowd, "gone")
     gone.ok("list")
-    assert gone.inside(lambda sessions: sessions.revoke_token(server.tokens["gone"].id))
+    assert gone.inside(lambda sessions: sessions.tokens.revoke(server.tokens["gone"].id))
     assert gone.invoke("list") == done
     refused = holder(crowd, "ann-reads").invoke("new")
     assert (refused.code, "a token with the scope write" in refused.err) == (5, True)
@@ -376,14 +376,14 @@ def test_a_token_that_is_revoked_while_a_command_runs_ends_it(crowd: tuple[Serve
 
     async def issue(sessions: Sessions) -> tuple[str, str]:
         await sessions.create(Principal(owner="ann"))
-        token, secret = await sessions.issue_token("ann", scopes=["read"])
+        token, secret = await sessions.tokens.create("ann", scopes=["read"])
         return token.id, secret
 
     token, secret = Shell(folder).inside(issue)
     short = Afar(folder, f"http://{server.host}", HITHERTO_TOKEN=secret)
     with short.start("watch", "--after", "0", "--json") as process:
         assert line_of(process, "the first change")
-        assert Shell(folder).inside(lambda sessions: sessions.revoke_token(token))
+        assert Shell(folder).inside(lambda sessions: sessions.tokens.revoke(token))
         _, err = output(process, "the command to end")
     assert (process.returncode, b"does not take this token" in err) == (5, True)
     assert secret.encode() not in err

@@ -10,7 +10,7 @@ from tests.surfaces.shell import Shell, plain
 
 
 def known(shell: Shell, secret: str) -> Token | None:
-    return shell.inside(lambda sessions: sessions.token_of(secret))
+    return shell.inside(lambda sessions: sessions.tokens.verify(secret))
 
 
 def test_a_token_stands_alone_on_stdout_so_that_a_shell_can_take_it(shell: Shell) -> None:

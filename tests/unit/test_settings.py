@@ -63,7 +63,7 @@ async def test_sessions_are_compacted_as_the_settings_say(monkeypatch: pytest.Mo
     async with hitherto.open("memory:settings", ephemeral=True) as sessions:
         passing = sessions.at("agent:a:ephemeral:00000000-0000-4000-8000-000000000000")
         for each in (sessions, passing):
-            assert (each._compaction.at, each._compaction.kept_tokens) == (0.6, 1_500)
+            assert (each.core.compaction.at, each.core.compaction.kept_tokens) == (0.6, 1_500)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o720, 0o1777, 0o2770], ids=oct)
