@@ -168,7 +168,8 @@ def output(
         if process.stdin is not None and not process.stdin.closed:
             _close(process.stdin, given)
         for reader in readers:
-            is_over(reader, what, limit=limit)
+            # Until it is killed, if need be; and not for ever if somebody else has the pipe.
+            is_over(reader, what, limit=2 * limit)
         process.wait()
     return said.get(pipes[0]), said.get(pipes[1])
 
@@ -192,7 +193,9 @@ def ended(process: subprocess.Popen[AnyStr], what: str, *, limit: float = LIMIT)
 
 
 def kill(process: subprocess.Popen[AnyStr]) -> None:
-    """End a process and all that it has started."""
+    """End a process and all that it has started. One that was collected has a number no more."""
+    if process.poll() is not None:
+        return
     with contextlib.suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
