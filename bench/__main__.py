@@ -44,12 +44,12 @@ def main(words: list[str]) -> int:
     # Imported here because every contender's process imports this module first.
     from rich.console import Console
 
-    from bench import machine, report
     from bench.contenders import HITHERTO, PEERS, RAW
-    from bench.meter import shown
+    from bench.harness import machine, report
+    from bench.harness.progress import shown
+    from bench.harness.results import failed
+    from bench.harness.sizes import FULL, QUICK
     from bench.parts import PARTS
-    from bench.results import failed
-    from bench.sizes import FULL, QUICK
 
     chosen = arguments(words)
     console = Console()

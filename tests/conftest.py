@@ -17,7 +17,7 @@ from hitherto.model import Principal
 from hitherto.ports import Store
 from hitherto.service import Sessions
 from hitherto.stores import connector
-from tests.homes import (
+from tests.support.homes import (
     CARELESS,
     PARTITIONS,
     TEMPLATE,
@@ -28,7 +28,7 @@ from tests.homes import (
     SqliteHome,
     counting,
 )
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the programs that tests start and interrupt would not hear ^C either.

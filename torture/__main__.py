@@ -15,10 +15,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from torture import machine, needs, progress, report, results
-from torture.progress import Say, duration
-from torture.row import Outcome, Row, Setting, Trial
 from torture.rows import GROUPS
+from torture.trial import machine, needs, progress, report, results
+from torture.trial.progress import Say, duration
+from torture.trial.row import Outcome, Row, Setting, Trial
 
 PAGE = Path("docs/scorecard.md")
 SEED = 2026

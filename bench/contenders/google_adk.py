@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.contenders.port import Lists
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 APP = "bench"
 USER = "local"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import hitherto
 from bench.contenders.port import KeepsBytes, Lists
-from bench.messages import Message
+from bench.workloads.messages import Message
 from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Role, SearchPage, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions

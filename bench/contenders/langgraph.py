@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.contenders.port import Contender
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 
 class SqliteSaver(Contender):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.contenders.port import Contender
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 
 def _item(message: Message) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 
 class Contender(ABC):

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from bench.contenders.port import KeepsBytes, Lists
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 MESSAGES = "CREATE TABLE message (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 SESSIONS = "CREATE TABLE session (id INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, title TEXT NOT NULL)"

@@ -10,7 +10,7 @@ import psycopg
 
 from bench.contenders.port import KeepsBytes, Lists
 from bench.contenders.raw import Line
-from bench.messages import Message
+from bench.workloads.messages import Message
 
 MESSAGES = "CREATE TABLE message (session int, seq int, body bytea NOT NULL, PRIMARY KEY (session, seq))"
 SESSIONS = "CREATE TABLE session (id int PRIMARY KEY, updated_at bigint NOT NULL, title text NOT NULL)"

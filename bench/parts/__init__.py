@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.meter import Meter
+from bench.harness.progress import Meter
+from bench.harness.results import Part
+from bench.harness.sizes import Sizes
 from bench.parts import (
-    appending,
-    browsing,
+    append,
     claude_files,
     claude_forks,
-    histories,
-    importing,
-    listing,
-    loading,
-    on_postgres,
-    proxying,
-    replaying,
-    searching,
-    syncing,
-    turning,
+    history,
+    import_time,
+    list,
+    load,
+    page,
+    postgres,
+    proxy,
+    replay,
+    search,
+    sync,
+    turns,
 )
-from bench.results import Part
-from bench.sizes import Sizes
 
 PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
-    "append": appending.run,
-    "history": histories.run,
-    "list": listing.run,
-    "search": searching.run,
-    "postgres": on_postgres.run,
-    "import": importing.run,
+    "append": append.run,
+    "history": history.run,
+    "list": list.run,
+    "search": search.run,
+    "postgres": postgres.run,
+    "import": import_time.run,
     "claude-files": claude_files.run,
     "claude-forks": claude_forks.run,
-    "sync": syncing.run,
-    "turns": turning.run,
-    "acp": replaying.run,
-    "proxy": proxying.run,
-    "load": loading.run,
-    "page": browsing.run,
+    "sync": sync.run,
+    "turns": turns.run,
+    "acp": replay.run,
+    "proxy": proxy.run,
+    "load": load.run,
+    "page": page.run,
 }

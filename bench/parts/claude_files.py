@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.contenders.claude_files import OURS, STATS, THEIRS, Theirs
-from bench.lockstep import ContenderFailed, Job, Lane, Work, interleave
-from bench.meter import Meter
-from bench.results import Bar, Part, Table, at_least, at_most, duration, not_measured, times
-from bench.sampling import Cost, Sample, measure, median
-from bench.sizes import Sizes
-from tests.claude.peak import peak_bytes
-from tests.claude.trees import grow, large
+from bench.harness.lockstep import ContenderFailed, Job, Lane, Work, interleave
+from bench.harness.progress import Meter
+from bench.harness.results import Bar, Part, Table, at_least, at_most, duration, not_measured, times
+from bench.harness.samples import Cost, Sample, measure, median
+from bench.harness.sizes import Sizes
+from tests.claude.peak_memory import peak_bytes
+from tests.claude.transcripts import grow, large
 
 PAGE = 20
 MESSAGES_PAGE = 50

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.meter import Meter
-from bench.results import Bar, Part, Table, at_least, at_most, duration, not_measured, times
-from bench.sizes import Sizes
-from tests.claude.trees import large
+from bench.harness.progress import Meter
+from bench.harness.results import Bar, Part, Table, at_least, at_most, duration, not_measured, times
+from bench.harness.sizes import Sizes
+from tests.claude.transcripts import large
 
 OURS, THEIRS = "hitherto.claude", "claude_agent_sdk"
 FASTER = 3

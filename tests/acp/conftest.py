@@ -7,7 +7,7 @@ import pytest
 from hitherto.acp.agent import editor_host
 from hitherto.acp.client import process, requests
 from hitherto.acp.proxy import agent_listing, agent_session
-from tests.waits import NEVER
+from tests.support.waits import NEVER
 
 PATIENT = (
     (requests, "CANCEL_SECONDS"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from hitherto import errors
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.acp.agent.slash_commands import COMMANDS
 from hitherto.rpc import errors as failures
 from hitherto.rpc.errors import CODES
+from tests.support.paths import ROOT
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "acp.md").read_text()
+PAGE = (ROOT / "docs" / "acp.md").read_text()
 KEYS = re.compile(r'"((?:hitherto)/\w+)"')
 
 
@@ -42,7 +42,7 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_key_of_meta_is_documented() -> None:
-    folder = Path(__file__).parent.parent.parent / "src" / "hitherto" / "acp"
+    folder = ROOT / "src" / "hitherto" / "acp"
     keys = {key for path in folder.glob("*.py") for key in KEYS.findall(path.read_text())}
     assert len(keys) > 8
     for key in keys:

@@ -18,10 +18,11 @@ from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Draft, Text
 from hitherto.service import Sessions
 from tests.acp.wire import environment, url_of
-from tests.homes import Clock
-from tests.waits import arrives
+from tests.support.homes import Clock
+from tests.support.paths import ROOT
+from tests.support.waits import arrives
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 AGENT = (sys.executable, str(EXAMPLES / "registry_agent.py"))
 
 

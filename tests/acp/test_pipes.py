@@ -13,7 +13,7 @@ from hitherto.acp import pipes
 from hitherto.acp.pipes import Pipes
 from hitherto.rpc.errors import Gone
 from hitherto.rpc.transport import FrameTooLong, Lines
-from tests.waits import arrives
+from tests.support.waits import arrives
 
 
 @asynccontextmanager

@@ -21,10 +21,11 @@ from hitherto import wiring
 from hitherto.acp import Pipes
 from hitherto.engine import Engine
 from hitherto.model import LOCAL
-from tests.acp.checking import checked
-from tests.acp.scripted import engine
+from tests.acp.protocol_models import checked
+from tests.acp.scripted_agent import engine
 from tests.engines.provider import Provider
-from tests.waits import arrives, within
+from tests.support.paths import ROOT
+from tests.support.waits import arrives, within
 
 Json = dict[str, Any]
 LINE_BYTES = 80 * 1024 * 1024
@@ -221,7 +222,7 @@ async def running(
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=ROOT,
         env=environment(folder, env),
         limit=LINE_BYTES,
     )
@@ -251,7 +252,7 @@ async def separate(
     folder: Path, capabilities: Json | None = None, *, noisy: bool = False
 ) -> AsyncIterator[Agent]:
     """The agent of `scripted.py` over the store of the folder, greeted: a process of its own."""
-    async with running(folder, "-m", "tests.acp.scripted", url_of(folder), noisy=noisy) as agent:
+    async with running(folder, "-m", "tests.acp.scripted_agent", url_of(folder), noisy=noisy) as agent:
         await agent.initialize(capabilities)
         yield agent
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hitherto.claude import Damage, check_session, get_session_messages, lines, list_sessions, transcript
-from tests.claude.trees import Record, Writer, compact, save, session_id
-from tests.waits import LIMIT
+from tests.claude.transcripts import Record, Writer, compact, save, session_id
+from tests.support.waits import LIMIT
 
 CWD = "/home/ann/project"
 ID = session_id(1)

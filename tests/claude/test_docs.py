@@ -10,8 +10,9 @@ import claude_agent_sdk as sdk
 import pytest
 
 import hitherto.claude
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "claude.md"
+PAGE = ROOT / "docs" / "claude.md"
 DIFFERENCE = re.compile(r"^\|.*\| `(test_\w+)` \|$", re.MULTILINE)
 
 

@@ -17,7 +17,7 @@ from hitherto.claude import (
     list_subagents,
     transcript,
 )
-from tests.claude.trees import Record, Writer, compact, grow, large, save, session_id
+from tests.claude.transcripts import Record, Writer, compact, grow, large, save, session_id
 
 CWD = "/home/ann/project"
 ID = session_id(1)

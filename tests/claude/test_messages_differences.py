@@ -19,7 +19,7 @@ from hitherto.claude import (
     list_subagents,
     transcript,
 )
-from tests.claude.trees import Writer, compact, save, session_id
+from tests.claude.transcripts import Writer, compact, save, session_id
 
 CWD = "/home/ann/project"
 ID = session_id(1)

@@ -24,7 +24,7 @@ from hitherto.claude.session_store import SessionStore
 from hitherto.errors import ReadOnly, TooLarge
 from hitherto.model import LOCAL, Draft, Filter, Principal, Text
 from hitherto.service import Sessions
-from tests.homes import Home
+from tests.support.homes import Home
 
 SESSION = "550e8400-e29b-41d4-a716-446655440000"
 MAIN: SessionKey = {"project_key": "-home-me-project", "session_id": SESSION}

@@ -28,7 +28,7 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.waits import is_over
+from tests.support.waits import is_over
 
 Json = dict[str, Any]
 KEY = "key-of-the-tests"

@@ -16,7 +16,7 @@ from typing import Any
 import hitherto
 from hitherto.model import LOCAL, Entry, ToolCall, ToolResult
 from tests.engines.provider import Provider, Step, ToolUse, serving
-from tests.waits import ended, kill, line_of, or_killed
+from tests.support.waits import ended, kill, line_of, or_killed
 
 Json = dict[str, Any]
 ROUNDS = 50

@@ -2,7 +2,7 @@
 
 `python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
 and the tokens, and serves until it is told to end. A prompt `wait PATH…` is answered when something is written to each
-of these pipes; any other prompt is a script as in `tests.acp.scripted`. Given the time (`now`), the time is always that,
+of these pipes; any other prompt is a script as in `tests.acp.scripted_agent`. Given the time (`now`), the time is always that,
 and its engine is that of the examples: it answers "Noted." and makes their summary. `live`: so many seconds a page that
 asks for news waits for them.
 """
@@ -29,7 +29,7 @@ from hitherto.gateway.transport.limits import Limits
 from hitherto.model import Text, plain_text
 from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
-from tests.acp import scripted
+from tests.acp import scripted_agent
 
 WAIT = "wait "
 
@@ -46,7 +46,7 @@ async def engine(turn: Turn) -> AsyncIterator[Event]:
             await written(pipe)
         yield Message(parts=(Text(text=f"{text}Done."),))
         return
-    async with scripted.engine.open(Setup(session_id=turn.session.id)) as conversation:
+    async with scripted_agent.engine.open(Setup(session_id=turn.session.id)) as conversation:
         async for event in conversation.run(turn):
             yield event
 
@@ -73,8 +73,8 @@ def agent(sessions: Sessions) -> Agent:
 
 def of_examples() -> Engine:
     """The engine of the examples."""
-    from tests.contract.engines import Scripted  # here: other servers start more quickly without
-    from tests.gateway.examples import Summariser
+    from tests.gateway.seed_examples import Summariser
+    from tests.support.scripted_engine import Scripted  # here: other servers start more quickly without
 
     return Scripted(summariser=Summariser())
 

@@ -20,7 +20,8 @@ import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
 from hitherto.scopes import SCOPES
-from tests.waits import (
+from tests.support.paths import ROOT
+from tests.support.waits import (
     LIMIT,
     NEVER,
     arrives,
@@ -35,7 +36,6 @@ from tests.waits import (
 )
 
 Json = dict[str, Any]
-ROOT = Path(__file__).parents[2]
 PATIENT = dict.fromkeys(("stranger_seconds", "head_seconds", "body_seconds", "stall_seconds"), NEVER)
 """Nobody is given up for being slow, unless a test asks for it."""
 EVERYONE: Mapping[str, tuple[str, Sequence[str]]] = {

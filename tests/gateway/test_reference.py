@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from hitherto import errors
@@ -13,9 +11,10 @@ from hitherto.gateway.methods import METHODS
 from hitherto.gateway.reference import PARTS, renewed
 from hitherto.rpc.errors import CODES
 from hitherto.service import Sessions
-from tests.gateway.asking import Asker
+from tests.gateway.methods.asker import Asker
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "gateway.md"
+PAGE = ROOT / "docs" / "gateway.md"
 
 
 def test_the_page_is_in_step_with_the_tables() -> None:

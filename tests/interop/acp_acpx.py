@@ -22,7 +22,7 @@ from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.acp_typescript import agent_command, check_lines
 from tests.interop.packages import ACPX, NODE, install
 from tests.interop.tap import conversations
-from tests.waits import LIMIT, is_set, output
+from tests.support.waits import LIMIT, is_set, output
 
 Json = dict[str, Any]
 

@@ -26,8 +26,8 @@ from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says
 from tests.interop.packages import NODE, SDK, install
 from tests.interop.programs import COMMAND, RUN, Goose, Json, Opencode, answered, running
-from tests.sources.house import House
-from tests.waits import arrives
+from tests.sources.agent_home import House
+from tests.support.waits import arrives
 
 Behind = Opencode | Goose
 TAP = Path(__file__).parent / "tap.py"

@@ -22,11 +22,11 @@ from tests.engines.provider import PAUSE, Provider, ToolUse, serving
 from tests.interop.packages import NODE, SDK, install
 from tests.interop.schema import Schema
 from tests.interop.tap import conversations
-from tests.waits import arrives, within
+from tests.support.paths import ROOT
+from tests.support.waits import arrives, within
 
 Json = dict[str, Any]
 DRIVER = Path(__file__).parent / "js" / "driver.mjs"
-ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = pytest.mark.limit(1_800)  # programs that take seconds to start, many times
 

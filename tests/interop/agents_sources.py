@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.shell import Shell
 from tests.interop.packages import install
 from tests.interop.programs import COMMAND, DELEGATE, RUN, Json, Program, Said, output_in, running
-from tests.surfaces.shell import Shell
 
 RESUMED = {
     "opencode": ["opencode", "--session"],

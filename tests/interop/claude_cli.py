@@ -23,13 +23,13 @@ from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import get_session_messages
 from hitherto.claude.session_store import SessionStore
 from hitherto.presentation.plain_conversation import opening
-from tests.claude.trees import Writer, session_id
-from tests.homes import Home
+from tests.claude.transcripts import Writer, session_id
+from tests.cli.shell import Shell
 from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.messages_server import Json, MessagesServer, serving
-from tests.surfaces.shell import Shell
-from tests.waits import LIMIT
+from tests.support.homes import Home
+from tests.support.waits import LIMIT
 
 PROGRAM = Path(sdk.__file__).parent / "_bundled" / "claude"
 QUIET = (

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from hitherto.presentation.plain_conversation import opening
+from tests.cli.shell import Shell
 from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
 from tests.interop.packages import CODEX, NODE, install
 from tests.interop.responses_server import Json, ResponsesServer, call, message, serving
-from tests.surfaces.shell import Shell
-from tests.waits import LIMIT
+from tests.support.waits import LIMIT
 
 Said = list[tuple[str, str]]
 # Nothing but the loopback interface is reached, whatever the program would like to fetch.

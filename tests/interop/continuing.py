@@ -7,7 +7,7 @@ from typing import Any
 
 from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult
 from hitherto.service import Sessions
-from tests.surfaces.shell import Shell
+from tests.cli.shell import Shell
 
 ASKED = "First \u2028 question \u0085 here, \U0001f40e"
 ANSWERED = 'I look.\n\n[Bash: {"command": "ls"}]\n\n[Bash answered: barn.txt]\n\nThere is a barn.'

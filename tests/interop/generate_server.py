@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.waits import is_over
+from tests.support.waits import is_over
 
 Json = dict[str, Any]
 Answer = Callable[[Json], list[Json]]

@@ -15,9 +15,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.paths import ROOT
+
 PINNED = Path(__file__).parent / "js"
 FILES = ("package.json", "package-lock.json")
-FOLDER = Path(__file__).parent.parent.parent / ".interop"
+FOLDER = ROOT / ".interop"
 MODULES = FOLDER / "node_modules"
 MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 HERE = f"{sys.platform}-{MACHINES[platform.machine().lower()]}"

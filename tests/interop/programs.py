@@ -17,7 +17,7 @@ from tests.engines.provider import KEY, Provider, Step, ToolUse
 from tests.interop import generate_server
 from tests.interop.generate_server import GenerateServer
 from tests.interop.packages import GEMINI, GOOSE, NODE, OPENCODE
-from tests.waits import LIMIT
+from tests.support.waits import LIMIT
 
 Json = dict[str, Any]
 Said = list[tuple[str, str]]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.acp import checking, inside, wire
+from tests.acp import protocol_models, wire
+from tests.acp.agent import in_process
 from tests.interop.packages import install
 from tests.interop.schema import Schema
 
@@ -22,7 +23,7 @@ def pytest_configure() -> None:
 def official_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     def checked(line: bytes, asked: dict[Any, str]) -> dict[str, Any]:
         Schema(asked).check(line)
-        return checking.checked(line, asked)
+        return protocol_models.checked(line, asked)
 
-    for module in (wire, inside):
+    for module in (wire, in_process):
         monkeypatch.setattr(module, "checked", checked)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.mutants import in_programs, in_server, in_service, in_stores
 from tests.mutants.kinds import DOORS, Change, Mutant
-from tests.mutants.trying import NOTICED, ROOT, broken, copy_sources, verdicts
+from tests.mutants.trying import NOTICED, broken, copy_sources, verdicts
+from tests.support.paths import ROOT
 
 MUTANTS = (*in_stores.MUTANTS, *in_service.MUTANTS, *in_server.MUTANTS, *in_programs.MUTANTS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.kinds import CONTRACT, Change, Mutant, mutant
+from tests.mutants.kinds import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
@@ -10,21 +10,21 @@ MUTANTS = (
         "spans.py",
         "return (*level[:at], span._replace(last=place.seq))",
         "return (*level[:at], span._replace(last=place.seq - 1))",
-        f"{CONTRACT}forking.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
+        "tests/service/history/test_forks.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
     ),
     mutant(
         "cursor-signature-ignored",
         "cursors.py",
         "if not hmac.compare_digest(mac, _mac(secret, owner, question, body)):",
         "if len(mac) != MAC_BYTES:",
-        f"{CONTRACT}bad_input.py::test_a_cursor_with_any_character_changed_is_refused[memory]",
+        "tests/service/test_validation.py::test_a_cursor_with_any_character_changed_is_refused[memory]",
     ),
     mutant(
         "cursor-owner-ignored",
         "cursors.py",
         "about = encode([owner, question])",
         "about = encode([question])",
-        f"{CONTRACT}bad_input.py::"
+        "tests/service/test_validation.py::"
         "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
     ),
     mutant(
@@ -32,7 +32,7 @@ MUTANTS = (
         "service/catalog/sessions.py",
         '["find", given]',
         '["find"]',
-        f"{CONTRACT}bad_input.py::"
+        "tests/service/test_validation.py::"
         "test_a_cursor_is_good_for_its_owner_its_question_and_its_method_only[memory-same connection]",
     ),
     mutant(
@@ -40,70 +40,70 @@ MUTANTS = (
         "cursors.py",
         'mask = hashlib.shake_256(b"cursor" + secret + mac).digest(len(data))',
         "mask = bytes(len(data))",
-        f"{CONTRACT}isolation.py::test_a_cursor_tells_nothing_to_whoever_holds_it[memory]",
+        "tests/service/test_isolation.py::test_a_cursor_tells_nothing_to_whoever_holds_it[memory]",
     ),
     mutant(
         "rename-keeps-revision",
         "service/records.py",
         "session = replace(record.session, revision=record.session.revision + 1, **fields)",
         "session = replace(record.session, revision=record.session.revision + (kind != 'rename'), **fields)",
-        f"{CONTRACT}catalogue.py::test_a_rename_is_kept_with_the_titles_before_it[memory-same connection]",
+        "tests/service/catalog/test_sessions.py::test_a_rename_is_kept_with_the_titles_before_it[memory-same connection]",
     ),
     mutant(
         "fence-ignored",
         "service/records.py",
         "if fence is not None and (held is None or held.fence != fence):",
         "if fence is not None and held is None:",
-        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+        "tests/service/turns/test_leases.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
     ),
     mutant(
         "expiry-ignored",
         "service/records.py",
         "if lease is None or lease.expires_at <= now or is_gone(lease.holder):",
         "if lease is None or is_gone(lease.holder):",
-        f"{CONTRACT}leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
+        "tests/service/turns/test_leases.py::test_a_holder_that_slept_past_its_lease_cannot_write[memory]",
     ),
     mutant(
         "dead-turn-left-open",
         "service/turns/journal.py",
         "[*failed(unanswered(before), INTERRUPTED), prompt]",
         "[prompt]",
-        f"{CONTRACT}turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
+        "tests/service/turns/test_turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
     mutant(
         "permitted-by-metadata",
         "service/validation.py",
         "if isinstance(name, str) and name.startswith(OWN):",
         "if not name:",
-        f"{CONTRACT}turn_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
+        "tests/service/turns/test_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
     ),
     mutant(
         "slept-past-lease-lost",
         "service/turns/runner.py",
         "self._fence = await self._journal.regain(fence, LEASE_MS)",
         "raise",
-        f"{CONTRACT}turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
+        "tests/service/turns/test_turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
     ),
     mutant(
         "plan-mode-asks",
         "permissions.py",
         'return "refuse"\n    if mode == "acceptEdits"',
         'return "ask"\n    if mode == "acceptEdits"',
-        f"{CONTRACT}turn_permissions.py::test_only_the_modes_that_may_ask_do[memory-plan]",
+        "tests/service/turns/test_permissions.py::test_only_the_modes_that_may_ask_do[memory-plan]",
     ),
     mutant(
         "idempotency-payload-ignored",
         "service/idempotency.py",
         "        if note.digest != self._digest:\n",
         "        if not note.digest:\n",
-        f"{CONTRACT}history.py::test_an_idempotency_key_with_another_payload_is_a_conflict[memory]",
+        "tests/service/history/test_entries.py::test_an_idempotency_key_with_another_payload_is_a_conflict[memory]",
     ),
     mutant(
         "restore-drops-the-second-compaction",
         "service/history/checkpoints.py",
         "now = (await load_lists(tx, record)).conversation()",
         "now = (await load_lists(tx, record)).context()",
-        f"{CONTRACT}forking.py::"
+        "tests/service/history/test_forks.py::"
         "test_a_restore_after_two_compactions_drops_nothing_that_was_said[memory-same connection]",
     ),
     mutant(
@@ -111,7 +111,7 @@ MUTANTS = (
         "service/catalog/list.py",
         "        if below is None or await tx.newest(owner) == walk.since:\n",
         "        if True:\n",
-        f"{CONTRACT}listing.py::"
+        "tests/service/catalog/test_list.py::"
         "test_a_session_that_is_touched_again_and_again_does_not_hide_the_others[memory]",
     ),
     mutant(
@@ -119,21 +119,21 @@ MUTANTS = (
         "service/history/entries.py",
         "            record = await required(tx, who, session_id)\n            wanted.check()\n",
         "            wanted.check()\n            record = await required(tx, who, session_id)\n",
-        f"{CONTRACT}isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
+        "tests/service/test_isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
     ),
     mutant(
         "user-s-title-replaced",
         "service/history/append.py",
         "    if record.session.title is not None:\n        return record\n",
         "",
-        f"{CONTRACT}catalogue.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
+        "tests/service/catalog/test_sessions.py::test_an_automatic_title_never_replaces_the_user_s[memory-same connection]",
     ),
     mutant(
         "pinned-not-spared",
         "service/admin/retention.py",
         "return session.pinned or recently",
         "return recently",
-        f"{CONTRACT}retention.py::"
+        "tests/service/admin/test_retention.py::"
         "test_pinned_leased_and_recently_read_sessions_are_spared[memory-same connection]",
     ),
     mutant(
@@ -141,14 +141,14 @@ MUTANTS = (
         "days.py",
         "            sums[_said(before)] = sums[_said(before)].minus(_tally(before))",
         "            pass",
-        f"{CONTRACT}overview.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
+        "tests/service/admin/test_statistics.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
     ),
     mutant(
         "remote-with-its-password",
         "projects.py",
         "host, path = parts.hostname, parts.path",
         "host, path = parts.netloc, parts.path",
-        "tests/unit/test_projects.py::test_a_remote_is_named_by_host_and_path_without_credentials",
+        "tests/values/test_projects.py::test_a_remote_is_named_by_host_and_path_without_credentials",
     ),
     mutant(
         "deep-frame-uncaught",
@@ -157,14 +157,14 @@ MUTANTS = (
         '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
         "    except (msgspec.MsgspecError, ValueError, OverflowError):\n"
         '        raise BadFrame(refusal(NULL, PARSE_ERROR, "Parse error: this is not JSON")) from None\n',
-        "tests/acp/test_hostile.py::test_a_bad_frame_is_answered_properly_and_the_next_good_one_works",
+        "tests/acp/agent/test_hostile_input.py::test_a_bad_frame_is_answered_properly_and_the_next_good_one_works",
     ),
     mutant(
         "search-words-as-typed",
         "words.py",
         "    found = tuple(lowered.split())\n",
         "    found = tuple(body.split())\n",
-        f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[sqlite-same connection]",
+        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[sqlite-same connection]",
     ),
     Mutant(
         "search-words-unquoted",
@@ -172,7 +172,7 @@ MUTANTS = (
             Change("words.py", "    found = tuple(lowered.split())\n", "    found = tuple(body.split())\n"),
             Change("words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
         ),
-        f"{CONTRACT}searching.py::test_any_text_is_a_valid_query[postgres-same connection]",
+        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-same connection]",
     ),
     Mutant(
         "store-open-to-others",
@@ -184,20 +184,20 @@ MUTANTS = (
             ),
             Change("stores/sqlite/connection.py", "    os.fchmod(descriptor, 0o600)\n", ""),
         ),
-        "tests/gateway/test_server_start.py::test_the_first_start_makes_a_token_that_only_its_user_can_read",
+        "tests/gateway/server/test_start.py::test_the_first_start_makes_a_token_that_only_its_user_can_read",
     ),
     mutant(
         "lengths-unchecked",
         "limits.py",
         "    if len(text) > most:\n",
         "    if len(text) > 10 * most:\n",
-        f"{CONTRACT}bad_input.py::test_wrong_input_is_refused_with_its_code[memory-an endless title]",
+        "tests/service/test_validation.py::test_wrong_input_is_refused_with_its_code[memory-an endless title]",
     ),
     mutant(
         "page-code-good-twice",
         "service/access/signin.py",
         "            if token is None or await USED_CODES.get(tx, slip.owner, slip.key) is not None:\n",
         "            if token is None:\n",
-        "tests/page/test_signin.py::test_a_code_works_once_whoever_comes_first",
+        "tests/gateway/page/test_signin.py::test_a_code_works_once_whoever_comes_first",
     ),
 )

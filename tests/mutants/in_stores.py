@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.kinds import CONTRACT, Change, Mutant, mutant
+from tests.mutants.kinds import Change, Mutant, mutant
 
 MUTANTS = (
     Mutant(
@@ -26,14 +26,14 @@ MUTANTS = (
             # A session's checksum has its owner in it.
             Change("stores/sqlite/rows.py", "if crc is None or crc == crc_of", "if True or crc_of"),
         ),
-        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
+        "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
     ),
     mutant(
         "list-without-owner-postgres",
         "stores/postgres/list_query.py",
         "WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}",
         "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
-        f"{CONTRACT}isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
+        "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
     ),
     Mutant(
         "search-without-owner-sqlite",
@@ -49,7 +49,7 @@ MUTANTS = (
                 "AND e.owner <> -:owner\nUNION ALL",
             ),
         ),
-        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[sqlite]",
+        "tests/service/test_isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[sqlite]",
     ),
     Mutant(
         "search-without-owner-postgres",
@@ -65,21 +65,21 @@ MUTANTS = (
                 'digest = hashlib.sha256(b"everyone").digest()',
             ),
         ),
-        f"{CONTRACT}isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[postgres]",
+        "tests/service/test_isolation.py::test_a_search_of_the_store_finds_documents_of_one_owner[postgres]",
     ),
     mutant(
         "fork-without-owner-postgres",
         "stores/postgres/write_tx.py",
         'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
         "LOCKED_BY_ID = BY_ID.replace('owner = %s', \"%s <> ''\") + ' FOR UPDATE'",
-        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
+        "tests/service/test_isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
     ),
     mutant(
         "fork-without-owner-sqlite",
         "stores/sqlite/read_tx.py",
         'SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"',
         'SESSION = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND id = ?"',
-        f"{CONTRACT}isolation.py::test_a_foreign_session_is_never_forked[sqlite-same connection]",
+        "tests/service/test_isolation.py::test_a_foreign_session_is_never_forked[sqlite-same connection]",
     ),
     mutant(
         "foreign-unlike-missing",
@@ -88,7 +88,7 @@ MUTANTS = (
         "        if not rows and fetch(self._db, 'SELECT 1 FROM session WHERE id = ?', (value,)):\n"
         "            raise StoreDamaged('not yours')\n"
         "        return record_of(owner, rows[0]) if rows else None\n",
-        f"{CONTRACT}isolation.py::test_foreign_is_answered_exactly_like_missing[sqlite-same connection-valid]",
+        "tests/service/test_isolation.py::test_foreign_is_answered_exactly_like_missing[sqlite-same connection-valid]",
     ),
     mutant(
         "altered-entry-served",
@@ -116,28 +116,28 @@ MUTANTS = (
         "stores/sqlite/commit_queue.py",
         'self._db.execute("BEGIN IMMEDIATE")',
         'self._db.execute("BEGIN DEFERRED")',
-        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[sqlite]",
+        "tests/stores/test_processes.py::test_eight_processes_append_to_one_session_and_to_their_own[sqlite]",
     ),
     mutant(
         "no-row-lock",
         "stores/postgres/write_tx.py",
         'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
         "LOCKED_BY_ID = BY_ID",
-        f"{CONTRACT}processes.py::test_eight_processes_append_to_one_session_and_to_their_own[postgres]",
+        "tests/stores/test_processes.py::test_eight_processes_append_to_one_session_and_to_their_own[postgres]",
     ),
     mutant(
         "delete-takes-shared-entries-sqlite",
         "stores/sqlite/write_tx.py",
         "FROM span WHERE log = ? GROUP BY",
         "FROM span WHERE log = ? AND session = log GROUP BY",
-        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
+        "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
     ),
     mutant(
         "delete-takes-shared-entries-postgres",
         "stores/postgres/removal.py",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
-        f"{CONTRACT}forking.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
+        "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
     ),
     mutant(
         "index-row-left-after-delete-sqlite",
@@ -151,7 +151,7 @@ MUTANTS = (
         "stores/postgres/removal.py",
         '    "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
-        f"{CONTRACT}work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
+        "tests/stores/test_work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
     ),
     mutant(
         "index-row-left-after-erase-sqlite",
@@ -165,7 +165,7 @@ MUTANTS = (
         "stores/postgres/write_tx.py",
         "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE",
         "UPDATE entry SET payload = %b WHERE",
-        f"{CONTRACT}searching.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
+        "tests/service/search/test_sessions.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
     ),
     Mutant(
         "acknowledged-before-commit",
@@ -177,7 +177,7 @@ MUTANTS = (
                 "            self._answer(done)\n            time.sleep(0.2)\n            began = time.perf_counter()\n",
             ),
         ),
-        f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
+        "tests/stores/test_processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[sqlite]",
     ),
     Mutant(
         "acknowledged-before-commit-postgres",
@@ -201,7 +201,7 @@ MUTANTS = (
                 "        return await told\n",
             ),
         ),
-        f"{CONTRACT}processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[postgres]",
+        "tests/stores/test_processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[postgres]",
     ),
     Mutant(
         "synchronous-normal",
@@ -242,20 +242,20 @@ MUTANTS = (
         "stores/sqlite/write_tx.py",
         "        self._count(owner, old, new)\n        if",
         "        if",
-        f"{CONTRACT}overview.py::test_the_numbers_of_sessions_follow_every_change[sqlite-same connection]",
+        "tests/service/admin/test_statistics.py::test_the_numbers_of_sessions_follow_every_change[sqlite-same connection]",
     ),
     mutant(
         "days-outlive-their-session-sqlite",
         "stores/sqlite/write_tx.py",
         "        self._db.execute(RESTATE, (record.num, False))\n        bound",
         "        bound",
-        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[sqlite-same connection]",
+        "tests/service/admin/test_statistics.py::test_days_go_with_their_session_and_not_with_its_forks[sqlite-same connection]",
     ),
     mutant(
         "days-outlive-their-session-postgres",
         "stores/postgres/removal.py",
         '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
-        f"{CONTRACT}overview.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",
+        "tests/service/admin/test_statistics.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",
     ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-CONTRACT = "tests/contract/test_"
 DOORS = ("stores", "service", "gateway", "acp", "cli", "remote", "sdk", "sources", "exports", "claude")
 """The ways into the program, and what lies behind all of them: each is a part of the package."""
 

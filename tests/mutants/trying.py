@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.mutants.kinds import Change, Mutant
-from tests.waits import LIMIT
+from tests.support.paths import ROOT
+from tests.support.waits import LIMIT
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src/hitherto")
 COPIED = ("src", "tests", "pyproject.toml")
 NOTICED = "noticed"

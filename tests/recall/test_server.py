@@ -19,7 +19,7 @@ from hitherto.model import Draft, Principal, Text, ToolCall, ToolResult
 from hitherto.recall.server import server_for
 from hitherto.recall.tools import ANSWER_CHARS, MESSAGE_CHARS, Recall
 from hitherto.service import Sessions
-from tests.contract.talk import everything, say, started
+from tests.support.conversations import everything, say, started
 
 ANN, BOB = Principal(owner="ann"), Principal(owner="bob")
 PAGE = "http://127.0.0.1:8787"

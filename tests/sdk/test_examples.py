@@ -24,10 +24,11 @@ from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelMissing, Session
 from hitherto.permissions import CHOICES, MODES
 from hitherto.sdk import messages
 from hitherto.sdk.options import CHECKS
-from tests.claude.trees import Writer, session_id
+from tests.claude.transcripts import Writer, session_id
 from tests.engines.provider import Provider
+from tests.support.paths import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "sdk.md").read_text(encoding="utf-8")
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 EXAMPLES = CODE.findall(PAGE)

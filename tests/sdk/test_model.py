@@ -16,12 +16,12 @@ import hitherto
 from hitherto.claude.paths import config_home
 from hitherto.engines.mcp import servers
 from hitherto.errors import ModelMissing
-from tests.claude.trees import Writer, session_id
+from tests.claude.transcripts import Writer, session_id
 from tests.engines.provider import PAUSE, Json, Provider, Thinking, ToolUse, Used
-from tests.waits import LIMIT, NEVER
+from tests.support.paths import ROOT
+from tests.support.waits import LIMIT, NEVER
 
 MODELS = ("claude-opus-4-5", "gpt-5")
-ROOT = Path(__file__).parents[2]
 TALK = """
 import asyncio, json, sys
 import hitherto
@@ -170,7 +170,7 @@ async def test_system_prompts_and_the_tools_of_servers_reach_the_model(
 ) -> None:
     monkeypatch.setattr(servers, "START_SECONDS", NEVER)
     provider.script([ToolUse("mcp__everything__echo", {"text": "hello"})], ["It said hello."])
-    server = {"command": sys.executable, "args": ["-m", "tests.engines.mcp_server", "stdio"]}
+    server = {"command": sys.executable, "args": ["-m", "tests.engines.mcp.sdk_server", "stdio"]}
     async with hitherto.create_session(
         {
             "model": MODELS[0],

@@ -13,7 +13,7 @@ import hitherto
 from hitherto.engine import HttpServer, SseServer, StdioServer
 from hitherto.errors import InvalidInput
 from hitherto.sdk.options import CHECKS, Options, SDKSessionOptions, read_options, servers_of
-from tests.contract.engines import Scripted
+from tests.support.scripted_engine import Scripted
 
 MODEL = "claude-opus-4-5"
 

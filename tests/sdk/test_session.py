@@ -17,8 +17,8 @@ from hitherto import LOCAL
 from hitherto.engine import Delta, Event, Message, Notice, Stopped, ToolEnded, Turn
 from hitherto.errors import Busy, InvalidInput, ModelMissing, ModelRefused, SessionNotFound
 from hitherto.model import Entry, Image, Text, Thought, ToolCall, ToolResult, Usage, plain_text
-from tests.contract.engines import Scripted, says
-from tests.waits import arrives
+from tests.support.scripted_engine import Scripted, says
+from tests.support.waits import arrives
 
 PIXEL = "iVBORw0KGgo="
 

@@ -19,10 +19,10 @@ from hitherto.sources.codex.source import CodexSource
 from hitherto.sources.gemini.source import GeminiSource
 from hitherto.sources.openclaw.source import OpenclawSource
 from hitherto.sources.pi.source import PiSource
-from tests.claude import trees
-from tests.sources.codex_files import CodexWriter, Mode
-from tests.sources.gemini_files import GeminiWriter
-from tests.sources.pi_files import PiWriter
+from tests.claude import transcripts
+from tests.sources.codex.codex_files import CodexWriter, Mode
+from tests.sources.gemini.gemini_files import GeminiWriter
+from tests.sources.pi.pi_files import PiWriter
 
 TEXTS = tuple(f"message {number}" for number in range(6))
 HIT = 2
@@ -74,33 +74,33 @@ class Written(NamedTuple):
 
 
 def _claude(number: int, texts: Sequence[str]) -> list[bytes]:
-    made = trees.Writer(trees.session_id(number))
+    made = transcripts.Writer(transcripts.session_id(number))
     for place, said in enumerate(texts):
         made.say(said) if place % 2 else made.user(said)
-    return list(map(trees.compact, made.records))
+    return list(map(transcripts.compact, made.records))
 
 
 def _claude_place(home: Path, number: int) -> Path:
-    return home / "projects" / "-home-ann-project" / f"{trees.session_id(number)}.jsonl"
+    return home / "projects" / "-home-ann-project" / f"{transcripts.session_id(number)}.jsonl"
 
 
 def _pi(number: int, texts: Sequence[str]) -> list[bytes]:
-    made = PiWriter(trees.session_id(number))
+    made = PiWriter(transcripts.session_id(number))
     for place, said in enumerate(texts):
         made.say(said) if place % 2 else made.user(said)
     return made.data().splitlines(keepends=True)
 
 
 def _pi_place(home: Path, number: int) -> Path:
-    return home / "--srv-engine--" / f"2026-11-01T10-00-00-000Z_{trees.session_id(number)}.jsonl"
+    return home / "--srv-engine--" / f"2026-11-01T10-00-00-000Z_{transcripts.session_id(number)}.jsonl"
 
 
 def _openclaw_place(home: Path, number: int) -> Path:
-    return home / "agents" / "main" / "sessions" / f"{trees.session_id(number)}.jsonl"
+    return home / "agents" / "main" / "sessions" / f"{transcripts.session_id(number)}.jsonl"
 
 
 def _gemini(number: int, texts: Sequence[str]) -> list[bytes]:
-    made = GeminiWriter(trees.session_id(number))
+    made = GeminiWriter(transcripts.session_id(number))
     for place, said in enumerate(texts):
         made.say(said) if place % 2 else made.user(said)
     return made.data().splitlines(keepends=True)
@@ -111,7 +111,7 @@ def _gemini_place(home: Path, number: int) -> Path:
 
 
 def _codex(mode: Mode) -> Callable[[int, Sequence[str]], list[bytes]]:
-    return lambda number, texts: CodexWriter(mode, trees.session_id(number)).talk(*texts).lines()
+    return lambda number, texts: CodexWriter(mode, transcripts.session_id(number)).talk(*texts).lines()
 
 
 def _codex_place(home: Path, number: int) -> Path:
@@ -121,7 +121,7 @@ def _codex_place(home: Path, number: int) -> Path:
         / "2026"
         / "11"
         / "02"
-        / f"rollout-2026-11-02T09-00-00-{trees.session_id(number)}.jsonl"
+        / f"rollout-2026-11-02T09-00-00-{transcripts.session_id(number)}.jsonl"
     )
 
 

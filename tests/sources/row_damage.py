@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.sources import goose_files, opencode_files
 from tests.sources.damage import HUGE
-from tests.sources.goose_files import GooseWriter
-from tests.sources.openclaw_files import OpenclawWriter
-from tests.sources.opencode_files import OpencodeWriter
-from tests.sources.pi_files import PiWriter
-from tests.sources.rows import Database
+from tests.sources.database_rows import Database
+from tests.sources.goose import goose_files
+from tests.sources.goose.goose_files import GooseWriter
+from tests.sources.openclaw.openclaw_files import OpenclawWriter
+from tests.sources.opencode import opencode_files
+from tests.sources.opencode.opencode_files import OpencodeWriter
+from tests.sources.pi.pi_files import PiWriter
 
 Talks = dict[str, Sequence[str]]
 """By the id that the agent gives a session, what the user and the model say in it, in turn."""

@@ -11,8 +11,8 @@ import hitherto
 from hitherto.model import LOCAL, Filter
 from hitherto.sources.goose.source import GooseSource
 from hitherto.sources.sync.sync import found_in_all
+from tests.sources.agent_home import House
 from tests.sources.damage import HIT, KINDS, TEXTS, WRITTEN, Written, packed
-from tests.sources.house import House
 
 
 class Damaged(House):

@@ -37,10 +37,10 @@ from hitherto.stores.postgres.read_tx import REACHING
 from hitherto.stores.postgres.removal import gaps
 from hitherto.stores.postgres.store import ABOUT, PostgresStore
 from hitherto.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
-from tests import waits
-from tests.homes import CARELESS, TEMPLATE
-from tests.postgres_server import PostgresServer
-from tests.waits import arrives
+from tests.support import waits
+from tests.support.homes import CARELESS, TEMPLATE
+from tests.support.postgres_server import PostgresServer
+from tests.support.waits import arrives
 
 OWNER = LOCAL.owner
 _numbers = itertools.count(1)

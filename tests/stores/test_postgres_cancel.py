@@ -18,9 +18,9 @@ from hitherto.model import LOCAL, Draft, Text
 from hitherto.service import Sessions
 from hitherto.stores.postgres import connect, transactions
 from hitherto.stores.postgres.transactions import CONNECTIONS
-from tests.homes import CARELESS, TEMPLATE
-from tests.postgres_server import PORT, PostgresServer
-from tests.waits import arrives, until
+from tests.support.homes import CARELESS, TEMPLATE
+from tests.support.postgres_server import PORT, PostgresServer
+from tests.support.waits import arrives, until
 
 CANCEL_REQUEST = 80_877_102
 """What PostgreSQL's protocol begins a cancel request with, instead of a version."""

@@ -16,8 +16,8 @@ from hitherto.stores.postgres import connect
 from hitherto.stores.postgres.migrate import migrate, migrations
 from hitherto.stores.postgres.transactions import opened
 from hitherto.stores.postgres.url import AGAINST_SILENCE, parsed
-from tests.homes import CARELESS
-from tests.postgres_server import PostgresServer
+from tests.support.homes import CARELESS
+from tests.support.postgres_server import PostgresServer
 
 _numbers = itertools.count(1)
 WHOLE = {"schema_migration", "store_meta", "token"}

@@ -38,7 +38,7 @@ from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
 from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
-from tests.waits import arrives, is_set, until
+from tests.support.waits import arrives, is_set, until
 
 
 def said(text: str, role: str = "user") -> Draft:

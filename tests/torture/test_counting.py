@@ -11,12 +11,12 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, Draft, Text
 from hitherto.service import Sessions
-from torture import report
 from torture.__main__ import tried
-from torture.ledger import Pages, judged, mark_for
-from torture.results import Recorded
-from torture.row import Outcome, Row, Setting
-from torture.trying import store_in
+from torture.clients.acknowledged import Pages, judged, mark_for
+from torture.trial import report
+from torture.trial.program import store_in
+from torture.trial.results import Recorded
+from torture.trial.row import Outcome, Row, Setting
 
 
 def ending(met: bool) -> Callable[[Setting], Outcome]:

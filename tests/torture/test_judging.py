@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from torture import outages, rot
-from torture.cluster import Watcher
-from torture.stubborn import Writer
+from torture.clients.persistent import Writer
+from torture.kills import postgres
+from torture.kills.cluster import Watcher
+from torture.storage import bit_rot
 
 
 @pytest.mark.parametrize(
@@ -47,11 +48,11 @@ def test_who_never_could_subscribe_has_missed_everything() -> None:
 def test_a_server_that_serves_too_little_of_damaged_stores_is_not_good(
     found: dict[str, int], good: bool
 ) -> None:
-    assert rot.Seen(found).is_good(stores=10, flips=4) is good
+    assert bit_rot.Seen(found).is_good(stores=10, flips=4) is good
 
 
 def test_a_kind_of_fault_that_takes_long_is_not_hidden_among_others() -> None:
     back = [("kill -9", 0.1)] * 99 + [("partition", 9.0)] * 4
-    seen = outages.Seen(back)
+    seen = postgres.Seen(back)
     assert seen.p95() == {"kill -9": 0.1, "partition": 9.0}
     assert seen.told() == "99 × kill -9 (p95 0.1 s, max 0.1 s), 4 × partition (p95 9.0 s, max 9.0 s)"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from supply.pins import ROOT
-from torture.needs import lacking
-from torture.row import Row, Setting
 from torture.rows import ROWS
+from torture.trial.needs import lacking
+from torture.trial.row import Row, Setting
 
 SEED = 11
 NEEDLESS = ("R4", "S6")

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from supply.pins import ROOT
-from tests.waits import LIMIT, is_set
-from torture import disks, needs, progress, report, results
+from tests.support.waits import LIMIT, is_set
 from torture.__main__ import main
-from torture.needs import Need
-from torture.results import Recorded
-from torture.row import Outcome, Row, Setting
 from torture.rows import GROUPS
+from torture.trial import disks, needs, progress, report, results
+from torture.trial.needs import Need
+from torture.trial.results import Recorded
+from torture.trial.row import Outcome, Row, Setting
 
 Trial = Callable[[Setting], Outcome]
 

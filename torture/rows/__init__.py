@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from torture.row import Row
-from torture.rows import agreement, growth, inputs, killing, load, machine, postgres, stores, supply
+from torture.rows import agreement, growth, inputs, kills, load, machine, postgres, stores, supply
+from torture.trial.row import Row
 
 GROUPS: dict[str, tuple[Row, ...]] = {
     "Nothing lost": (
-        killing.R1,
-        killing.R1B,
+        kills.R1,
+        kills.R1B,
         machine.POWER_CUTS,
-        killing.R3,
+        kills.R3,
         postgres.R4,
-        killing.R5,
+        kills.R5,
         *stores.KEPT,
     ),
     "Faults survived": (*machine.SURVIVED, *stores.SURVIVED, machine.CLOCK_JUMPS),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests import mutants
 from tests.mutants import Change, Mutant
-from torture.row import Outcome, Row, Setting
-from torture.suites import passing, run_tests
+from torture.trial.row import Outcome, Row, Setting
+from torture.trial.suites import passing, run_tests
 
-TEST = "tests/contract/test_agreement.py::test_all_stores_agree_whatever_is_done"
+TEST = "tests/stores/test_agreement.py::test_all_stores_agree_whatever_is_done"
 STEPS = 50_000
 FAULTS = (
     Mutant(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.mutants import Change
-from torture import charts
-from torture.growing import MESSAGES, Spent
-from torture.growth import Grown, on_postgres, on_sqlite
-from torture.row import Outcome, Row, Setting
-from torture.trying import Environment, changed, whole
+from torture.load.growth import Grown, on_postgres, on_sqlite
+from torture.load.store_growth import MESSAGES, Spent
+from torture.trial import charts
+from torture.trial.program import Environment, changed, whole
+from torture.trial.row import Outcome, Row, Setting
 
 FOLDER = Path("docs/scorecard")
 SIZES, SHORT_SIZES, CONTROL_SIZES = (1_000, 10_000, 100_000, 1_000_000), (200, 1_600), (1_000, 10_000)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from tests.unit.hostile import PAYLOADS
-from torture import (
+from tests.support.hostile_texts import PAYLOADS
+from torture.attacks import (
+    authorisation,
+    file_modes,
     fuzzers,
     isolation,
     limits,
+    mcp_servers,
+    origins,
     paths,
     payloads,
-    permissions,
-    places,
-    rights,
     searches,
     secrets,
-    spawning,
-    suites,
 )
-from torture.row import Row
-from torture.trying import broken, changed, each, whole
+from torture.trial import suites
+from torture.trial.program import broken, changed, each, whole
+from torture.trial.row import Row
 
 ROWS = (
     Row(
@@ -29,8 +29,8 @@ ROWS = (
         " a Host and an Origin, and under each foreign Host without any Origin: 421 or 403 with an empty body, and our own"
         " page passes. The routes and the guard are the real ones, in a process of their own, with a limit lifted so that it"
         " does not answer first.",
-        run=whole(places.tried),
-        control=each(broken(places.tried, "origin-unchecked"), broken(places.tried, "host-unchecked")),
+        run=whole(origins.tried),
+        control=each(broken(origins.tried, "origin-unchecked"), broken(origins.tried, "host-unchecked")),
         broken="a server that does not look at Origin, and one that does not look at Host",
     ),
     Row(
@@ -44,8 +44,8 @@ ROWS = (
         " agent for editors has no rights for single methods: its socket is asked for without each right that it needs)."
         " Where a session is named, foreign is compared with missing byte for byte. The routes, the guard and the methods are"
         " the real ones, in a process of their own, with limits lifted so that these do not answer first.",
-        run=whole(rights.tried),
-        control=broken(rights.tried, "scope-unchecked", "foreign-unlike-missing"),
+        run=whole(authorisation.tried),
+        control=broken(authorisation.tried, "scope-unchecked", "foreign-unlike-missing"),
         broken="a server that does not look at a token's rights, and a store that tells foreign from missing",
     ),
     Row(
@@ -173,15 +173,15 @@ ROWS = (
         " such servers for somebody from outside (`McpServers`): at every spelling of private addresses, over both transports,"
         " with a listener that would hear it; and the transport below (`PublicTransport`), with a resolver put in for the"
         " trial and 127.0.0.1 in the place of a public address: redirects of every kind, and names whose address changes.",
-        run=whole(spawning.tried),
-        control=broken(spawning.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
+        run=whole(mcp_servers.tried),
+        control=broken(mcp_servers.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
         broken="a server that starts programs for everybody, takes loopback for a public address and is led there",
         in_tests=False,
         short_forms=(
-            "tests/engines/test_mcp.py::test_no_program_is_started_for_a_caller_from_outside",
-            "tests/engines/test_mcp.py::test_a_caller_from_outside_reaches_no_private_address",
-            "tests/engines/test_mcp_addresses.py",
-            "tests/gateway/test_server_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
+            "tests/engines/mcp/test_servers.py::test_no_program_is_started_for_a_caller_from_outside",
+            "tests/engines/mcp/test_servers.py::test_a_caller_from_outside_reaches_no_private_address",
+            "tests/engines/mcp/test_public_addresses.py",
+            "tests/gateway/server/test_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
         ),
     ),
     Row(
@@ -190,9 +190,9 @@ ROWS = (
         target="umask 000 start: 0 files or dirs open to others",
         how="`hitherto serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
         " with a mask of 000; modes of all that is there while the server runs and afterwards.",
-        run=whole(permissions.tried),
+        run=whole(file_modes.tried),
         # An open data folder would be refused by the second command, and nothing more be seen.
-        control=broken(permissions.tried, "store-open-to-others", "data-folder-open-to-others"),
+        control=broken(file_modes.tried, "store-open-to-others", "data-folder-open-to-others"),
         broken="a store whose files are made as the mask says, in a data folder that anybody may write to",
     ),
 )

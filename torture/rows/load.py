@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.mutants import Change
-from torture.appending import Appended, appended
-from torture.breaking import broken_program
-from torture.row import Outcome, Row, Setting
-from torture.silence import Silence, borne
-from torture.soaking import Held, Soak, soaked
+from torture.load.append import Appended, appended
+from torture.load.silent_clients import Silence, borne
+from torture.load.soak import Held, Soak, soaked
+from torture.trial.broken_copy import broken_program
+from torture.trial.row import Outcome, Row, Setting
 
 CLIENTS, CORES, GROUP = 8, 2, 20
 SINGLE, GROUPED, P99 = 1_500, 8_000, 0.050

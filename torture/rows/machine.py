@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.mutants import Change
-from torture import clock_jumps, full_disk, io_errors, little_memory, power_cuts
-from torture.needs import FALSE_CLOCK, FAULTY_CALLS, LOOP_DISKS, ROOT
-from torture.row import Row
-from torture.trying import broken, changed, each, whole
+from torture.load import clock_jumps, little_memory
+from torture.storage import full_disk, io_errors, power_cuts
+from torture.trial.needs import FALSE_CLOCK, FAULTY_CALLS, LOOP_DISKS, ROOT
+from torture.trial.program import broken, changed, each, whole
+from torture.trial.row import Row
 
 POWER_CUTS = Row(
     key="R2",
@@ -75,7 +76,7 @@ LITTLE_MEMORY = Row(
     broken="a failure is answered as if it were done",
     in_tests=False,  # whether few servers end by a signal or answer with errors is chance, and so is its control
     short_forms=(
-        "tests/gateway/test_methods_input.py::test_a_fault_of_ours_is_told_without_its_words",
+        "tests/gateway/methods/test_input.py::test_a_fault_of_ours_is_told_without_its_words",
         "tests/stores/test_sqlite.py::test_an_append_whose_commit_fails_is_not_acknowledged",
     ),
 )
@@ -113,7 +114,7 @@ CLOCK_JUMPS = Row(
     broken="the policy believes the clock; then messages are read in the order of their times; then keys are forgotten early",
     needs=(FALSE_CLOCK,),
     in_tests=False,
-    short_forms=("tests/gateway/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old",),
+    short_forms=("tests/gateway/server/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old",),
 )
 
 SURVIVED = (FULL_DISK, IO_ERRORS, LITTLE_MEMORY)

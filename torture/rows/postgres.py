@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torture import cluster, outages
-from torture.needs import NAMESPACES, PACKET_RULES, ROOT
-from torture.row import Row
-from torture.trying import broken, whole
+from torture.kills import cluster, postgres
+from torture.trial.needs import NAMESPACES, PACKET_RULES, ROOT
+from torture.trial.program import broken, whole
+from torture.trial.row import Row
 
 R4 = Row(
     key="R4",
@@ -18,8 +18,8 @@ R4 = Row(
     "The time counts from the moment that PostgreSQL answers again, or packets pass, until all four are acknowledged. In "
     "the end every acknowledged message is looked for. The short form puts a relay that falls silent in the place of the "
     "namespace, and needs no root. The control has kills only: in a restart PostgreSQL writes everything out before it ends.",
-    run=outages.trial(),
-    control=outages.trial(careless=True),
+    run=postgres.trial(),
+    control=postgres.trial(careless=True),
     broken="the store says `synchronous_commit=off` in its address, and PostgreSQL is killed",
     needs=(ROOT, NAMESPACES, PACKET_RULES),
 )
@@ -39,8 +39,8 @@ R20 = Row(
     needs=(ROOT, NAMESPACES, PACKET_RULES),
     in_tests=False,  # a lease must end in it, and that takes long
     short_forms=(
-        "tests/gateway/test_server_events.py::test_a_client_that_moves_to_another_server_misses_nothing",
-        "tests/gateway/test_server_ending.py::test_another_server_goes_on_with_the_session",
-        "tests/contract/test_leasing.py::test_a_holder_that_slept_past_its_lease_cannot_write",
+        "tests/gateway/events/test_subscriptions.py::test_a_client_that_moves_to_another_server_misses_nothing",
+        "tests/gateway/server/test_shutdown.py::test_another_server_goes_on_with_the_session",
+        "tests/service/turns/test_leases.py::test_a_holder_that_slept_past_its_lease_cannot_write",
     ),
 )

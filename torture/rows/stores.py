@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from tests.mutants import Change
-from torture import appenders, backups, damaged, hygiene, migrations, rot, writers
-from torture.row import Row
-from torture.trying import broken, changed, whole
+from torture.storage import (
+    backups,
+    bit_rot,
+    damaged_transcripts,
+    foreign_appenders,
+    migrations,
+    sqlite_files,
+    writers,
+)
+from torture.trial.program import broken, changed, whole
+from torture.trial.row import Row
 
 R6 = Row(
     key="R6",
@@ -59,9 +67,9 @@ R11 = Row(
     target="0 stray opens in the whole test suite; 60 s of commands opening a store under load: integrity ok",
     how="Every Python process of the test suite, and those that it starts, has an audit hook that notes who opens a "
     "database in use, its log or the log's index; a test that fails may open less, and fails the row. Then two processes append while commands open and close the same store.",
-    run=whole(hygiene.tried),
+    run=whole(sqlite_files.tried),
     control=changed(
-        hygiene.tried,
+        sqlite_files.tried,
         Change(
             "stores/sqlite/writer.py",
             '            self._db.execute("COMMIT")\n',
@@ -79,9 +87,9 @@ R12 = Row(
     how="Eight processes append to a transcript as Claude Code does, now and then breaking off in the middle of a line; "
     "two rename the session. All are killed, and others go on. Then every line that a process said it had written, and "
     "every piece that was left torn, is looked for.",
-    run=whole(appenders.tried),
+    run=whole(foreign_appenders.tried),
     control=changed(
-        appenders.tried,
+        foreign_appenders.tried,
         Change(
             "claude/writing.py",
             '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
@@ -101,9 +109,9 @@ R13 = Row(
     how="Transcripts and databases of all seven agents that are read are damaged, each at a random message, and lie beside "
     "whole ones. One `hitherto sync` takes them in; what each session says is compared with what was written, and every "
     "file with what it was.",
-    run=whole(damaged.tried),
+    run=whole(damaged_transcripts.tried),
     control=changed(
-        damaged.tried,
+        damaged_transcripts.tried,
         Change(
             "claude/lines.py",
             "        records += found\n",
@@ -122,8 +130,8 @@ R14 = Row(
     "lacks messages, is not found or is not in the list must be told by `hitherto doctor`; a message, id or title that nobody "
     "wrote fails the row. A server may refuse to start, or to list, saying that the store is damaged: where SQLite cannot read "
     "its first page or the tables that all sessions share, there is no rest.",
-    run=whole(rot.tried),
-    control=broken(rot.tried, "altered-entry-served", "altered-session-served"),
+    run=whole(bit_rot.tried),
+    control=broken(bit_rot.tried, "altered-entry-served", "altered-session-served"),
     broken="what was read is not compared with its checksum",
 )
 

@@ -11,17 +11,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from tests import mutants
-from torture.row import Outcome, Row, Setting
-from torture.suites import run_tests
+from torture.trial.row import Outcome, Row, Setting
+from torture.trial.suites import run_tests
 
 LEAST = 25
 HARMLESS = mutants.Mutant(
     "nothing-broken",
     (mutants.Change("errors.py", '"""', '"""'),),
-    "tests/unit/test_keys.py::test_a_key_is_read_back_from_its_spelling",
+    "tests/values/test_keys.py::test_a_key_is_read_back_from_its_spelling",
 )
 """A change that changes nothing: whoever notices it would notice anything."""
-TESTS = "tests/test_supply.py"
+TESTS = "tests/project/test_supply.py"
 KNOWN_FAULTS = re.compile(r"Found \d+ known vulnerabilit")
 BILL_WRITTEN = "wrote docs/sbom.json"
 NO_LIST = (
@@ -118,7 +118,7 @@ ROWS = (
         key="S12",
         promise="nothing unpinned, unlisted or known to be faulty is installed",
         target="every package hashed, listed and with a reason; no known fault; SQLite 3.51.3 or newer; bandit 0",
-        how="`tests/test_supply.py`, then the rules of bandit as ruff has them over the program (`--select S`), then `make"
+        how="`tests/project/test_supply.py`, then the rules of bandit as ruff has them over the program (`--select S`), then `make"
         " audit` over every requirement file, which counts a package that it cannot look up as a failure.",
         run=_supply,
         control=_unpinned,
@@ -136,6 +136,6 @@ ROWS = (
         control=_nothing_planted,
         broken="a fault that breaks nothing",
         in_tests=False,
-        short_forms=("tests/test_mutants.py",),
+        short_forms=("tests/project/test_mutants.py",),
     ),
 )

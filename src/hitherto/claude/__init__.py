@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 # Imported at their first use: to read a list needs no store and no service.
 _HOMES = {
-    "forking": ("ForkSessionResult", "fork_session"),
+    "fork": ("ForkSessionResult", "fork_session"),
     "lines": ("Damage",),
-    "listing": ("SDKSessionInfo", "get_session_info", "list_sessions"),
+    "list": ("SDKSessionInfo", "get_session_info", "list_sessions"),
     "messages": (
         "SessionMessage", "check_session", "get_session_messages", "get_subagent_messages", "list_subagents",
     ),
-    "places": ("project_key_for_directory",),
+    "paths": ("project_key_for_directory",),
     "session_store": ("SessionStore",),
-    "writing": ("archive_session", "delete_session", "rename_session", "tag_session", "unarchive_session"),
+    "edit": ("archive_session", "delete_session", "rename_session", "tag_session", "unarchive_session"),
 }  # fmt: skip
 _HOME = {name: f"hitherto.claude.{home}" for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

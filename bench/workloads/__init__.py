@@ -1,0 +1,1 @@
+"""What is measured: made-up sessions, and the programs that use them."""

@@ -1,0 +1,131 @@
+"""What the server does now and then: chats start anew when their time has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from hitherto.errors import SessionNotFound, StoreUnavailable
+from hitherto.gateway.server.schedule import again_and_again, keep_to, reset_chats, steady
+from hitherto.model import Principal
+from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
+from hitherto.stores import connector
+from tests.gateway.methods.asker import KEY, Asker
+from tests.support.conversations import told
+from tests.support.homes import Clock
+from tests.support.waits import arrives, until, within
+
+
+async def test_chats_of_all_owners_start_anew_while_the_server_runs(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    made = {who: (await Asker(sessions, who.owner).say("one"))["session_id"] for who in (ann, bob)}
+    clock.advance(3_600_001)
+    policy = parse_resets("idle@1h")
+    running = [asyncio.create_task(reset_chats(policy, each, 0.01, clock)) for each in (sessions, other)]
+    try:
+        for who, session_id in made.items():
+            async with within("the chat to start anew"):
+                async for _ in other.watch(who, session_id=session_id, after=0):
+                    if await told(other, who, session_id) == []:
+                        break
+            assert len(await other.checkpoints(who, session_id)) == 1
+        asker = Asker(sessions, ann.owner)
+        await asker.say("two")
+        assert (await asker.ask("session.get", session_key=KEY))["session_id"] == made[ann]
+        assert not any(task.done() for task in running)
+    finally:
+        for task in running:
+            task.cancel()
+        await arrives(asyncio.wait(running), "the end of what runs")
+    assert await told(other, ann, made[ann]) == ["two"]
+
+
+DAY_MS = 86_400_000
+
+
+OLD = Policy(older_than_ms=DAY_MS, spare_read_ms=0, delete=True)
+WORKS: dict[str, Callable[[Sessions, Callable[[], int]], Coroutine[None, None, None]]] = {
+    "sessions are deleted": lambda sessions, now: keep_to(OLD, sessions, 0, now),
+    "chats start anew": lambda sessions, now: reset_chats(parse_resets("idle@1d"), sessions, 0, now),
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+async def test_a_clock_that_jumps_ahead_makes_nothing_old(
+    sessions: Sessions, ann: Principal, clock: Clock, work: str
+) -> None:
+    async def left() -> list[int]:
+        return [found.message_count for found in (await sessions.find(ann)).sessions]
+
+    await Asker(sessions, ann.owner).say("one")
+    seconds = [0.0]
+    running = asyncio.create_task(WORKS[work](sessions, steady(clock, lambda: seconds[0])))
+    try:
+        for jump in (5 * DAY_MS, 12 * 365 * DAY_MS):
+            clock.advance(jump)
+            for _ in range(20):
+                assert await left() == [1]
+                await asyncio.sleep(0)
+        seconds[0] += 2 * DAY_MS / 1_000
+
+        async def done() -> bool:
+            return await left() != [1]
+
+        await until(done, work)
+    finally:
+        running.cancel()
+        await arrives(asyncio.wait([running]), "the end of what runs")
+
+
+@pytest.mark.parametrize("fault", [SessionNotFound("gone"), ValueError("unforeseen")])
+async def test_what_fails_for_one_owner_is_done_for_the_others_and_tried_again(
+    clock: Clock, ann: Principal, bob: Principal, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+    twice = asyncio.Event()
+
+    async def work(who: Principal) -> None:
+        done.append(who.owner)
+        if len(done) == 4:
+            twice.set()
+        if who == ann:
+            raise fault
+
+    async with connector("memory:")("memory:", clock) as store:
+        sessions = Sessions(store, now=clock)
+        for who in (ann, bob):
+            await sessions.create(who)
+        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        await arrives(twice.wait(), "the work to be done twice")
+        running.cancel()
+        await arrives(asyncio.wait([running]), "the end of what runs")
+    assert done[:4] == ["ann", "bob"] * 2
+    assert len(caplog.records) >= 1
+
+
+async def test_it_ends_when_it_is_told_to_whatever_the_store_makes_of_that(
+    clock: Clock, ann: Principal
+) -> None:
+    begun = asyncio.Event()
+
+    async def work(_: Principal) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise StoreUnavailable("the connection was cut") from None
+
+    async with connector("memory:")("memory:", clock) as store:
+        sessions = Sessions(store, now=clock)
+        await sessions.create(ann)
+        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        await arrives(begun.wait(), "the work to begin")
+        running.cancel()
+        await arrives(asyncio.wait([running]), "the end of what runs")
+
+
+async def test_without_a_policy_there_is_nothing_to_do(sessions: Sessions) -> None:
+    await arrives(reset_chats(ResetPolicy(), sessions), "the end of what has nothing to do")

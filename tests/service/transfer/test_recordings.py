@@ -1,0 +1,37 @@
+"""A session that was recorded, and that its agent's own files tell as well: one of them is found, both are deleted."""
+
+from __future__ import annotations
+
+from hitherto.model import RECORDED_IN, RECORDS, Draft, Entry, Filter, Principal, Text
+from hitherto.service import Imported, Sessions
+from hitherto.sources.sync.recordings import claim
+from tests.support.homes import Clock
+
+
+async def test_the_recording_stands_for_what_sync_reads_and_takes_it_along(
+    sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal, bob: Principal
+) -> None:
+    recording = await sessions.create(ann)
+    await sessions.append(ann, recording.id, Draft(role="user", parts=(Text(text="Paint the barn"),)))
+    recording = await claim(sessions, ann, recording, "pi", "1")
+    assert recording.meta[RECORDS] == ["pi:1"]
+    assert await claim(sessions, ann, recording, "pi", "1") == recording
+    read = Imported(id="pi:1", source="pi", created_at=clock(), updated_at=clock())
+    told = [Entry(id="e", at=clock(), role="user", parts=(Text(text="Paint the barn"),))]
+    await sessions.transfer.sync(ann, read, told)
+    copy = await reader.get(ann, "pi:1")
+    assert (copy.archived, copy.message_count, copy.meta[RECORDED_IN]) == (True, 1, recording.id)
+
+    assert [hit.session.id for hit in (await reader.search(ann, "barn")).hits] == [recording.id]
+    away = await reader.search(ann, "barn", given=Filter(archived="only"))
+    assert [hit.session.id for hit in away.hits] == ["pi:1"]
+    fork = await sessions.fork(ann, recording.id)
+    assert RECORDS not in fork.meta
+    await sessions.delete(ann, fork.id)
+    assert await reader.catalog.known(ann, ["pi:1", recording.id, "pi:2", "\0"]) == {"pi:1", recording.id}
+    assert await reader.catalog.known(bob, ["pi:1", recording.id]) == set()
+
+    await sessions.delete(ann, recording.id)
+    assert (await reader.find(ann, Filter(archived="include"))).sessions == ()
+    assert (await sessions.transfer.sync(ann, read, told)).refused
+    assert await reader.catalog.known(ann, ["pi:1"]) == {"pi:1"}

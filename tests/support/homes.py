@@ -1,0 +1,132 @@
+"""Places where a store can live for one test, one class for each kind of store. Tests themselves name none of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import apsw
+import psycopg
+from psycopg import sql
+
+from hitherto.stores.memory import store as memory
+from tests.support.postgres_server import PostgresServer
+
+TEMPLATE = "hitherto_template"
+CARELESS = "&options=-c%20synchronous_commit%3Doff"
+"""What an address must say, or the store refuses a server that gives up durability for speed."""
+PARTITIONS = os.environ.get("HITHERTO_TEST_PARTITIONS", "")
+"""Into how many parts the tables of tests are split; as a rule they are whole."""
+
+
+class Home(Protocol):
+    """`url` opens an empty store, as often as one likes; `rows` counts what is kept in it, by table."""
+
+    url: str
+
+    def rows(self) -> dict[str, int]: ...
+
+
+class MemoryHome:
+    """A store in this process, shared by its name."""
+
+    _names = itertools.count(1)
+
+    def __init__(self) -> None:
+        self._name = f"test-{next(self._names)}"
+        self.url = f"memory:{self._name}"
+
+    def rows(self) -> dict[str, int]:
+        shelves = list(memory._named[self._name].library.shelves.values())
+        spans = [list_ for shelf in shelves for lists in shelf.spans.values() for list_ in lists.values()]
+        return {
+            "sessions": sum(len(shelf.sessions) for shelf in shelves),
+            "entries": sum(len(log.entries) for shelf in shelves for log in shelf.logs.values()),
+            "spans": sum(map(len, spans)),
+            "checkpoints": sum(len(known) for shelf in shelves for known in shelf.checkpoints.values()),
+            "documents": sum(len(shelf.documents) for shelf in shelves),
+            "tombstones": sum(len(shelf.tombstones) for shelf in shelves),
+            "memos": sum(len(shelf.memos) for shelf in shelves),
+            "facts": sum(len(shelf.facts) for shelf in shelves),
+        }
+
+
+class SqliteHome:
+    """A file in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "hitherto.db"
+        self.url = f"sqlite:///{self._file}"
+
+    def rows(self) -> dict[str, int]:
+        database = apsw.Connection(str(self._file), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return {name: _single(database, f'select count(*) from "{name}"') for name in _tables(database)}
+        finally:
+            database.close()
+
+
+def _tables(database: apsw.Connection) -> list[str]:
+    found = database.execute("select name from pragma_table_list where schema = 'main' and type = 'table'")
+    return [name for (name,) in found if not name.startswith("sqlite_")]
+
+
+def _single(database: apsw.Connection, question: str) -> int:
+    return int(next(database.execute(question))[0])
+
+
+class PostgresHome:
+    """A database that a test finds empty: cloned once from a template, then only emptied, which takes milliseconds."""
+
+    def __init__(self, server: PostgresServer, name: str, template: str = TEMPLATE) -> None:
+        self.url = server.create_database(name, template=template) + CARELESS
+        with psycopg.connect(self.url) as connection:
+            self._tables = [name for (name,) in connection.execute(_PLAIN_TABLES)]
+            # What the migrations themselves put there, such as the schema's version and the key of cursors, stays.
+            self._emptied = [name for name in self._tables if not _count(connection, name)]
+
+    def empty(self) -> None:
+        """Remove all rows that were written since the database was made."""
+        deletions = [sql.SQL("delete from {}").format(sql.Identifier(name)) for name in self._emptied]
+        with psycopg.connect(self.url) as connection:
+            # As a replica does: in any order, whatever refers to what.
+            connection.execute("set session_replication_role = replica")
+            connection.execute(sql.SQL("; ").join(deletions))
+
+    def rows(self) -> dict[str, int]:
+        with psycopg.connect(self.url) as connection:
+            return {name: _count(connection, name) for name in self._tables}
+
+
+_PLAIN_TABLES = """
+select relname from pg_class
+where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
+"""
+
+
+def _count(connection: psycopg.Connection, table: str) -> int:
+    row = connection.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
+    return int(row[0]) if row else 0
+
+
+def counting(start: int = 1) -> Iterator[str]:
+    """Ids that look like real ones and rise by one."""
+    return (f"00000000-0000-7000-8000-{number:012x}" for number in itertools.count(start))
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, now: int = 1_750_000_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, ms: int = 1_000) -> int:
+        """Move on, and return the new time."""
+        self.now += ms
+        return self.now

@@ -1,0 +1,1 @@
+"""Whatever is sent by whoever may not."""

@@ -1,0 +1,1 @@
+"""Clients that note what was acknowledged to them."""

@@ -1,0 +1,1 @@
+"""A long time, many clients, large stores, little memory."""

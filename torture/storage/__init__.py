@@ -1,0 +1,1 @@
+"""Stores and files that are damaged, full, old or written by many."""

@@ -1,0 +1,182 @@
+"""Stores of every earlier version are brought to the newest, by a program that is killed at each statement of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+import hitherto
+from hitherto.errors import HithertoError
+from tests.mutants import ROOT
+from tests.support.postgres_server import PostgresServer
+from torture.storage.versions import Columns, Content, Kind, Postgres, Sqlite, fill
+from torture.trial.program import Environment
+from torture.trial.row import Outcome, Setting
+
+NEW, FINISHED, TRIED = "new", "finished", "tried"
+NEVER = NOTHING = 0
+
+
+class Opener:
+    """The process of `stepping`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def open(self, url: str, stop_at: int = NEVER) -> tuple[str, list[int]]:
+        """What became of opening the store, and the numbers that belong to it; see `stepping`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{stop_at} {url}\n")
+        self._process.stdin.flush()
+        outcome, *numbers = self._process.stdout.readline().split()
+        return outcome, list(map(int, numbers))
+
+
+@contextmanager
+def opening(environment: Environment) -> Iterator[Opener]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "torture.storage.statement_steps"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # a broken program says at length why it cannot open a store
+        text=True,
+    )
+    try:
+        yield Opener(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class Old(NamedTuple):
+    """A store of an earlier version: where it is, what is in it, and what is to become of it."""
+
+    place: str
+    version: int
+    columns: Columns
+    content: Content
+    finished_columns: Columns
+    finished: Content
+    statements: int
+    noted: int
+    """The statement before which its last step was noted as done."""
+
+
+class Kept(NamedTuple):
+    """How many kills there were in the opening of old stores, and in which ones something was wrong afterwards."""
+
+    kills: int
+    rows: int
+    wrong: list[str]
+
+
+def tried(setting: Setting, environment: Environment) -> Outcome:
+    """SQLite, then PostgreSQL; in the short form SQLite alone."""
+    with ExitStack() as stack:
+        kinds: list[Kind] = [Sqlite(setting.folder)]
+        if not setting.short:
+            kinds.append(Postgres(stack.enter_context(PostgresServer(fast=False))))
+        opener = stack.enter_context(opening(environment))
+        # What is broken shows in the last step already.
+        last = setting.short or bool(environment)
+        kept = [_kept(setting, kind, opener, only_last=last) for kind in kinds]
+    wrong = [line for each in kept for line in each.wrong]
+    for line in wrong[:10]:
+        setting.say(line)
+    kills = sum(each.kills for each in kept)
+    figures = [
+        f"{kind.name} to schema {kind.newest}: {each.kills} kills, {len(each.wrong)} stores not as they were "
+        f"({each.rows:,} rows)"
+        for kind, each in zip(kinds, kept, strict=True)
+    ]
+    return Outcome(met=not wrong, figure="; ".join(figures), counts={"faults": kills, "lost": len(wrong)})
+
+
+def _kept(setting: Setting, kind: Kind, opener: Opener, *, only_last: bool) -> Kept:
+    kind.make(NEW, NOTHING, NEW)
+    asyncio.run(fill(kind.url(NEW), setting.of(short=2, full=60), setting.of(short=2, full=20)))
+    kills, rows, wrong = 0, 0, list[str]()
+    for version in range(kind.newest - 1 if only_last else 0, kind.newest):
+        try:
+            old = _old(kind, version, opener)
+        except HithertoError as error:
+            wrong.append(f"{kind.name} {version} cannot be opened at all: {error.message}")
+            continue
+        rows += sum(count for count, _ in old.content.values())
+        for stop_at in _points(setting, old):
+            kills += 1
+            problem = _killed(kind, old, opener, stop_at)
+            wrong += [f"{kind.name} {version}, statement {stop_at}: {problem}"] if problem else []
+    return Kept(kills, rows, wrong)
+
+
+def _points(setting: Setting, old: Old) -> Sequence[int]:
+    """Where to kill: everywhere; in the short form around the note that the last step was done."""
+    if setting.short:
+        return range(old.noted - 1, old.noted + 1)
+    return range(1, old.statements + 1)
+
+
+def _old(kind: Kind, version: int, opener: Opener) -> Old:
+    """Make a store of this version, and see what a program that is not killed makes of it."""
+    place = f"old{version}"
+    kind.make(place, version, NEW)
+    columns = kind.columns(place)
+    content = kind.content(place, columns) if version else {}
+    kind.copy(place, FINISHED)
+    _, (statements, noted) = opener.open(kind.url(FINISHED))
+    finished_columns = kind.columns(FINISHED)
+    finished = kind.content(FINISHED, finished_columns)
+    asyncio.run(_examine(kind.url(FINISHED)))
+    kind.remove(FINISHED)
+    return Old(place, version, columns, content, finished_columns, finished, statements, noted)
+
+
+def _killed(kind: Kind, old: Old, opener: Opener, stop_at: int) -> str:
+    """Kill the opening of a copy at a statement, open it again, and say what is wrong then."""
+    kind.copy(old.place, TRIED)
+    outcome, (child, *_) = opener.open(kind.url(TRIED), stop_at)
+    if outcome != "stopped":
+        return f"it {outcome} before it could be killed"
+    # At every fourth statement the server of the database is killed first, while the transaction stands open.
+    if isinstance(kind, Postgres) and stop_at % 4 == 0:
+        kind.server.kill()
+        kind.server.start()
+    os.kill(child, signal.SIGKILL)
+    try:
+        return _after(kind, old, opener)
+    finally:
+        kind.remove(TRIED)
+
+
+def _after(kind: Kind, old: Old, opener: Opener) -> str:
+    outcome, _ = opener.open(kind.url(TRIED))
+    if outcome != "opened":
+        return "it cannot be opened again"
+    if kind.columns(TRIED) != old.finished_columns:
+        return "its tables are not those of the newest version"
+    if kind.content(TRIED, old.columns) != old.content:
+        return "what was in it has changed"
+    if kind.content(TRIED, old.finished_columns) != old.finished:
+        return "it is not what it would have become"
+    try:
+        asyncio.run(_examine(kind.url(TRIED)))
+    except HithertoError as error:
+        return f"{error.code}: {error.message}"
+    return ""
+
+
+async def _examine(url: str) -> None:
+    async with hitherto.open(url) as sessions:
+        problems = (await sessions.admin.check(repair=False)).problems
+    if problems:
+        raise HithertoError(f"problems: {problems}")

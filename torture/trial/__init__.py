@@ -1,0 +1,1 @@
+"""How a row is tried: the program, the machine, the record of what came of it."""
