@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,8 +21,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if run_plain(given[1:]):
             return
     from hitherto.cli import app
+    from hitherto.cli.terminal.exit_codes import INTERRUPTED
 
-    app.main(given, prog_name="hitherto")
+    try:
+        app.main(given, prog_name="hitherto")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once(INTERRUPTED)
+        raise
+
+
+def _leave_at_once(code: int) -> None:
+    """End the process, whatever its threads wait for: an interrupt may have come before anybody could tell them to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ Json = dict[str, Any]
 OWN = "recollect/"
 """Keys of a session's meta that begin so are the program's own: no caller sets them. They are stored, under the first
 name: stores of that time open unchanged."""
+RESERVED = (OWN, "hitherto/")
+"""How keys begin that no caller may set."""
 CONTINUED_IN = f"{OWN}continued_in"
 """In a session's meta: the sessions of other agents in which it goes on, the newest last."""
 CONTINUES = f"{OWN}continues"

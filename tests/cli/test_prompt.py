@@ -22,6 +22,7 @@ from hitherto.cli.terminal.output import clean_lines
 from hitherto.cli.turns.stream_text import MARGIN, Cleaner, Margin
 from hitherto.engines.mcp import servers
 from hitherto.model import LOCAL, Entry, Session, Text, ToolResult, plain_text
+from hitherto.permissions import REMEMBERED
 from hitherto.service import Sessions
 from tests.claude import transcripts
 from tests.cli.shell import Shell
@@ -425,7 +426,7 @@ def test_on_a_terminal_it_asks_before_a_tool_acts(
     assert (done.code, notes.read_text()) == (0, text)
     assert "path: notes.txt" in done.out
     (session,) = sessions_of(shell)
-    assert session.meta.get("hitherto/permissions", {}).get("edit_file") is remembered
+    assert session.meta.get(REMEMBERED, {}).get("edit_file") is remembered
 
 
 @pytest.mark.parametrize("form", ["command", "file"])

@@ -27,6 +27,7 @@ from hitherto.limits import (
 )
 from hitherto.model import (
     OWN,
+    RESERVED,
     ROLES,
     Checkpoint,
     Draft,
@@ -134,8 +135,10 @@ def checked_meta(meta: Json) -> Json:
 def foreign_keys(meta: Json) -> Json:
     """Metadata that a caller gives, if it leaves the program's own keys alone."""
     for name in meta if isinstance(meta, dict) else ():
-        if isinstance(name, str) and name.startswith(OWN):
-            raise InvalidInput(f"meta keys that begin with {OWN} cannot be set: {name[:100]!r}")
+        if isinstance(name, str) and name.startswith(RESERVED):
+            raise InvalidInput(
+                f"meta keys that begin with {' or '.join(RESERVED)} cannot be set: {name[:100]!r}"
+            )
     return meta
 
 

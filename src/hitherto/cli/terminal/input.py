@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Protocol
 
 import click
@@ -22,6 +23,8 @@ from hitherto.errors import InvalidInput, TooLarge
 from hitherto.limits import ENTRY_BYTES
 
 CHUNK = 65_536
+UNHEARD_SECONDS = 5.0
+"""How long an interrupted command may take to clean up before it is taken not to have heard."""
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
@@ -105,11 +108,14 @@ async def _readable(stream: Any) -> None:
 
 @contextmanager
 def bare_interrupts() -> Iterator[None]:
-    """^C as itself, also where a group of tasks has wrapped it, or something failed while all was being stopped."""
+    """^C as itself, also where it has cancelled the command, a group of tasks has wrapped it, or something failed while
+    all was being stopped."""
     try:
         yield
     except KeyboardInterrupt:
         raise
+    except asyncio.CancelledError:  # nothing else cancels a command
+        raise KeyboardInterrupt from None
     except BaseException as error:
         if _is_interrupt(error):
             raise KeyboardInterrupt from None
@@ -129,26 +135,65 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """Let ^C raise `KeyboardInterrupt` wherever the program is, and wake the event loop for it.
+    """Let ^C end the running task.
 
-    asyncio's own way only cancels the task, which a command that reads page after page without a pause never notices.
+    A command that waits is cancelled, and cleans up in order. One that is busy is interrupted where it is, for it may
+    read page after page without a pause. That may be where nobody hears an exception, such as in a finaliser: if the
+    command goes on, it is cancelled after a while. A second ^C is raised at once.
     """
-    if not _hears_interrupts():
+    task = asyncio.current_task()
+    if task is None or not _hears_interrupts():
         yield
         return
+    with _woken_by_signals(), _handled(signal.SIGINT, _Interrupt(asyncio.get_running_loop(), task).hear):
+        yield
+
+
+class _Interrupt:
+    """^C on its way to a task."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        self._loop, self._task = loop, task
+        self._heard = False
+
+    def hear(self, _: int, where: FrameType | None) -> None:
+        busy, self._heard = self._heard or not _is_asleep(where), True
+        self._loop.call_soon_threadsafe(self._cancel_later if busy else self._task.cancel)
+        if busy:
+            raise KeyboardInterrupt
+
+    def _cancel_later(self) -> None:
+        self._loop.call_later(UNHEARD_SECONDS, self._task.cancel)
+
+
+def _is_asleep(where: FrameType | None) -> bool:
+    """Whether the event loop waits for something to happen."""
+    return where is not None and where.f_globals.get("__name__") == "selectors"
+
+
+@contextmanager
+def _handled(number: signal.Signals, handler: Callable[..., object]) -> Iterator[None]:
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextmanager
+def _woken_by_signals() -> Iterator[None]:
+    """Have a signal wake the event loop, also if it comes in the moment before the loop falls asleep, or to another thread."""
     loop = asyncio.get_running_loop()
     hearing, calling = socket.socketpair()
     with hearing, calling:
         hearing.setblocking(False)
         calling.setblocking(False)
         loop.add_reader(hearing, hearing.recv, CHUNK)
-        woken_before = signal.set_wakeup_fd(calling.fileno(), warn_on_full_buffer=False)
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        before = signal.set_wakeup_fd(calling.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
-            signal.set_wakeup_fd(woken_before)
+            signal.set_wakeup_fd(before)
             loop.remove_reader(hearing)
 
 
@@ -164,11 +209,9 @@ def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         loop.call_soon_threadsafe(cancel)
 
-    before = signal.signal(signal.SIGINT, hear)
-    try:
+    before = signal.getsignal(signal.SIGINT)
+    with _handled(signal.SIGINT, hear):
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _hears_interrupts() -> bool:
