@@ -24,6 +24,7 @@ from hitherto.remote.connection import Line
 from hitherto.remote.turns import RemoteOpenSession
 from hitherto.service import ROOMS, OpenSession
 from hitherto.service.admin.maintenance import Admin
+from hitherto.service.admin.retention import Doomed, Policy
 from hitherto.service.changes import Changes
 from hitherto.service.core import Room
 from hitherto.service.history.entries import Entries
@@ -181,6 +182,17 @@ class RemoteAdmin(Admin):
         """The server, and whose sessions these are."""
         server = _server(self._store)
         return {"kind": "server", "address": server.address.shown, "owner": server.store_about.owner}
+
+    async def prune(
+        self,
+        who: Principal,  # noqa: ARG002
+        policy: Policy,  # noqa: ARG002
+        *,
+        dry_run: bool = True,  # noqa: ARG002
+        now: int | None = None,  # noqa: ARG002
+    ) -> list[Doomed]:
+        """Refused, also where there is nothing to prune: the server has a policy of its own."""
+        raise InvalidInput(HERE)
 
 
 WRITTEN: Mapping[type[Room], type[Room]] = {
