@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hitherto.acp import pipes
 from hitherto.acp.agent import editor_host
 from hitherto.acp.client import process, requests
 from hitherto.acp.proxy import agent_listing, agent_session
@@ -14,6 +15,7 @@ PATIENT = (
     (process, "LEAVE_SECONDS"),
     (editor_host, "ENDING_SECONDS"),
     (editor_host, "SHOW_SECONDS"),
+    (pipes, "LINGER_SECONDS"),
     (agent_session, "CALL_SECONDS"),
     (agent_listing, "LIST_SECONDS"),
 )

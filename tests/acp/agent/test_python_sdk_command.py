@@ -20,7 +20,7 @@ from tests.acp.agent.test_python_sdk import Editor, text
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Provider, serving
 from tests.support.paths import ROOT
-from tests.support.waits import arrives
+from tests.support.waits import NEVER, arrives
 
 
 class Listener(Editor):
@@ -47,6 +47,7 @@ async def command(folder: Path, editor: Editor) -> AsyncIterator[tuple[ClientSid
             *arguments,
             env=environment(folder, provider.environ()),
             cwd=ROOT,
+            transport_kwargs={"shutdown_timeout": NEVER},
         ) as (connection, process):
             greeting = await connection.initialize(
                 protocol_version=1, client_capabilities=ClientCapabilities()
