@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
 AUDIT_VENV := .venv-audit
+DIST_VENV := .venv-dist
 INTEROP := .interop
 PY := $(VENV)/bin/python
 BENCH_PY := $(BENCH_VENV)/bin/python
@@ -31,7 +32,7 @@ define environment
 	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
 endef
 
-.PHONY: help install run test interop check bench mutants torture audit lock clean
+.PHONY: help install run test interop check bench mutants torture audit dist lock clean
 
 help:
 	@echo "make install   everything into $(VENV)"
@@ -44,6 +45,7 @@ help:
 	@echo "make torture   faults, load and attack on the whole program, for many hours; writes docs/scorecard.md. Some rows need root; as root it installs"
 	@echo "               the programs that they lack, and says so. ARGS=--list shows what each row needs and took, and all together; ARGS=\"--only R1\" tries one"
 	@echo "make audit     write the bill of materials, then ask for known faults of what is pinned (needs their public list)"
+	@echo "make dist      build the wheel and the sdist, and try them in fresh environments"
 	@echo "make lock      renew the pinned requirements"
 	@echo "make clean     remove environments and caches"
 
@@ -117,16 +119,24 @@ audit: $(AUDIT_VENV)/.ready
 	@failed=0; for file in requirements*.txt; do echo "$$file"; \
 	  $(AUDIT_VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r "$$file" || failed=1; done; exit $$failed
 
+$(DIST_VENV)/.ready: requirements-dist.txt requirements-uv.txt
+	$(call environment,$(DIST_VENV),requirements-dist.txt)
+	@touch $@
+
+dist: $(DIST_VENV)/.ready
+	$(DIST_VENV)/bin/python -m supply.dist
+
 lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements.txt requirements.in
 	$(COMPILE) $(UPGRADE) -o requirements-dev.txt requirements-dev.in
 	$(COMPILE) $(UPGRADE) -o requirements-bench.txt requirements-bench.in
 	$(COMPILE) $(UPGRADE) -o requirements-audit.txt requirements-audit.in
+	$(COMPILE) $(UPGRADE) -o requirements-dist.txt requirements-dist.in
 	$(COMPILE) $(UPGRADE) -o requirements-torture.txt requirements-torture.in
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
 	@if command -v npm >/dev/null; then $(PIN_PROGRAMS); else echo "no npm: $(PROGRAMS) stays as it is"; fi
 	$(NO_ADDRESS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(AUDIT_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(AUDIT_VENV) $(DIST_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
