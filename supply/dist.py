@@ -89,8 +89,11 @@ def _build(folder: Path) -> Path:
     ).stdout
     with tarfile.open(fileobj=BytesIO(tracked)) as archive:
         archive.extractall(folder / "source", filter="data")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "out", folder / "source"]
-    _run(command, {"SOURCE_DATE_EPOCH": _output(["git", "log", "-1", "--format=%ct"]).strip()})
+    where: list[str | Path] = ["--outdir", folder / "out", folder / "source"]
+    _run(
+        [sys.executable, "-m", "build", "--no-isolation", *where],
+        {"SOURCE_DATE_EPOCH": _output(["git", "log", "-1", "--format=%ct"]).strip()},
+    )
     return folder / "out"
 
 
@@ -171,8 +174,8 @@ def _serving(hitherto: Path, environ: Mapping[str, str]) -> Iterator[str]:
         [hitherto, "serve", "--port", "0", "--json"], env=environ, stdout=subprocess.PIPE, text=True
     )
     try:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["address"]
+        line = process.stdout.readline() if process.stdout else ""
+        yield json.loads(line)["address"]
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
+from hitherto.engines.model.instructions import system_prompt
 from hitherto.engines.model.names import full_name
-from hitherto.engines.model.settings import system_prompt
 from hitherto.engines.model.summary import (
     FACT_TOKENS,
     summary_in,
