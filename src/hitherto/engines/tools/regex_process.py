@@ -14,7 +14,7 @@ import msgspec
 
 from hitherto.engines.tools.limits import HIT_CHARS, HITS, SEARCH_MEMORY, SEARCH_SECONDS
 
-WORKER = Path(__file__).with_name("match_worker.py")
+WORKER = Path(__file__).with_name("regex_worker.py")
 
 
 class Hit(NamedTuple):
