@@ -1,6 +1,6 @@
 """A server without the SDK: it starts at once, speaks the older protocol, and does what no SDK would do.
 
-    python mcp_bare.py [wait PIPE | say TEXT]
+    python bare_server.py [wait PIPE | say TEXT]
 
 `wait` tells its process id through a named pipe before it begins, and then waits for a word through the one that is
 named PIPE.go; `say` prints a line that is no message first.

@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.waits import LIMIT, NEVER, arrives, end_of, ended, until
 
 PYTHON = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
-BARE = str(Path(__file__).with_name("mcp_bare.py"))
+BARE = str(Path(__file__).with_name("bare_server.py"))
 
 
 def sdk_server(name: str = "sdk", env: dict[str, str] | None = None) -> StdioServer:

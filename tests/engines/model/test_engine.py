@@ -15,7 +15,7 @@ import pytest
 
 from hitherto.engine import Choices, Conversation, Engine, Event, Message, Setup, Turn
 from hitherto.engines.model import ModelEngine
-from hitherto.engines.model.settings import DEFAULT
+from hitherto.engines.model.instructions import DEFAULT
 from hitherto.engines.model.summary import title_in
 from hitherto.errors import ModelMissing
 from hitherto.model import Entry, Session, Text, ToolCall

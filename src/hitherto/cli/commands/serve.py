@@ -76,8 +76,10 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
     Every request needs a token. At the first start one is made for the local owner and kept in a file; `hitherto token
     create` makes more. Beyond this machine it listens only with TLS, or behind a proxy that speaks it.
     """
-    from hitherto.gateway.serve import run_quickly
-
+    try:
+        from hitherto.gateway.serve import run_quickly
+    except ModuleNotFoundError as error:
+        raise click.UsageError("serving needs more packages: pip install 'hitherto[server]'") from error
     out = Output(as_json=as_json)
     mention_earlier_store(store, out)
     run_quickly(_serve(store_url(store), out, **given))
