@@ -14,7 +14,7 @@ FAULTS = (
         "fork-cut-off-by-one-postgres",
         (
             Change(
-                "stores/postgres/writing.py",
+                "stores/postgres/write_tx.py",
                 "(owner, num, name, ordinal, *span) for",
                 "(owner, num, name, ordinal, *span._replace(last=span.last and span.last - 1)) for",
             ),

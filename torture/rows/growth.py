@@ -16,7 +16,7 @@ FOLDER = Path("docs/scorecard")
 SIZES, SHORT_SIZES, CONTROL_SIZES = (1_000, 10_000, 100_000, 1_000_000), (200, 1_600), (1_000, 10_000)
 MOST = 4.0
 COUNTING = Change(
-    "stores/sqlite/writing.py",
+    "stores/sqlite/write_tx.py",
     "        self._db.execute(HEAT, (record.num,))",
     '        fetch(self._db, "SELECT count(*), sum(length(payload)) FROM entry")\n'
     "        self._db.execute(HEAT, (record.num,))",

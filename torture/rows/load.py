@@ -14,7 +14,7 @@ from torture.trial.row import Outcome, Row, Setting
 CLIENTS, CORES, GROUP = 8, 2, 20
 SINGLE, GROUPED, P99 = 1_500, 8_000, 0.050
 SLOW = Change(
-    "stores/sqlite/writing.py",
+    "stores/sqlite/write_tx.py",
     "            for row in rows\n        ]\n        try:",
     "            for row in rows\n"
     '            if hashlib.pbkdf2_hmac("sha256", row.payload, b"salt", 2_000)\n        ]\n        try:',
@@ -84,19 +84,23 @@ GROWTH, LOG_BYTES = 0.05, 64 * MEGABYTE
 PACE = 50
 
 LEAKS = (
-    Change("gateway/subscriptions.py", 'EVENT = "session.event"', 'EVENT = "session.event"\nKEPT: list = []'),
     Change(
-        "gateway/subscriptions.py",
+        "gateway/events/subscriptions.py",
+        'EVENT = "session.event"',
+        'EVENT = "session.event"\nKEPT: list = []',
+    ),
+    Change(
+        "gateway/events/subscriptions.py",
         "            self._metrics.events.add(",
         "            KEPT.append(str(told))\n            self._metrics.events.add(",
     ),
     Change(
-        "gateway/subscriptions.py",
+        "gateway/events/subscriptions.py",
         "        self._all: dict[str, _Subscription] = {}",
         "        self._all: dict[str, _Subscription] = {}\n        KEPT.append(open(__file__))",
     ),
     Change("stores/sqlite/connection.py", "wal_autocheckpoint = 4000", "wal_autocheckpoint = 0"),
-    Change("stores/sqlite/writer.py", "WAL_PAGES = 4_000", "WAL_PAGES = 1 << 60"),
+    Change("stores/sqlite/commit_queue.py", "WAL_PAGES = 4_000", "WAL_PAGES = 1 << 60"),
 )
 
 
@@ -166,20 +170,20 @@ R17 = Row(
 )
 
 EACH_BYTES, SLOWER = 1 * MEGABYTE, 2
-IMPATIENT = Change("gateway/limits.py", "stall_seconds: float = 20.0", "stall_seconds: float = 1.0")
+IMPATIENT = Change("gateway/transport/limits.py", "stall_seconds: float = 20.0", "stall_seconds: float = 1.0")
 UNBOUNDED = (
     Change(
-        "gateway/protocols.py",
+        "gateway/transport/protocols.py",
         "        await self.writable.wait()\n        if self.disconnected",
         "        if self.disconnected",
     ),
     Change(
-        "gateway/protocols.py",
+        "gateway/transport/protocols.py",
         '        self.transport.write(b"".join(self.conn.data_to_send()))\n        await self.writable.wait()\n',
         '        self.transport.write(b"".join(self.conn.data_to_send()))\n',
     ),
     Change(
-        "gateway/protocols.py",
+        "gateway/transport/protocols.py",
         "        self._left = self._transport.get_write_buffer_size()\n",
         "        return\n",
     ),

@@ -99,16 +99,14 @@ CLOCK_JUMPS = Row(
         changed(
             clock_jumps.tried,
             Change(
-                "stores/sqlite/reading.py",
+                "stores/sqlite/read_tx.py",
                 "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos",
                 "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY payload ->> 'at', pos",
             ),
         ),
         changed(
             clock_jumps.tried,
-            Change(
-                "service/catalogue.py", "MEMOS_KEPT_MS = 7 * 86_400_000", "MEMOS_KEPT_MS = 2 * 86_400_000"
-            ),
+            Change("service/notes.py", "KEPT_MS = 7 * 86_400_000", "KEPT_MS = 2 * 86_400_000"),
         ),
     ),
     broken="the policy believes the clock; then messages are read in the order of their times; then keys are forgotten early",

@@ -71,7 +71,7 @@ R11 = Row(
     control=changed(
         sqlite_files.tried,
         Change(
-            "stores/sqlite/writer.py",
+            "stores/sqlite/commit_queue.py",
             '            self._db.execute("COMMIT")\n',
             '            self._db.execute("COMMIT")\n'
             '            for end in ("", "-wal", "-shm"):\n'
@@ -91,7 +91,7 @@ R12 = Row(
     control=changed(
         foreign_appenders.tried,
         Change(
-            "claude/writing.py",
+            "claude/edit.py",
             '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
             "    data = line\n"
             "    if not _ends_line(descriptor, size):\n"
