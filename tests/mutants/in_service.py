@@ -73,7 +73,7 @@ MUTANTS = (
     mutant(
         "permitted-by-metadata",
         "service/validation.py",
-        "if isinstance(name, str) and name.startswith(OWN):",
+        "if isinstance(name, str) and name.startswith(RESERVED):",
         "if not name:",
         "tests/service/turns/test_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
     ),
