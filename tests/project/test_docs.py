@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Iterator
 
 import click
@@ -120,7 +121,50 @@ def test_every_error_is_documented_with_its_exit_code() -> None:
         assert all(rows[code]), code
 
 
-def test_every_link_between_pages_leads_somewhere() -> None:
-    for page in ("cli.md", "settings.md", "errors.md"):
-        for target in re.findall(r"\]\(([\w./-]+)\)", (DOCS / page).read_text()):
-            assert (DOCS / target).exists(), (page, target)
+def pages() -> dict[str, str]:
+    """Every page of the project, by its path."""
+    found = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in found}
+
+
+def anchors(text: str) -> set[str]:
+    """The places of a page that a link can name."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    known = pages()
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", known[page]):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in anchors(path.read_text()), (target, anchor)
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    """The commands that the README, the quickstart and the guides show, with their pages."""
+    for page in ("README.md", "docs/quickstart.md", *(name for name in pages() if "/guides/" in name)):
+        for line in re.findall(r"^\$ (?:.*\| )?hitherto (.+)$", (ROOT / page).read_text(), re.MULTILINE):
+            yield page, line
+
+
+@pytest.mark.parametrize(("page", "line"), list(shown_commands()))
+def test_a_command_that_a_guide_shows_exists_with_its_options(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    name = words[0]
+    known = {option for part in parts(name).values() for each in part.params for option in each.opts}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, page
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = (DOCS / "index.md").read_text()
+    named = {
+        str(path.relative_to(DOCS))
+        for path in DOCS.rglob("*.md")
+        if path.parent.name not in ("decisions", "scorecard")
+    }
+    assert named - {"index.md"} == set(re.findall(r"\]\(([\w./-]+\.md)\)", index))
