@@ -7,8 +7,8 @@ are hard to find.
 
 from __future__ import annotations
 
-from hitherto.days import DAY_MS, day_text
 from hitherto.model import Entry, Filter, Session, Status, Text
+from hitherto.values.days import DAY_MS, day_text
 
 SELDOM = 70
 EVERY = 5

@@ -17,8 +17,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from hitherto.days import Tally
-from hitherto.facts import Rivals, Wanted
 from hitherto.model import (
     Account,
     Change,
@@ -32,8 +30,10 @@ from hitherto.model import (
     Session,
     Token,
 )
-from hitherto.spans import Place, Span, Spans, Stretch
-from hitherto.words import Term
+from hitherto.values.days import Tally
+from hitherto.values.facts import Rivals, Wanted
+from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.words import Term
 
 T = TypeVar("T")
 Now = Callable[[], int]

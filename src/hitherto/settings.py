@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from hitherto.errors import InvalidInput
-from hitherto.keys import DmScopes, parse_scopes
 from hitherto.limits import LARGEST_NUMBER
+from hitherto.values.keys import DmScopes, parse_scopes
 
 STORE = "HITHERTO_STORE"
 DATA_DIR = "HITHERTO_DATA_DIR"

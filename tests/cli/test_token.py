@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitherto.model import Token
-from hitherto.scopes import MEANINGS, USUAL
+from hitherto.values.scopes import MEANINGS, USUAL
 from tests.cli.shell import Shell, plain
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import websockets.asyncio.client
 from websockets.exceptions import ConnectionClosed
 
-from hitherto.scopes import SCOPES
+from hitherto.values.scopes import SCOPES
 from tests.support.paths import ROOT
 from tests.support.waits import (
     LIMIT,

@@ -13,7 +13,7 @@ import pytest
 from hitherto import errors, settings
 from hitherto.cli import COMMANDS, app
 from hitherto.cli.terminal.exit_codes import OWN_CODES, exit_code
-from hitherto.scopes import MEANINGS
+from hitherto.values.scopes import MEANINGS
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"

@@ -9,12 +9,12 @@ import pytest
 
 import hitherto
 from hitherto.errors import AlreadyExists, InvalidInput, InvalidKey, SessionNotFound, StoreFull
-from hitherto.keys import is_ephemeral
 from hitherto.model import Fact, Filter, Principal
 from hitherto.service import Address, Sessions
 from hitherto.service import ephemeral as module
 from hitherto.service.admin.retention import Policy
 from hitherto.summariser import CompactionPolicy
+from hitherto.values.keys import is_ephemeral
 from tests.support.conversations import exported, finds, say, started, told
 from tests.support.homes import Clock, Home
 from tests.support.scripted_engine import Scripted, ask_once

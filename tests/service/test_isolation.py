@@ -18,7 +18,7 @@ from hitherto.ports import Store
 from hitherto.service import ROOMS, Address, Guard, Policy, Sessions
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
-from hitherto.words import parse_query
+from hitherto.values.words import parse_query
 from tests.support.conversations import everything, exported, filed, say, started
 from tests.support.homes import Clock, Home, counting
 from tests.support.outcomes import outcome, plain

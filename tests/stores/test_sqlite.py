@@ -27,7 +27,6 @@ from hitherto.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from hitherto.facts import Rivals
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Draft, Facets, Fact, Filter, Text, plain_text
 from hitherto.ports import Writer
@@ -38,6 +37,7 @@ from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
 from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
+from hitherto.values.facts import Rivals
 from tests.support.waits import arrives, is_set, until
 
 

@@ -16,7 +16,7 @@ from hitherto.summaries.kept_tail import is_prompt, kept_from
 from hitherto.summaries.required_content import Essentials, completed
 from hitherto.summaries.sentences import SENTENCE_CHARS, sentences, subject_of
 from hitherto.summariser import CompactionPolicy
-from hitherto.token_count import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
+from hitherto.values.token_count import PER_ENTRY, PER_MEDIUM, Tokens, estimate, tokens_of, total
 from tests.summaries.planted import practice
 from tests.summaries.planted.conversations import conversation
 

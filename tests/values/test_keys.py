@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.errors import InvalidInput, InvalidKey
-from hitherto.keys import (
+from hitherto.limits import KEY_CHARS
+from hitherto.model import Account
+from hitherto.values.keys import (
     FORMS,
     DmScope,
     DmScopes,
@@ -17,8 +19,6 @@ from hitherto.keys import (
     route,
     spelled,
 )
-from hitherto.limits import KEY_CHARS
-from hitherto.model import Account
 
 UUID = "0192f7c4-9b1e-7abc-8def-0123456789AB"
 

@@ -9,9 +9,9 @@ import pytest
 
 import hitherto
 from hitherto.errors import InvalidInput
-from hitherto.keys import DmScope
 from hitherto.remote.address import parse_address, token_for
 from hitherto.settings import ROOT, WRITTEN_BY_OTHERS, own_folder, read_settings
+from hitherto.values.keys import DmScope
 
 
 def test_unset_and_empty_settings_are_the_defaults() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.spans import (
+from hitherto.values.spans import (
     Place,
     Span,
     Spans,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.titles import TITLE_WIDTH, clean_title, title_from
+from hitherto.values.titles import TITLE_WIDTH, clean_title, title_from
 
 ANY_TEXT = st.text(alphabet=st.characters())
 BIDI = "\u202e\u2066\u200f\u061c\ufeff"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hitherto.words import (
+from hitherto.values.words import (
     MAX_CHARS,
     QUERY_TERMS,
     TOKEN_CHARS,

@@ -13,7 +13,7 @@ import hitherto
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.gateway.dispatch.method import NAMED, Owns
 from hitherto.gateway.methods import METHODS
-from hitherto.scopes import SCOPES
+from hitherto.values.scopes import SCOPES
 from tests.gateway.methods.test_access import request
 from tests.gateway.servers import Client, Json, serving
 from torture.attacks import routes

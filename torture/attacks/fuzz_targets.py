@@ -19,7 +19,6 @@ import atheris
 
 with atheris.instrument_imports(include=["hitherto"], enable_loader_override=False):
     from hitherto.acp.agent.methods import REQUESTS
-    from hitherto.cursors import sealed, unsealed
     from hitherto.errors import HithertoError, InvalidCursor
     from hitherto.exports.read import unfolded
     from hitherto.gateway.dispatch.context import Context
@@ -34,7 +33,8 @@ with atheris.instrument_imports(include=["hitherto"], enable_loader_override=Fal
     from hitherto.sources.goose.source import GooseSource
     from hitherto.sources.opencode.source import OpencodeSource
     from hitherto.stores import connector
-    from hitherto.words import parse_query
+    from hitherto.values.cursors import sealed, unsealed
+    from hitherto.values.words import parse_query
 
 import msgspec
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from hitherto.gateway.dispatch.method import NAMED
 from hitherto.gateway.methods import METHODS
-from hitherto.scopes import SCOPES
+from hitherto.values.scopes import SCOPES
 from tests.gateway.methods import test_access as access
 from tests.gateway.servers import Json, Server, serving
 from torture.clients.owner import Owner, connected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from hitherto.scopes import SCOPES
+from hitherto.values.scopes import SCOPES
 from tests.gateway.servers import EVERYONE, Reply, Server
 
 STRANGE = "hth_" + "A" * 43

@@ -26,8 +26,8 @@ import msgspec
 import hitherto
 from bench.workloads.websocket import Wire, request
 from hitherto.model import LOCAL, Lease, plain_text
-from hitherto.scopes import SCOPES
 from hitherto.service import Sessions
+from hitherto.values.scopes import SCOPES
 from tests.gateway.servers import go
 from tests.mutants import ROOT
 from torture.clients.acknowledged import Judged, code_of, judged

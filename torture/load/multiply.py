@@ -9,9 +9,9 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from hitherto.days import DAY_MS
 from hitherto.model import LOCAL
 from hitherto.stores.postgres.search import BLOCKS, mark
+from hitherto.values.days import DAY_MS
 from torture.load.store_growth import PER_DAY, RARE
 
 TIMES = 10

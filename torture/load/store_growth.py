@@ -19,13 +19,13 @@ import psycopg
 
 import hitherto
 from bench.workloads.messages import message
-from hitherto.days import DAY_MS, day_of, day_text
 from hitherto.model import LOCAL, Draft, Entry, Filter, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.append import append_entries
 from hitherto.stores import connector
+from hitherto.values.days import DAY_MS, day_of, day_text
 
 Json = dict[str, Any]
 MESSAGES = 10

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.limits import CWD_CHARS, LIST_PAGE, NAME_CHARS, TITLE_CHARS, is_storable
 from hitherto.model import (
     LOCAL,
@@ -42,7 +41,8 @@ from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.append import append_entries
 from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
-from hitherto.titles import clean_title, title_from
+from hitherto.values.filters import normal_cwd
+from hitherto.values.titles import clean_title, title_from
 
 if TYPE_CHECKING:
     from claude_agent_sdk.types import (

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from hitherto import spans as algebra
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Checkpoint, Fact, Session, Value, decode_json
-from hitherto.spans import Kind, Span, Spans, Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Kind, Span, Spans, Stretch
 
 FORMAT = "hitherto-session"
 FORMATS = (FORMAT, "recollect-session")

@@ -13,7 +13,7 @@ from hitherto.gateway.dispatch.method import NAMED, Method, Owns
 from hitherto.gateway.dispatch.openrpc import document
 from hitherto.gateway.methods import METHODS
 from hitherto.model import Json
-from hitherto.scopes import MEANINGS as SCOPES
+from hitherto.values.scopes import MEANINGS as SCOPES
 
 LAST = ("idempotency_key", "expected_revision")
 """Parameters of many methods: they come after a method's own."""

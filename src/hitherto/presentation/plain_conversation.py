@@ -28,7 +28,7 @@ from hitherto.model import (
 from hitherto.summaries.builtin import Extractive, extracted
 from hitherto.summaries.kept_tail import kept_from
 from hitherto.summariser import CompactionPolicy
-from hitherto.token_count import PER_ENTRY, estimate
+from hitherto.values.token_count import PER_ENTRY, estimate
 
 Side = Literal["user", "assistant"]
 Fidelity = Literal["native", "replayed", "summarised"]

@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from hitherto import words
 from hitherto.errors import EntryNotFound, InvalidInput, SessionNotFound
 from hitherto.exports.redaction import Redactor
 from hitherto.model import (
@@ -34,6 +33,7 @@ from hitherto.model import (
 )
 from hitherto.secrets import redacted
 from hitherto.service import Sessions
+from hitherto.values import words
 
 T = TypeVar("T")
 HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50

@@ -10,12 +10,12 @@ import msgspec
 
 from hitherto.engine import Choices, Engine, HttpServer, McpServer, SseServer, StdioServer
 from hitherto.errors import InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.limits import TITLE_CHARS, checked_length
 from hitherto.model import Value
 from hitherto.permissions import MODES, Mode
 from hitherto.sdk.permission import CanUseTool
 from hitherto.service.validation import checked_directories
+from hitherto.values.filters import normal_cwd
 
 
 class SDKSessionOptions(TypedDict, total=False):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from hitherto.cursors import sealed, unsealed
 from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
 from hitherto.model import Change, Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.records import required, writable
 from hitherto.service.validation import checked_owner
+from hitherto.values.cursors import sealed, unsealed
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0

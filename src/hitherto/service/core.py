@@ -9,10 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput
-from hitherto.keys import is_ephemeral
 from hitherto.model import Principal, Session
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.summariser import CompactionPolicy
+from hitherto.values.keys import is_ephemeral
 
 T = TypeVar("T")
 Operation = Literal["forked", "started anew", "searched", "remembered", "taken in"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from hitherto.errors import InvalidInput, InvalidKey, StoreFull
-from hitherto.keys import is_ephemeral
 from hitherto.model import Principal, Session
 from hitherto.ports import Record
 from hitherto.service.admin.retention import Policy, Retention
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Operation
 from hitherto.service.turns.leases import Leases
+from hitherto.values.keys import is_ephemeral
 
 BOUND = Policy(keep_newest=1_000, keep_bytes=256 * 1024 * 1024, spare_read_ms=0, delete=True)
 """What an owner may have of them: beyond it, those that were quiet longest make room."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import (
     Busy,
     CheckpointNotFound,
@@ -21,7 +20,8 @@ from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
 from hitherto.ports import Reader, Record, Totals, Writer
 from hitherto.service.validation import MICROS, checked_owner, is_clean
-from hitherto.spans import Expand, Spans, Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Expand, Spans, Stretch
 
 
 async def required(tx: Reader, who: Principal, session_id: str) -> Record:

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Sequence
 from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput, TooLarge
-from hitherto.filters import normal_cwd
 from hitherto.limits import (
     DIRECTORIES,
     EARLIER_CWDS,
@@ -42,7 +41,8 @@ from hitherto.model import (
     decode_json,
     encode,
 )
-from hitherto.titles import clean_title
+from hitherto.values.filters import normal_cwd
+from hitherto.values.titles import clean_title
 
 MICROS = 1_000_000
 CLAIMED = f"{OWN}claimed"

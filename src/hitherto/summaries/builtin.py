@@ -14,8 +14,8 @@ from hitherto.summaries.identifiers import specifics
 from hitherto.summaries.kept_tail import is_prompt
 from hitherto.summaries.required_content import IDENTIFIERS, QUESTIONS
 from hitherto.summariser import CompactionPolicy, Finding, Summary
-from hitherto.titles import clean_title
-from hitherto.token_count import estimate, total
+from hitherto.values.titles import clean_title
+from hitherto.values.token_count import estimate, total
 
 LINE_CHARS = 300
 REQUEST_CHARS = 160

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from hitherto.model import Entry, ToolCall, ToolResult
 from hitherto.summariser import CompactionPolicy
-from hitherto.token_count import tokens_of
+from hitherto.values.token_count import tokens_of
 
 
 def kept_from(entries: Sequence[Entry], policy: CompactionPolicy) -> int:

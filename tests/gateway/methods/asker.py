@@ -11,8 +11,8 @@ from hitherto.gateway.dispatch.context import Context
 from hitherto.gateway.methods import call
 from hitherto.model import Token
 from hitherto.rpc.errors import Failure
-from hitherto.scopes import SCOPES
 from hitherto.service import Sessions
+from hitherto.values.scopes import SCOPES
 
 KEY = "agent:main:main"
 

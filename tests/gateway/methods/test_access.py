@@ -15,9 +15,9 @@ from hitherto.gateway.dispatch.schema import Named
 from hitherto.gateway.methods import METHODS
 from hitherto.model import Principal
 from hitherto.remote.calls import CALLS
-from hitherto.scopes import SCOPES
 from hitherto.service import Sessions
 from hitherto.stores import connector
+from hitherto.values.scopes import SCOPES
 from tests.gateway.methods import store_requests
 from tests.gateway.methods.asker import KEY, Asker
 from tests.gateway.methods.store_requests import exact

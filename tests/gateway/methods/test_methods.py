@@ -9,11 +9,11 @@ import pytest
 
 from hitherto.gateway.dispatch.context import Subscribed, Wish
 from hitherto.gateway.methods import read
-from hitherto.keys import parse_scopes
 from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from hitherto.service import Sessions
 from hitherto.service.ephemeral import EphemeralHome
 from hitherto.stores import connector
+from hitherto.values.keys import parse_scopes
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import say
 from tests.support.homes import Clock

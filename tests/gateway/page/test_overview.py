@@ -9,12 +9,12 @@ import pytest
 from playwright.async_api import expect
 
 import hitherto
-from hitherto.days import DAY_MS, today
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page.views.overview import Looked, looked, overview
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Entry, Principal, Text, Usage
 from hitherto.service import Imported, Sessions
+from hitherto.values.days import DAY_MS, today
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.test_list import PHONE, begun
 from tests.gateway.page.visitor import Visitor

@@ -20,8 +20,8 @@ from hitherto.errors import AlreadyExists, Conflict, InvalidInput, TooLarge
 from hitherto.limits import NAME_CHARS
 from hitherto.model import Account, Principal, Token
 from hitherto.ports import Store
-from hitherto.scopes import SCOPES, checked_scopes
 from hitherto.service import Sessions
+from hitherto.values.scopes import SCOPES, checked_scopes
 from tests.support.homes import Clock, Home
 from tests.support.outcomes import outcome
 from tests.support.waits import LIMIT

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hitherto.filters import normal_filter, passes
 from hitherto.limits import LIST_PAGE
 from hitherto.model import STATUSES, Filter, Principal
 from hitherto.service import Sessions
+from hitherto.values.filters import normal_filter, passes
 from tests.support.conversations import exported, listed, say, started, talk, walk
 from tests.support.homes import Clock
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 import pytest
 
 from hitherto.errors import InvalidInput
-from hitherto.keys import parse_key
 from hitherto.model import Draft, Principal, Text, ToolResult
 from hitherto.service import ResetPolicy, Sessions, address_of, parse_resets
 from hitherto.service.channels.resets import ResetRule, Resets
+from hitherto.values.keys import parse_key
 from tests.support.conversations import everything, say, talk, told
 from tests.support.homes import Clock
 

@@ -13,9 +13,9 @@ from hitherto.errors import (
     RevisionConflict,
     SessionNotFound,
 )
-from hitherto.keys import parse_key
 from hitherto.model import Principal, Session
 from hitherto.service import Address, Guard, Imported, Sessions, address_of
+from hitherto.values.keys import parse_key
 from tests.support.conversations import everything, exported, listed, say, started, told
 from tests.support.homes import Clock
 

@@ -18,7 +18,7 @@ from hitherto.service import Imported, Sessions
 from hitherto.service.compaction.compact import ATTEMPTS, LONGEST_MS
 from hitherto.service.compaction.plan import CHANGED, EMPTY, NOT_SMALLER, SILENT, UNSETTLED, WHOLE
 from hitherto.summariser import CompactionPolicy, Finding, Summary
-from hitherto.token_count import ESTIMATED
+from hitherto.values.token_count import ESTIMATED
 from tests.summaries.planted import practice
 from tests.summaries.planted.conversations import conversation
 from tests.support.conversations import everything, exported, say, started, told

@@ -10,7 +10,7 @@ import pytest
 from hitherto.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
 from hitherto.ports import Store
 from hitherto.service import Sessions
-from hitherto.words import parse_query
+from hitherto.values.words import parse_query
 from tests.support.conversations import finds, hits, listed, say, started, talk
 from tests.support.homes import Clock
 

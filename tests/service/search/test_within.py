@@ -11,7 +11,7 @@ from hitherto.ports import Store
 from hitherto.service import Imported, Sessions
 from hitherto.service.records import load_lists, required
 from hitherto.service.search.within import KINDS, Kind
-from hitherto.words import parse_query
+from hitherto.values.words import parse_query
 from tests.support.conversations import said, say, started, talk
 
 FAILED = Draft(role="tool", parts=(ToolResult(id="x", is_error=True),))

@@ -11,7 +11,7 @@ from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound, TooLar
 from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Draft, Fact, Filter, Identity, Principal, Session, Usage
 from hitherto.service import Sessions
-from hitherto.words import parse_words
+from hitherto.values.words import parse_words
 from tests.service.history.test_entries import EVERY_PART
 from tests.support.conversations import everything, exported, finds, listed, say, started, talk, told
 from tests.support.homes import Clock

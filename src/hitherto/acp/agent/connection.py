@@ -20,7 +20,6 @@ from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.engine import Engine, McpServer, Notice
 from hitherto.engines.model.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.holders import new_holder
 from hitherto.model import Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
@@ -28,6 +27,7 @@ from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
 from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.catalog.metadata import folders_of
+from hitherto.values.filters import normal_cwd
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0

@@ -9,10 +9,10 @@ from hitherto.acp.protocol.params import BatchGet, Search, Subscribe, Unsubscrib
 from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import rfc3339
 from hitherto.errors import SessionNotFound, TooLarge
-from hitherto.filters import normal_filter, passes
 from hitherto.ids import uuid7
 from hitherto.model import Change, Filter, Hit, Json, Session
 from hitherto.rpc.peer import Then
+from hitherto.values.filters import normal_filter, passes
 
 BATCH = 100
 HITS = 20

@@ -11,7 +11,7 @@ from hitherto.acp.protocol.times import milliseconds
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.model import Filter, Json, Page
 from hitherto.rpc import frames
-from hitherto.titles import clean_title
+from hitherto.values.titles import clean_title
 
 PAGE = 50
 PAGE_BYTES = 256 * 1024

@@ -9,11 +9,11 @@ from hitherto.acp.protocol.options import Chosen, modes, options
 from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.errors import EntryNotFound, InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.model import LOCAL, Json, Session
 from hitherto.rpc.errors import INVALID_PARAMS, Failure
 from hitherto.rpc.peer import Then
 from hitherto.service.catalog.projects import Placed, placed
+from hitherto.values.filters import normal_cwd
 
 FORK_AT = "hitherto/messageId"
 

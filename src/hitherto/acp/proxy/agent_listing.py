@@ -20,11 +20,11 @@ from hitherto.acp.proxy.recorder import part_of
 from hitherto.acp.proxy.session import opens
 from hitherto.engine import Event, Message, ToolEnded
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
-from hitherto.filters import normal_cwd
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Json, Part, Role, Session
 from hitherto.service import Imported
 from hitherto.sources.sync.recordings import note
+from hitherto.values.filters import normal_cwd
 
 LIST_SECONDS = 10.0
 """An agent that takes longer to list its sessions is left out."""

@@ -34,10 +34,10 @@ from hitherto.acp.proxy.recorder import parts_of
 from hitherto.acp.proxy.session import Found, Proxied, named, origin_of
 from hitherto.engines.model.capabilities import Reads
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
-from hitherto.filters import normal_cwd
 from hitherto.model import Json, Session
 from hitherto.rpc import frames
 from hitherto.rpc.peer import Method, Then
+from hitherto.values.filters import normal_cwd
 
 FOUND = "hitherto/behind"
 """The key of an answer's `_meta` that says how the agent's session was come by."""

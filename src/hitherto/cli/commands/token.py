@@ -11,8 +11,8 @@ from hitherto.cli.terminal.output import Output
 from hitherto.errors import NotFound
 from hitherto.model import Token
 from hitherto.presentation import formats
-from hitherto.scopes import MEANINGS, SCOPES, USUAL
 from hitherto.service import Sessions
+from hitherto.values.scopes import MEANINGS, SCOPES, USUAL
 
 AN_ID = "019a8c0e-5b7a-7c1d-9a36-0d1f6a1f5c3e"
 

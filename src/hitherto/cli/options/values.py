@@ -8,9 +8,9 @@ from datetime import datetime
 
 import click
 
-from hitherto.days import day_number, day_text
 from hitherto.errors import InvalidInput
 from hitherto.ids import now_ms
+from hitherto.values.days import day_number, day_text
 
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])", re.IGNORECASE)

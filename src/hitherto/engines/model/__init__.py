@@ -29,7 +29,7 @@ from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnre
 from hitherto.model import Entry
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
-from hitherto.token_count import estimate
+from hitherto.values.token_count import estimate
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -30,8 +30,8 @@ from hitherto.model import (
 from hitherto.secrets import redacted
 from hitherto.summaries.sentences import subject_of
 from hitherto.summariser import Finding, Summary
-from hitherto.titles import clean_title
-from hitherto.token_count import estimate
+from hitherto.values.titles import clean_title
+from hitherto.values.token_count import estimate
 
 KINDS = frozenset({"identity", "preference", "decision", "task", "fact"})
 FACT_CHARS = 1_000

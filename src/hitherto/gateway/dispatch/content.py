@@ -27,7 +27,7 @@ from hitherto.model import (
     ToolCall,
     ToolResult,
 )
-from hitherto.token_count import ESTIMATED, tokens_of
+from hitherto.values.token_count import ESTIMATED, tokens_of
 
 
 class _Block(Params, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ import msgspec
 from hitherto.engine import Engine
 from hitherto.errors import InvalidInput
 from hitherto.gateway.dispatch.uploads import Arguments
-from hitherto.keys import DmScopes
 from hitherto.model import Json, Principal, Session, Token
 from hitherto.service import OpenSession, Sessions
 from hitherto.updates import Update
+from hitherto.values.keys import DmScopes
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,10 +14,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from hitherto import model
 from hitherto.errors import InvalidKey
-from hitherto.keys import parse_key
 from hitherto.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
 from hitherto.model import Entry, Part, Role, Session, Text, ToolCall, ToolResult, plain_text
 from hitherto.service.records import is_erased
+from hitherto.values.keys import parse_key
 
 SUMMARY = "[Compacted summary from "
 MODEL = "model"

@@ -9,10 +9,10 @@ from msgspec import Meta
 from hitherto.errors import InvalidInput
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, NamedWriting, Overwriting, Writing, key_of
-from hitherto.keys import parse_key
 from hitherto.limits import TITLE_CHARS
 from hitherto.model import Session
 from hitherto.service import Address, address_of
+from hitherto.values.keys import parse_key
 
 Title = Annotated[str, Meta(max_length=TITLE_CHARS)]
 

@@ -9,9 +9,9 @@ from msgspec import UNSET, Meta, UnsetType
 from hitherto.errors import SessionNotFound
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Params, key_of
-from hitherto.keys import dm_scope, route
 from hitherto.limits import SEARCH_PAGE
 from hitherto.model import Account, Hit, Session
+from hitherto.values.keys import dm_scope, route
 
 SearchLimit = Annotated[int, Meta(ge=1, le=SEARCH_PAGE)]
 Query = Annotated[str, Meta(max_length=4_096)]

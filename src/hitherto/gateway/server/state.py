@@ -25,11 +25,11 @@ from hitherto.gateway.server.background import Outgoing, Works
 from hitherto.gateway.transport.limits import Buckets, Limits, Room, peer_name
 from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
-from hitherto.keys import DmScopes
 from hitherto.remote.address import is_loopback
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
+from hitherto.values.keys import DmScopes
 
 REVOKED_SECONDS = 0.5
 """How long a token revoked by another process may keep a socket that says nothing."""

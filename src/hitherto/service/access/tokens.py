@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Sequence
 
 from hitherto.model import Principal, Token
-from hitherto.scopes import SCOPES, checked_scopes
 from hitherto.service.core import Room
 from hitherto.service.validation import checked_name, checked_owner, checked_required, is_clean
+from hitherto.values.scopes import SCOPES, checked_scopes
 
 SECRET_BYTES = 32
 # `rcl_`: tokens that were made under the first name are good in their stores.

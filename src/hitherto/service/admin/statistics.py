@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from hitherto.days import Tally, day_number, day_text
 from hitherto.errors import InvalidInput
 from hitherto.limits import HISTORY_PAGE
 from hitherto.model import (
@@ -28,6 +27,7 @@ from hitherto.ports import Activity
 from hitherto.service.core import Core, Room
 from hitherto.service.history.entries import Entries
 from hitherto.service.validation import MICROS, checked_owner
+from hitherto.values.days import Tally, day_number, day_text
 
 MOST = 10
 TOLD = ("kind", "schema", "bytes", "sqlite", "server")

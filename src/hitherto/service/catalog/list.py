@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from hitherto.filters import passes, text_terms
 from hitherto.limits import ROWS_EXAMINED
 from hitherto.model import Filter
 from hitherto.ports import ListKey, Reader, Record, Scan
+from hitherto.values.filters import passes, text_terms
 
 FEW_TITLES = 100
 

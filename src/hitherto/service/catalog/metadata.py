@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hitherto.errors import InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.limits import EARLIER_CWDS, EARLIER_TITLES
 from hitherto.model import Json, Principal, Session
 from hitherto.ports import Store, Writer
 from hitherto.service.idempotency import expect_revision
 from hitherto.service.records import change_session, required
 from hitherto.service.validation import CLAIMED, checked_meta, checked_tags
+from hitherto.values.filters import normal_cwd
 
 
 async def edit_session(

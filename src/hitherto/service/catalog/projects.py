@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import TypedDict
 
 from hitherto.errors import InvalidInput
-from hitherto.filters import normal_cwd
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import LOCAL, Filter, Json, Principal, Session
 from hitherto.ports import Reader, Writer
@@ -17,6 +16,7 @@ from hitherto.service.catalog.metadata import edit_session
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
 from hitherto.service.validation import checked_name, checked_owner
+from hitherto.values.filters import normal_cwd
 
 PLACELESS = 500
 FOLDER = "folder:"

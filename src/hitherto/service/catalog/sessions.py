@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from hitherto.cursors import sealed, unsealed
 from hitherto.errors import AlreadyExists, AmbiguousId, InvalidInput, SessionNotFound
-from hitherto.filters import normal_cwd, normal_filter
 from hitherto.limits import LIST_PAGE, checked_limit
 from hitherto.model import STATUSES, Filter, Identity, Json, Page, Principal, Session, Status
 from hitherto.ports import Reader, Record, Writer
@@ -30,7 +28,9 @@ from hitherto.service.validation import (
     foreign_keys,
     is_clean,
 )
-from hitherto.spans import opened
+from hitherto.values.cursors import sealed, unsealed
+from hitherto.values.filters import normal_cwd, normal_filter
+from hitherto.values.spans import opened
 
 
 class Catalog(Room):

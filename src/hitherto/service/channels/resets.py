@@ -12,9 +12,7 @@ from typing import Literal
 
 from msgspec import field
 
-from hitherto import spans as algebra
 from hitherto.errors import InvalidInput, InvalidKey
-from hitherto.keys import Kind, parse_key
 from hitherto.model import Filter, Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
@@ -23,6 +21,8 @@ from hitherto.service.history.checkpoints import reshape_session
 from hitherto.service.records import in_force, load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
+from hitherto.values import spans as algebra
+from hitherto.values.keys import Kind, parse_key
 
 Reason = Literal["daily", "idle"]
 CHATS = (Kind.MAIN, Kind.DIRECT_MESSAGE, Kind.GROUP)

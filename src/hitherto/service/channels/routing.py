@@ -8,7 +8,6 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
-from hitherto.keys import Kind, SessionKey, spelled
 from hitherto.model import Appended, Draft, Identity, Json, Principal, Session, Value
 from hitherto.ports import Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
@@ -17,6 +16,7 @@ from hitherto.service.history.entries import Entries
 from hitherto.service.history.forks import Forks
 from hitherto.service.records import change_session, required, writable
 from hitherto.service.validation import CLAIMED, checked_owner, is_clean
+from hitherto.values.keys import Kind, SessionKey, spelled
 
 GATEWAY = "gateway"
 """The channel of a session that belongs to none."""

@@ -13,7 +13,6 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import Busy, EngineError, InvalidInput, RevisionConflict
 from hitherto.holders import is_gone, new_holder
 from hitherto.model import Compaction as Done
@@ -27,9 +26,10 @@ from hitherto.service.memory.findings import remember_findings
 from hitherto.service.notes import SUMMARISING, Note
 from hitherto.service.records import load_lists, recounted, required, writable
 from hitherto.service.validation import checked_drafts, checked_owner
-from hitherto.spans import Place
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Place
 
 ATTEMPTS = 10
 """So often a summary tries to take its place in a session that others write to all the time."""

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple
 
-from hitherto import spans as algebra
 from hitherto.model import Checkpoint, Entry, Value
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.records import measure
-from hitherto.spans import Place, Span, Spans, Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Place, Span, Spans, Stretch
 
 _CHECKPOINTS = uuid.UUID("0c5d51f0-4f0e-5b57-8a7e-7d1f5b0f3a52")
 """The namespace of their checkpoints: what is taken in again gets the same one."""

@@ -16,7 +16,7 @@ from hitherto.summaries.extraction import Statement, statements
 from hitherto.summaries.kept_tail import kept_from
 from hitherto.summaries.required_content import completed, essentials
 from hitherto.summariser import CompactionPolicy, Finding, Summary
-from hitherto.token_count import ESTIMATED, PER_ENTRY, estimate, total
+from hitherto.values.token_count import ESTIMATED, PER_ENTRY, estimate, total
 
 EMPTY = "the session is empty"
 WHOLE = "there is nothing to leave out: all of it belongs to the last exchange"

@@ -15,7 +15,7 @@ from hitherto.service.catalog.metadata import titled
 from hitherto.service.history.places import load_everything
 from hitherto.service.records import totals_of
 from hitherto.service.validation import MICROS, checked_entry, checked_name
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 AHEAD_MS = 86_400_000
 """Clocks differ, but not by more."""

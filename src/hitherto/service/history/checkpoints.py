@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.model import Checkpoint, Principal, Session
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Core, Room
@@ -17,7 +16,8 @@ from hitherto.service.records import (
     required,
     writable,
 )
-from hitherto.spans import Spans
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Spans
 
 
 class Timeline(Room):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hitherto import spans as algebra
 from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Record
 from hitherto.service.core import Room
 from hitherto.service.records import load_lists, measure, required
 from hitherto.service.validation import MICROS
-from hitherto.spans import Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Stretch
 
 RELATIVES = 50
 """So many of the newest relatives are looked for."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.model import Entry, Json, decode_entry, encode, plain_text
 from hitherto.ports import Record, Writer
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.records import change_session, erased, is_erased, recounted
-from hitherto.spans import Place
-from hitherto.titles import title_from
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Place
+from hitherto.values.titles import title_from
 
 
 async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:

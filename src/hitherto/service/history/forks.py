@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
-from hitherto.filters import normal_cwd
 from hitherto.model import RECORDED_IN, RECORDS, Principal, Session
 from hitherto.permissions import REMEMBERED
 from hitherto.ports import Record, Writer
@@ -15,7 +13,9 @@ from hitherto.service.core import Room
 from hitherto.service.history.places import cut_at
 from hitherto.service.records import load_checkpoint, load_expansions, load_lists, recounted, required
 from hitherto.service.validation import checked_name, checked_title
-from hitherto.spans import Spans
+from hitherto.values import spans as algebra
+from hitherto.values.filters import normal_cwd
+from hitherto.values.spans import Spans
 
 OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)
 """What is kept of a session and says nothing of its forks."""

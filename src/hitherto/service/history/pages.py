@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hitherto import spans as algebra
 from hitherto.errors import InvalidInput
 from hitherto.limits import HISTORY_PAGE, checked_limit
 from hitherto.model import HistoryPage, View, decode_entry
 from hitherto.ports import Reader, Record
 from hitherto.service.history.places import find_ordinal
 from hitherto.service.records import load_checkpoint, load_lists
-from hitherto.spans import Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Stretch
 
 
 class PageWanted(NamedTuple):

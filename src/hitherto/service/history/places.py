@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitherto import spans as algebra
 from hitherto.errors import EntryNotFound, HithertoError
 from hitherto.ports import Reader, Record
 from hitherto.service.records import Lists, load_lists
 from hitherto.service.validation import checked_name
-from hitherto.spans import Place, Spans, Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Place, Spans, Stretch
 
 
 async def find_place(tx: Reader, record: Record, stretches: Sequence[Stretch], entry_id: str) -> Place:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput, TooLarge
-from hitherto.facts import Wanted, beginning
 from hitherto.limits import FACTS_EXAMINED, FACTS_PAGE, FACTS_PER_CALL, checked_limit, checked_number
 from hitherto.model import Fact, Principal
 from hitherto.ports import Reader, Writer
@@ -17,6 +16,7 @@ from hitherto.service.memory.findings import note_forgotten
 from hitherto.service.memory.ranking import ranked, words_asked
 from hitherto.service.records import required
 from hitherto.service.validation import checked_fact, checked_name, checked_owner, is_clean
+from hitherto.values.facts import Wanted, beginning
 
 WORDS_ASKED = 16
 """So many words of a query are looked for."""

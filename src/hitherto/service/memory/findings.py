@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.facts import Rivals, said, spoken
 from hitherto.limits import FACT_CHARS, NAME_CHARS, is_storable
 from hitherto.model import Entry, Fact, Session, encode
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.notes import FOR_EVER, FORGOTTEN, Note
 from hitherto.summariser import Finding
+from hitherto.values.facts import Rivals, said, spoken
 
 Scope = tuple[str | None, str | None, str | None]
 """The agent to whom a fact is known, the person and the folder that it is about."""

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from hitherto.facts import STEM, words_of
 from hitherto.model import Fact
 from hitherto.summaries.sentences import STOPWORDS
-from hitherto.words import searchable, tokens
+from hitherto.values.facts import STEM, words_of
+from hitherto.values.words import searchable, tokens
 
 ALIKE = 0.6
 """How much of the longer of two such words they must share."""

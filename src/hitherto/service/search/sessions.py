@@ -7,11 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hitherto import spans as algebra
-from hitherto import words
-from hitherto.cursors import sealed, unsealed
 from hitherto.errors import HithertoError, InvalidCwd
-from hitherto.filters import normal_cwd, normal_filter, passes, title_text, title_tokens
 from hitherto.limits import HITS_EXAMINED, MORE_CAP, SEARCH_PAGE, SEARCH_WALK, checked_limit
 from hitherto.model import Entry, Filter, Hit, Principal, SearchPage, Session, decode_entry, search_text
 from hitherto.ports import Match, Reader, Record
@@ -21,8 +17,12 @@ from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
 from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
-from hitherto.spans import Place, Stretch
-from hitherto.words import Query
+from hitherto.values import spans as algebra
+from hitherto.values import words
+from hitherto.values.cursors import sealed, unsealed
+from hitherto.values.filters import normal_cwd, normal_filter, passes, title_text, title_tokens
+from hitherto.values.spans import Place, Stretch
+from hitherto.values.words import Query
 
 FIRST_BATCH = 200
 LARGEST_BATCH = 1_000

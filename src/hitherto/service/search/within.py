@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from hitherto import spans as algebra
-from hitherto import words
 from hitherto.errors import EntryNotFound, InvalidInput
 from hitherto.limits import FOUND_WITHIN, checked_limit
 from hitherto.model import Principal, Value, decode_entry, is_error
@@ -14,8 +12,10 @@ from hitherto.ports import Reader
 from hitherto.service.core import Room
 from hitherto.service.history.places import find_place
 from hitherto.service.records import load_lists, required
-from hitherto.spans import Stretch
-from hitherto.words import Query, Term
+from hitherto.values import spans as algebra
+from hitherto.values import words
+from hitherto.values.spans import Stretch
+from hitherto.values.words import Query, Term
 
 Kind = Literal["user", "assistant", "system", "tool", "failure", "summary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

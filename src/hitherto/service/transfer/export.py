@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import SessionNotFound
 from hitherto.exports import About, Writer, format_named
 from hitherto.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_line, order_of, ranges_of
@@ -24,7 +23,8 @@ from hitherto.model import Entry, Fact, Principal, Session, Value, decode_entry,
 from hitherto.ports import CURRENT, RawCopy, Reader, Record, Store, Totals
 from hitherto.service.core import Core
 from hitherto.service.records import load_lists, measure, required
-from hitherto.spans import Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Stretch
 
 if TYPE_CHECKING:
     from hitherto.exports.redaction import Redactor

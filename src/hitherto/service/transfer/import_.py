@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import AlreadyExists
 from hitherto.exports.lines import spans_of
 from hitherto.exports.read import Foreign, unfolded
@@ -16,6 +15,7 @@ from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.transfer.parcel import Parcel, unpacked
 from hitherto.service.transfer.untrusted import adopted, checked_bulk, humble
+from hitherto.values import spans as algebra
 
 
 class Unpacked(NamedTuple):

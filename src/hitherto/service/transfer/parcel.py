@@ -9,7 +9,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import InvalidInput
 from hitherto.exports.lines import Head, Numbered, Range, at_line, parsed, spans_of
 from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
@@ -23,7 +22,8 @@ from hitherto.service.validation import (
     checked_required,
     checked_session,
 )
-from hitherto.spans import Spans
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Spans
 
 LOG = 1
 """The number of the log as long as it is in no store."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto import spans as algebra
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
@@ -28,7 +27,8 @@ from hitherto.service.validation import (
     checked_tags,
     checked_title,
 )
-from hitherto.spans import Place, Span, Spans, Stretch
+from hitherto.values import spans as algebra
+from hitherto.values.spans import Place, Span, Spans, Stretch
 
 BATCH = 1_000
 FROM_SOURCE = "source_tags"

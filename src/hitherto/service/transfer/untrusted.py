@@ -37,7 +37,7 @@ from hitherto.model import (
 from hitherto.service.records import counted
 from hitherto.service.transfer.parcel import Parcel, rows_of
 from hitherto.service.validation import checked_entry, checked_title
-from hitherto.token_count import ESTIMATED, tokens_of
+from hitherto.values.token_count import ESTIMATED, tokens_of
 
 UNTOLD = -1
 """The time of what has none."""

@@ -21,7 +21,7 @@ from hitherto.sources.claude.parse import Parsed, State
 from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import MS, as_meta, path_of
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 NAME = "claude"
 DETACHED = "HEAD"

@@ -22,7 +22,7 @@ from hitherto.sources.port import SHELL, Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import unpacked
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 NAME = "codex"
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"

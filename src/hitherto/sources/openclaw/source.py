@@ -35,7 +35,7 @@ from hitherto.sources.shared.database import (
 )
 from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import unpacked
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 NAME = "openclaw"
 DATABASE = "openclaw-agent.sqlite"

@@ -15,7 +15,7 @@ from hitherto.sources.port import Found, Known, Reading, Shut, closed
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import as_meta, path_of, raw_copies
 from hitherto.sources.shared.usage import total
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 NAME = "pi"
 SUFFIX = ".jsonl"

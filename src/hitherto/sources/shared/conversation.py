@@ -29,7 +29,7 @@ from hitherto.service.compaction.imported import Summarised
 from hitherto.sources.shared.nesting import is_deep
 from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import total
-from hitherto.titles import title_from
+from hitherto.values.titles import title_from
 
 ERROR_CHARS = 1_000
 

@@ -9,7 +9,7 @@ from hitherto.model import (
     Plan,
     ToolCall,
 )
-from hitherto.titles import clean_title
+from hitherto.values.titles import clean_title
 
 TITLE_CHARS = 120
 

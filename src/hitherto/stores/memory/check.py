@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hitherto.ports import CURRENT, Record, Totals
-from hitherto.spans import Spans, context, size
 from hitherto.stores.memory.tables import Library, Shelf
+from hitherto.values.spans import Spans, context, size
 
 MICROS = 1_000_000
 CHECKED = (

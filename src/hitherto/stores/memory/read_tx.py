@@ -9,16 +9,16 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hitherto import words
-from hitherto.facts import Rivals, Wanted, marks_of, said
-from hitherto.filters import passes
 from hitherto.model import Change, Checkpoint, Fact, Filter, Json, Session
 from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
-from hitherto.spans import Place, Spans, Stretch
 from hitherto.stores.memory.statistics import CountingReader
 from hitherto.stores.memory.tables import Document, Library, Log, Shelf
 from hitherto.stores.memory.tokens import AccessReader
-from hitherto.words import Term
+from hitherto.values import words
+from hitherto.values.facts import Rivals, Wanted, marks_of, said
+from hitherto.values.filters import passes
+from hitherto.values.spans import Place, Spans, Stretch
+from hitherto.values.words import Term
 
 MICROS = 1_000_000
 

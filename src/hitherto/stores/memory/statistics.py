@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from hitherto.days import Said, Tally, day_number, tallies
-from hitherto.facets import COUNT, facets, marks, traits_of
 from hitherto.model import Facets, agent_of, decode_entry
 from hitherto.ports import Activity, Record
 from hitherto.stores.memory.tables import Library, Shelf
+from hitherto.values.days import Said, Tally, day_number, tallies
+from hitherto.values.facets import COUNT, facets, marks, traits_of
 
 
 class CountingReader:

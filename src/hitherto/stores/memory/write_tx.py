@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hitherto import words
 from hitherto.errors import AlreadyExists
-from hitherto.filters import title_text, title_tokens
 from hitherto.model import Change, Checkpoint, Fact, Lease, search_text
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
-from hitherto.spans import Place, Span
 from hitherto.stores.memory.read_tx import MemoryReader, apart
 from hitherto.stores.memory.tables import Document, Journal, Kept, Library, Log, Shelf, Tombstone
 from hitherto.stores.memory.tokens import AccessWriter
+from hitherto.values import words
+from hitherto.values.filters import title_text, title_tokens
+from hitherto.values.spans import Place, Span
 
 
 class MemoryWriter(MemoryReader, AccessWriter):

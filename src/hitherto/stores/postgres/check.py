@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from hitherto import words
 from hitherto.model import decode_entry, search_text
 from hitherto.ports import Health, Record
 from hitherto.stores.postgres import search
@@ -24,6 +23,7 @@ from hitherto.stores.postgres.pending_rows import (
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
 from hitherto.stores.postgres.statistics import days_of, kept_days, recount
 from hitherto.stores.postgres.transactions import ANY_PLAN, READ, UNHURRIED, WRITE, Statements, Transactions
+from hitherto.values import words
 
 BATCH = 500
 MOST_TOLD = 100

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hitherto.facts import said
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.postgres.rows import Row
+from hitherto.values.facts import said
 
 MORE = ("agent_id", "identity_id", "cwd", "confidence", "subject", "invalidated_by")
 

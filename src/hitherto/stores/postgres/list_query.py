@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hitherto.days import day_number
-from hitherto.filters import statuses, text_terms
 from hitherto.model import Filter
 from hitherto.ports import ListKey
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.rows import COLUMNS, FIELDS, OWN
+from hitherto.values.days import day_number
+from hitherto.values.filters import statuses, text_terms
 
 START = ListKey(search.NO_END, "")
 """Above every session of a list."""

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto import words
-from hitherto.facets import traits_of
-from hitherto.filters import title_text
 from hitherto.model import Session
 from hitherto.ports import Record
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.rows import FIELDS, OWN, values_of
 from hitherto.stores.postgres.statistics import count
 from hitherto.stores.postgres.transactions import Statements
+from hitherto.values import words
+from hitherto.values.facets import traits_of
+from hitherto.values.filters import title_text
 
 # The next number of the owner's changes.
 _NUMBERED = """

@@ -7,12 +7,8 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from hitherto import words
-from hitherto.facts import Rivals, Wanted
-from hitherto.filters import passes, text_terms
 from hitherto.model import Change, Checkpoint, Fact, Filter, Json
 from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
-from hitherto.spans import Place, Span, Spans, Stretch
 from hitherto.stores.postgres import list_query, search
 from hitherto.stores.postgres.facts import fact_of
 from hitherto.stores.postgres.list_query import Walk
@@ -21,7 +17,11 @@ from hitherto.stores.postgres.search import Search
 from hitherto.stores.postgres.statistics import CountingReader
 from hitherto.stores.postgres.tokens import AccessReader
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
-from hitherto.words import Term
+from hitherto.values import words
+from hitherto.values.facts import Rivals, Wanted
+from hitherto.values.filters import passes, text_terms
+from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.words import Term
 
 MICROS = 1_000_000
 FEW_ON_A_DAY = 2_000

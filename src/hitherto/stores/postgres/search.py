@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hitherto import words
 from hitherto.model import decode_entry, search_text
 from hitherto.ports import Match, Spot
-from hitherto.spans import Place, Stretch
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
-from hitherto.words import LAST_POSITION, POSITIONS, Term
+from hitherto.values import words
+from hitherto.values.spans import Place, Stretch
+from hitherto.values.words import LAST_POSITION, POSITIONS, Term
 
 BLOCKS = {"a": 11, "b": 14, "c": 17, "d": 20}
 """The sizes of blocks, as powers of two; eight make one of the next. As in the function `document_words`."""

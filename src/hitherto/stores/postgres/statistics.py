@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
-from hitherto.days import Said, Tally, day_number, tallies, unmet
-from hitherto.facets import COUNT, LISTED, MOST, Traits, facets, moved
 from hitherto.model import Entry, Facets, decode_entry
 from hitherto.ports import Activity
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
+from hitherto.values.days import Said, Tally, day_number, tallies, unmet
+from hitherto.values.facets import COUNT, LISTED, MOST, Traits, facets, moved
 
 COUNT_FACET = """
 INSERT INTO facet AS f (owner, kind, value, sessions) VALUES (%s, %s, %s, %s)

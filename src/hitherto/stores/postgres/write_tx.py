@@ -7,11 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitherto import words
-from hitherto.facts import marks_of
 from hitherto.model import Checkpoint, Fact, Lease, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
-from hitherto.spans import Place, Span
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.facts import fact_of, fact_values
 from hitherto.stores.postgres.pending_rows import Backlog
@@ -20,6 +17,9 @@ from hitherto.stores.postgres.removal import bury, collect
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days
 from hitherto.stores.postgres.tokens import AccessWriter
 from hitherto.stores.postgres.transactions import Statements
+from hitherto.values import words
+from hitherto.values.facts import marks_of
+from hitherto.values.spans import Place, Span
 
 # Nobody else changes the session until the end of the transaction.
 LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"

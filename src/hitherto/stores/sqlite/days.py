@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import apsw
 
-from hitherto.days import Said, Tally, tallies, unmet
 from hitherto.model import Entry, decode_entry, encode
 from hitherto.stores.sqlite.connection import fetch
+from hitherto.values.days import Said, Tally, tallies, unmet
 
 SCHEMA = """
 DROP TABLE IF EXISTS day;

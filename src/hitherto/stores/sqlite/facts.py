@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from hitherto.facts import Rivals, Wanted
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import OwnerReading
+from hitherto.values.facts import Rivals, Wanted
 
 FACTS = """
 SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC

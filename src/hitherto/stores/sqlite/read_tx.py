@@ -10,12 +10,9 @@ from typing import Any, NamedTuple, cast
 import apsw
 import zstandard
 
-from hitherto.days import day_number
 from hitherto.errors import StoreDamaged
-from hitherto.filters import statuses, text_terms
 from hitherto.model import Change, Checkpoint, Filter, encode
 from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
-from hitherto.spans import Place, Span, Spans, Stretch
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.facts import FactReading
@@ -23,7 +20,10 @@ from hitherto.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.stores.sqlite.statistics import CountReading
 from hitherto.stores.sqlite.tokens import AccessReading
-from hitherto.words import Term
+from hitherto.values.days import day_number
+from hitherto.values.filters import statuses, text_terms
+from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.words import Term
 
 SEQ_BITS = 24
 SEQ_MASK = (1 << SEQ_BITS) - 1

@@ -10,12 +10,12 @@ from zlib import crc32
 import apsw
 import msgspec
 
-from hitherto import words
 from hitherto.errors import StoreDamaged
-from hitherto.filters import title_text
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.stores.sqlite.connection import fetch
+from hitherto.values import words
+from hitherto.values.filters import title_text
 
 Columns = tuple[Any, ...]
 MICROS = 1_000_000

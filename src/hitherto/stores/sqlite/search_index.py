@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 import apsw
 
-from hitherto import words
 from hitherto.errors import StoreDamaged, StoreError
 from hitherto.model import ROLES, Entry, encode, search_text
 from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
-from hitherto.words import Term
+from hitherto.values import words
+from hitherto.values.words import Term
 
 SHAPE = 4
 """Kept as the file's `user_version`; a file of another shape is made anew."""

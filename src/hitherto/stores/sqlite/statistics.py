@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hitherto.facets import COUNT as COUNTED
-from hitherto.facets import LISTED, MOST, facets
 from hitherto.model import Facets, Json
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import MICROS, OwnerReading
+from hitherto.values.facets import COUNT as COUNTED
+from hitherto.values.facets import LISTED, MOST, facets
 
 STATS = """
 SELECT

@@ -11,17 +11,17 @@ import apsw
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists
-from hitherto.facets import Traits, moved, traits_of
-from hitherto.facts import marks_of, said
 from hitherto.model import Checkpoint, Fact, Lease, encode
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
-from hitherto.spans import Place, Span
 from hitherto.stores.sqlite.commit_queue import Numbers
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, Reading, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.stores.sqlite.tokens import AccessWriting
+from hitherto.values.facets import Traits, moved, traits_of
+from hitherto.values.facts import marks_of, said
+from hitherto.values.spans import Place, Span
 
 MANY_HOT = 32
 

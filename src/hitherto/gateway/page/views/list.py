@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from hitherto.errors import InvalidCursor, SessionNotFound
-from hitherto.filters import normal_filter, passes
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import Asked
@@ -16,6 +15,7 @@ from hitherto.gateway.page.render.rows import Row, hit_row, row
 from hitherto.gateway.page.views.list_facets import groups
 from hitherto.ids import now_ms
 from hitherto.model import Session
+from hitherto.values.filters import normal_filter, passes
 
 ROWS, HITS = 50, 20
 GENERATIONS = 4

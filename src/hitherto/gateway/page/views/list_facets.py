@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from hitherto.facets import MOST
 from hitherto.gateway.page.list_query import NATIVE, Asked, called
 from hitherto.model import Counts, Facets, Status
 from hitherto.presentation import formats
+from hitherto.values.facets import MOST
 
 SHOWN = 8
 """So many of a group are seen at once; the others are folded away."""

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from msgspec.structs import asdict, replace
 
-from hitherto.days import today
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import NATIVE, Asked, called
@@ -19,6 +18,7 @@ from hitherto.gateway.page.views.list_facets import whose
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Counts, Facets, Json, Overview, Session, Share, Value
 from hitherto.presentation import formats
+from hitherto.values.days import today
 
 YEAR = 365
 RANGES = {30: "30 days", 90: "90 days", YEAR: "1 year"}

@@ -18,10 +18,10 @@ from hitherto.gateway.page.render.transcript import messages, messages_of
 from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
 from hitherto.gateway.page.views.permission import question_of
 from hitherto.ids import now_ms
-from hitherto.keys import is_ephemeral
 from hitherto.model import Entry, Live, Principal, Session, Text, ToolResult, decode_json, encode
 from hitherto.service import Sessions
 from hitherto.service.turns.journal import FAILURE
+from hitherto.values.keys import is_ephemeral
 
 RUNNING = ("running", "waiting")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 
-from hitherto import words
-from hitherto.days import day_number, day_text
 from hitherto.errors import InvalidCwd, InvalidInput
 from hitherto.limits import CWD_CHARS, checked_length, checked_number, is_storable
 from hitherto.model import STATUSES, Filter, Session, Status
-from hitherto.words import Term
+from hitherto.values import words
+from hitherto.values.days import day_number, day_text
+from hitherto.values.words import Term
 
 
 def normal_cwd(cwd: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from hitherto.model import Fact, Value
-from hitherto.words import searchable, tokens
+from hitherto.values.words import searchable, tokens
 
 STEM = 4
 """Words that begin alike in at least so many characters may be forms of one word."""

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hitherto.model import ROLES
-from hitherto.titles import clean_title
+from hitherto.values.titles import clean_title
 
 MAX_CHARS = 64_000
 TOKEN_CHARS = 64
