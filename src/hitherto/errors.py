@@ -36,6 +36,11 @@ HithertoError
 from __future__ import annotations
 
 
+def install_advice(what: str, extra: str) -> str:
+    """The message for a missing package: what needs it, and the command that installs it."""
+    return f"{what} needs more packages: pip install 'hitherto[{extra}]'"
+
+
 class HithertoError(Exception):
     """The root of the tree; `code` is stable and documented, the message is for people."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable
+from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable, install_advice
 from hitherto.model import Json
 from hitherto.remote.address import Address, token_for
 from hitherto.remote.calls import PREFIX
@@ -26,10 +26,8 @@ from hitherto.settings import CA_FILE
 try:
     from websockets.asyncio.client import ClientConnection, connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-except ModuleNotFoundError as error:
-    raise StoreUnavailable(
-        f"a server is reached with the package {error.name}: install hitherto[remote]"
-    ) from None
+except ModuleNotFoundError:
+    raise StoreUnavailable(install_advice("connecting to a server", "remote")) from None
 
 PIECE_BYTES = 4 * 1024 * 1024
 """Longer arguments are handed over in pieces of this size."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from hitherto.errors import InvalidInput, StoreUnavailable
+from hitherto.errors import InvalidInput, StoreUnavailable, install_advice
 from hitherto.ports import Connect
 
 STORES = {
@@ -33,7 +33,6 @@ def connector(url: str) -> Connect:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("hitherto"):
             raise
-        raise StoreUnavailable(
-            f"the store {scheme}: needs the package {error.name}: install hitherto[{module.rpartition('.')[2]}]"
-        ) from error
+        extra = module.rpartition(".")[2]
+        raise StoreUnavailable(install_advice(f"a {scheme}: store", extra)) from error
     return connect

@@ -231,4 +231,4 @@ def test_nothing_heavy_is_imported_before_the_first_turn() -> None:
 
 def test_packages_that_are_not_installed_are_named() -> None:
     child = python(WITHOUT_PACKAGES)
-    assert "ModelMissing: running a model needs more packages: install hitherto[models]" in child.stderr
+    assert "ModelMissing: running a model needs more packages: pip install 'hitherto[models]'" in child.stderr

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import click
+
 from hitherto.cli.command import command
 from hitherto.cli.terminal.output import Output
+from hitherto.errors import install_advice
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
@@ -16,8 +19,11 @@ async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - it spe
     Its tools are sessions_search, sessions_recent, sessions_read and memory_search. They look things up, change
     nothing, and leave secrets out. `hitherto serve` offers the same at /mcp.
     """
-    from hitherto.recall.server import server_for
-    from hitherto.recall.tools import Recall
+    try:
+        from hitherto.recall.server import server_for
+        from hitherto.recall.tools import Recall
+    except ModuleNotFoundError as error:
+        raise click.UsageError(install_advice("hitherto mcp", "models")) from error
 
     recall = Recall(sessions, LOCAL, read_settings().page)
     await server_for(lambda: recall).run_stdio_async()

@@ -18,6 +18,7 @@ from hitherto.cli.command import JSON_OPTION, STORE_OPTION, mention_earlier_stor
 from hitherto.cli.options.values import duration
 from hitherto.cli.terminal.output import Output
 from hitherto.engine import Engine
+from hitherto.errors import install_advice
 from hitherto.rpc.transport import Transport
 from hitherto.service import Policy, Sessions, parse_resets
 from hitherto.settings import Settings, read_settings, store_url
@@ -79,7 +80,7 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
     try:
         from hitherto.gateway.serve import run_quickly
     except ModuleNotFoundError as error:
-        raise click.UsageError("serving needs more packages: pip install 'hitherto[server]'") from error
+        raise click.UsageError(install_advice("hitherto serve", "server")) from error
     out = Output(as_json=as_json)
     mention_earlier_store(store, out)
     run_quickly(_serve(store_url(store), out, **given))
@@ -97,13 +98,11 @@ async def _serve(
     delete_after: int | None,
     **place: Any,
 ) -> None:
-    try:
-        from hitherto.gateway import serve as gateway
-        from hitherto.gateway.auth import local_token
-        from hitherto.gateway.server import schedule
-        from hitherto.gateway.server.state import Desk
-    except ModuleNotFoundError as error:
-        raise click.UsageError("serving needs more packages: install hitherto[server]") from error
+    from hitherto.gateway import serve as gateway
+    from hitherto.gateway.auth import local_token
+    from hitherto.gateway.server import schedule
+    from hitherto.gateway.server.state import Desk
+
     gateway.start_logging()
     settings, where = read_settings(model=model), gateway.checked(gateway.Where(**place))
     async with AsyncExitStack() as stack:

@@ -12,6 +12,7 @@ from hitherto.engine import McpServer, Notice, StdioServer
 from hitherto.engines.mcp.public_addresses import Resolve, resolved, url_fault
 from hitherto.engines.mcp.tools import offered
 from hitherto.engines.tool_calls import Tool
+from hitherto.errors import install_advice
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.tasks import finish
 
@@ -77,7 +78,7 @@ class McpServers:
             await asyncio.to_thread(import_module, "hitherto.engines.mcp.server_task")
         except ImportError:
             for server in servers:
-                self._refuse(server, "the package mcp is missing; install hitherto[models]")
+                self._refuse(server, install_advice("it", "models"))
             return
         from hitherto.engines.mcp.server_task import Owner
 

@@ -25,7 +25,7 @@ from hitherto.engines.model.summary import (
     title_in,
     title_request,
 )
-from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable
+from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable, install_advice
 from hitherto.model import Entry
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
@@ -180,7 +180,7 @@ def _connected(name: str) -> Model:
             from hitherto.engines.model import loop, settings  # noqa: F401
             from hitherto.engines.model.connect import connect
         except ModuleNotFoundError as error:
-            raise ModelMissing("running a model needs more packages: install hitherto[models]") from error
+            raise ModelMissing(install_advice("running a model", "models")) from error
         return connect(name)
 
 
