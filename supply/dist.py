@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -161,11 +162,20 @@ def _check_advice(hitherto: Path, command: str, extra: str, environ: Mapping[str
 
 def _serve(hitherto: Path, environ: Mapping[str, str]) -> None:
     with _serving(hitherto, environ) as address:
-        for path in ("/health", "/", "/static/page.css"):
-            with urllib.request.urlopen(f"{address}{path}", timeout=60) as answer:  # noqa: S310 - our own, on loopback
-                if answer.status != 200 or not answer.read():
-                    _wrong(f"{path} is answered with {answer.status}")
+        _get(f"{address}/health")
+        page = _get(f"{address}/").decode()
+        if (style := re.search(r'href="(/static/[^"]+\.css)"', page)) is None:
+            _wrong("the page links no stylesheet")
+        _get(address + style[1])
     _say("  hitherto serve: health, page and style are served")
+
+
+def _get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own, on loopback
+        body: bytes = answer.read()
+        if answer.status != 200 or not body:
+            _wrong(f"{url} is answered with {answer.status} and {len(body)} bytes")
+        return body
 
 
 @contextlib.contextmanager
