@@ -53,6 +53,23 @@ def test_a_session_is_made_filled_listed_shown_found_and_deleted_from_a_shell(sh
     assert shell.run("list").out == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "extra"), [("serve", "uvicorn", "server"), ("mcp", "mcp", "models")]
+)
+def test_a_command_without_its_packages_says_how_to_install_them(
+    shell: Shell, name: str, package: str, extra: str
+) -> None:
+    code = (
+        f"import sys; sys.modules['{package}'] = None; from hitherto.__main__ import main; main(['{name}'])"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code), env=shell.environment(), capture_output=True, text=True, timeout=LIMIT
+    )
+    assert done.returncode == 2
+    assert f"this command needs more packages: pip install 'hitherto[{extra}]' [usage]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
 def test_the_overview_names_every_command(shell: Shell, arguments: tuple[str, ...]) -> None:
     done = shell.ok(*arguments)

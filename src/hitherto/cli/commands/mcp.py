@@ -23,7 +23,7 @@ async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - it spe
         from hitherto.recall.server import server_for
         from hitherto.recall.tools import Recall
     except ModuleNotFoundError as error:
-        raise click.UsageError(install_advice("hitherto mcp", "models")) from error
+        raise click.UsageError(install_advice("this command", "models")) from error
 
     recall = Recall(sessions, LOCAL, read_settings().page)
     await server_for(lambda: recall).run_stdio_async()

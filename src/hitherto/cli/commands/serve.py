@@ -80,7 +80,7 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
     try:
         from hitherto.gateway.serve import run_quickly
     except ModuleNotFoundError as error:
-        raise click.UsageError(install_advice("hitherto serve", "server")) from error
+        raise click.UsageError(install_advice("this command", "server")) from error
     out = Output(as_json=as_json)
     mention_earlier_store(store, out)
     run_quickly(_serve(store_url(store), out, **given))
