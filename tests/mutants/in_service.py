@@ -7,21 +7,21 @@ from tests.mutants.kinds import Change, Mutant, mutant
 MUTANTS = (
     mutant(
         "fork-cut-off-by-one",
-        "spans.py",
+        "values/spans.py",
         "return (*level[:at], span._replace(last=place.seq))",
         "return (*level[:at], span._replace(last=place.seq - 1))",
         "tests/service/history/test_forks.py::test_a_fork_at_an_entry_ends_with_it[memory-same connection-1]",
     ),
     mutant(
         "cursor-signature-ignored",
-        "cursors.py",
+        "values/cursors.py",
         "if not hmac.compare_digest(mac, _mac(secret, owner, question, body)):",
         "if len(mac) != MAC_BYTES:",
         "tests/service/test_validation.py::test_a_cursor_with_any_character_changed_is_refused[memory]",
     ),
     mutant(
         "cursor-owner-ignored",
-        "cursors.py",
+        "values/cursors.py",
         "about = encode([owner, question])",
         "about = encode([question])",
         "tests/service/test_validation.py::"
@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     mutant(
         "cursor-readable",
-        "cursors.py",
+        "values/cursors.py",
         'mask = hashlib.shake_256(b"cursor" + secret + mac).digest(len(data))',
         "mask = bytes(len(data))",
         "tests/service/test_isolation.py::test_a_cursor_tells_nothing_to_whoever_holds_it[memory]",
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     mutant(
         "amended-message-counted-twice",
-        "days.py",
+        "values/days.py",
         "            sums[_said(before)] = sums[_said(before)].minus(_tally(before))",
         "            pass",
         "tests/service/admin/test_statistics.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     mutant(
         "search-words-as-typed",
-        "words.py",
+        "values/words.py",
         "    found = tuple(lowered.split())\n",
         "    found = tuple(body.split())\n",
         "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[sqlite-same connection]",
@@ -169,8 +169,10 @@ MUTANTS = (
     Mutant(
         "search-words-unquoted",
         (
-            Change("words.py", "    found = tuple(lowered.split())\n", "    found = tuple(body.split())\n"),
-            Change("words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
+            Change(
+                "values/words.py", "    found = tuple(lowered.split())\n", "    found = tuple(body.split())\n"
+            ),
+            Change("values/words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
         ),
         "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-same connection]",
     ),

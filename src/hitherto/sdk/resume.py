@@ -104,14 +104,14 @@ def _transcript(uuid: str) -> Found | None:
     it may be."""
     if not is_session_id(uuid):
         return None
-    own, shut = dict[int, Found](), list[Found]()
+    own, unreadable = dict[int, Found](), list[Found]()
     for each in ClaudeSource(config_home()).find():
         where = each.where
         if not isinstance(where, Transcript):
-            shut.append(each)
+            unreadable.append(each)
         elif where.session == uuid and where.agent is None:
             own.setdefault(where.file.stamp[3], each)
-    return own[max(own)] if own else next(iter(shut), None)
+    return own[max(own)] if own else next(iter(unreadable), None)
 
 
 @contextmanager

@@ -49,7 +49,7 @@ AGENTS: dict[str, Agent] = {
 """Every agent that can be read. A new one is a module and a line here."""
 
 
-def sources_here(environ: Environ = os.environ) -> list[Source]:
+def local_sources(environ: Environ = os.environ) -> list[Source]:
     """The sources of this machine, whether anything lies in them or not, as `HITHERTO_SOURCES` chooses them."""
     return list(_chosen(read_settings(environ).sources, environ))
 
@@ -77,4 +77,4 @@ def _chosen(said: str, environ: Environ) -> Iterator[Source]:
         yield AGENTS[name].at(Path(folder).expanduser())
 
 
-__all__ = ["AGENTS", "Agent", "Source", "sources_here"]
+__all__ = ["AGENTS", "Agent", "Source", "local_sources"]

@@ -30,7 +30,7 @@ stands for one that cannot be told just now: it is taken to be what it was."""
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own: see `place`. Reading all of it takes about `size` bytes. Copies of one
+    changed last at `at`, in ms. `where` is the source's own: see `where_as`. Reading all of it takes about `size` bytes. Copies of one
     session have the same `identity`; what has none is like no other.
 
     A database or a folder that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading
@@ -44,7 +44,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
     identity: str = ""
 
-    def place(self, kind: type[T]) -> T:
+    def where_as(self, kind: type[T]) -> T:
         """`where`, to the source that knows what it has put there. `TypeError` if it is nothing of this kind."""
         if not isinstance(self.where, kind):
             raise TypeError(f"{self.key} is a {type(self.where).__name__}, not a {kind.__name__}")
@@ -55,9 +55,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
         return key.startswith((f"{self.key}/", f"{self.key}{WITHIN}"))
 
 
-def closed(source: Source, shut: Iterable[Shut]) -> Iterator[Found]:
+def found_unreadable(source: Source, unreadable: Iterable[Unreadable]) -> Iterator[Found]:
     """Folders of a source that could not be read, as they are found."""
-    return (Found(source, each.where, (), 0, each) for each in shut)
+    return (Found(source, each.where, (), 0, each) for each in unreadable)
 
 
 class Known(NamedTuple):
@@ -111,11 +111,11 @@ class Source(Protocol):
     def resume(self, session: Session) -> Sequence[str] | None:
         """The command with which the agent goes on with a session in its folder; None if it cannot."""
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         """The file that a session was read from, if it is one that may be written back where it was."""
 
 
-class Shut(msgspec.Struct, frozen=True):
+class Unreadable(msgspec.Struct, frozen=True):
     """A folder that could not be read, or not to its end, and why."""
 
     where: str

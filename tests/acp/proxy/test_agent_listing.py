@@ -10,7 +10,7 @@ import hitherto
 from hitherto.model import LOCAL, RECORDED_IN, RECORDS, Entry, Filter, Json, Role, Text
 from hitherto.service import Sessions
 from hitherto.sources.opencode.source import OpencodeSource
-from hitherto.sources.sync.recordings import part, source_called, tells_more
+from hitherto.sources.sync.recordings import has_unrecorded_prompts, part, source_of_agent
 from tests.acp.proxy.in_process import editor, heard, line_agent
 from tests.acp.wire import Refusal, Talk, texts, url_of
 from tests.sources.agent_home import House
@@ -236,18 +236,18 @@ async def test_a_synced_session_goes_on_in_its_own_agent_and_is_listed_once(both
     ],
 )
 def test_an_agent_is_known_by_a_word_of_its_name(agent: str, source: str) -> None:
-    assert source_called(agent) == source
+    assert source_of_agent(agent) == source
 
 
 def test_what_was_prompted_while_nothing_was_recorded_is_more() -> None:
     recorded = [_said("user", 100_000), _said("assistant", 200_000), _said("user", 300_000)]
-    assert not tells_more([_said("user", 100_010), _said("user", 300_020)], recorded, 90_000)
-    assert not tells_more([_said("user", 299_000)], recorded, 90_000)  # rounded to a second
-    assert not tells_more([_said("user", 150_000)], recorded, 90_000)  # while a turn ran
-    assert not tells_more([_said("user", 50_000)], recorded, 90_000)
-    assert tells_more([_said("user", 250_000)], recorded, 90_000)
-    assert tells_more([_said("user", 400_000)], recorded, 90_000)
-    assert not tells_more([_said("assistant", 400_000)], recorded, 90_000)
+    assert not has_unrecorded_prompts([_said("user", 100_010), _said("user", 300_020)], recorded, 90_000)
+    assert not has_unrecorded_prompts([_said("user", 299_000)], recorded, 90_000)  # rounded to a second
+    assert not has_unrecorded_prompts([_said("user", 150_000)], recorded, 90_000)  # while a turn ran
+    assert not has_unrecorded_prompts([_said("user", 50_000)], recorded, 90_000)
+    assert has_unrecorded_prompts([_said("user", 250_000)], recorded, 90_000)
+    assert has_unrecorded_prompts([_said("user", 400_000)], recorded, 90_000)
+    assert not has_unrecorded_prompts([_said("assistant", 400_000)], recorded, 90_000)
 
 
 def _said(role: Role, at: int) -> Entry:

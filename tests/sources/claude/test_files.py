@@ -8,7 +8,7 @@ import pytest
 
 from hitherto.sources.claude.files import Found, agent_notes, find, notes
 from hitherto.sources.claude.parse import parse
-from hitherto.sources.shared.files import read_on, read_whole
+from hitherto.sources.shared.files import read_from, read_whole
 from tests.claude.transcripts import Writer
 from tests.sources.claude.random_transcripts import SESSION, writer
 
@@ -121,7 +121,7 @@ def test_only_what_was_added_is_read_on(home: Path) -> None:
     made.say("two")
     with path.open("ab") as file:
         file.write(made.data()[first.state.offset :])
-    more = read_on(path, first.state.offset, first.state.seal)
+    more = read_from(path, first.state.offset, first.state.seal)
     assert more == made.data()[first.state.offset :]
     assert len(parse(more, first.state).entries) == 1
 
@@ -131,7 +131,7 @@ def test_a_file_that_was_rewritten_is_not_read_on(home: Path, rewritten: bytes) 
     path = saved(home)
     state = parse(path.read_bytes()).state
     path.write_bytes(rewritten)
-    assert read_on(path, state.offset, state.seal) is None
+    assert read_from(path, state.offset, state.seal) is None
 
 
 def test_a_link_in_the_place_of_a_transcript_is_not_opened(home: Path, tmp_path: Path) -> None:

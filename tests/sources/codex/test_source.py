@@ -411,7 +411,7 @@ async def test_a_rollout_is_a_session_and_a_second_sync_parses_nothing(house: Ho
     assert (session.meta["models"], session.meta["version"]) == (["gpt-5.5"], "0.158.0")
     assert session.meta["usage"] == {"input": 120, "output": 5, "cache_read": 100, "cache_write": 0}
     assert house.source.resume(session) == ("codex", "resume", SESSION)
-    assert house.source.home_of(session) == path
+    assert house.source.restorable_path(session) == path
     assert await original(house.sessions, LOCAL, session.id) == path.read_bytes()
     again = await house.sync()
     assert (again.unchanged, again.parsed_files) == (1, 0)
@@ -555,7 +555,7 @@ async def test_packed_and_archived_rollouts_are_sessions_too(house: House) -> No
     session = await house.only()
     assert (session.archived, session.meta["path"]) == (False, str(packed))
     assert await original(house.sessions, LOCAL, session.id) == packed.read_bytes()
-    assert house.source.home_of(session) == packed
+    assert house.source.restorable_path(session) == packed
     packed.unlink()
     made.save(house.folder / "codex", archived=True)
     await house.sync()
@@ -734,7 +734,7 @@ async def test_nothing_but_rollouts_is_read_and_nothing_written_elsewhere(house:
     assert (await house.sync()).found == 1
     for elsewhere in (home / "auth.json", home / "sessions" / ".." / path.name, house.folder / path.name):
         session = await house.sessions.set_meta(LOCAL, f"codex:{SESSION}", {"path": str(elsewhere)})
-        assert house.source.home_of(session) is None
+        assert house.source.restorable_path(session) is None
 
 
 def test_codex_is_where_its_variable_says(tmp_path: Path) -> None:

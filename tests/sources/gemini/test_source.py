@@ -31,7 +31,7 @@ def texts(entries: tuple[Entry, ...]) -> list[str]:
 
 
 def said(made: GeminiWriter) -> list[str]:
-    return texts(parse(made.data()).told.entries)
+    return texts(parse(made.data()).conversation.entries)
 
 
 def test_each_kind_of_message_becomes_what_it_is() -> None:
@@ -44,7 +44,7 @@ def test_each_kind_of_message_becomes_what_it_is() -> None:
         "Reading.", thoughts=[thought], toolCalls=[call("read_file", {"absolute_path": "/srv/a.py"}, "x = 1")]
     )
     made.add("error", "No quota.")
-    told = parse(made.data()).told
+    told = parse(made.data()).conversation
     asked, answer, outcome, error = told.entries
     assert (asked.id, asked.role, asked.at) == (user, "user", 1_793_527_203_000)
     assert asked.parts == (
@@ -68,9 +68,9 @@ def test_a_message_that_comes_again_is_the_later_one_in_its_first_place() -> Non
     made = GeminiWriter()
     id = made.say("", toolCalls=[{"id": "c1", "name": "x", "args": {}, "status": "executing"}])
     made.user("two")
-    assert [entry.role for entry in parse(made.data()).told.entries] == ["assistant", "user"]
+    assert [entry.role for entry in parse(made.data()).conversation.entries] == ["assistant", "user"]
     made.add("gemini", "one", id=id, toolCalls=[call("x", {}, status="cancelled")])
-    entries = parse(made.data()).told.entries
+    entries = parse(made.data()).conversation.entries
     assert [entry.role for entry in entries] == ["assistant", "tool", "user"]
     assert texts(entries) == ["one", "two"]
     assert isinstance(entries[1].parts[0], ToolResult)
@@ -84,7 +84,7 @@ def test_calls_are_told_once_even_if_the_content_has_them_too() -> None:
     made.add("user", call("x", {})["result"])
     lone = {"functionResponse": {"id": "c9", "name": "y", "response": {"error": "no"}}}
     made.add("user", [lone])
-    answer, result, other = parse(made.data()).told.entries
+    answer, result, other = parse(made.data()).conversation.entries
     assert [type(part) for part in (*answer.parts, *result.parts)] == [Text, ToolCall, ToolResult]
     assert (other.role, other.parts) == (
         "tool",
@@ -96,7 +96,7 @@ def test_what_came_of_a_call_that_its_list_knows_nothing_of_is_told_by_the_conte
     made = GeminiWriter()
     made.add("gemini", "one", toolCalls=[call("x", {}, status="executing", result=None)])
     made.add("user", call("x", {})["result"])
-    assert [entry.role for entry in parse(made.data()).told.entries] == ["assistant", "tool"]
+    assert [entry.role for entry in parse(made.data()).conversation.entries] == ["assistant", "tool"]
 
 
 def test_going_back_takes_a_message_and_all_behind_it_away() -> None:
@@ -116,7 +116,7 @@ def test_what_is_set_later_wins() -> None:
     made.user("/help")
     made.user("Mend the engine")
     parsed = parse(made.data())
-    assert (parsed.info.summary, parsed.told.title) == (None, "Mend the engine")
+    assert (parsed.info.summary, parsed.conversation.title) == (None, "Mend the engine")
     made.set(summary="Engine")
     made.set(summary="Engine work", directories=["/srv/more", 7])
     info = parse(made.data()).info
@@ -154,7 +154,7 @@ def test_a_session_that_was_gone_on_with_still_says_when_what_and_with_which_mod
     made.set(messages=[again[0]])
     made.set(messages=[*again[:2], {**again[2], "content": [called]}, response, again[3]])
     after = parse(made.data())
-    assert after.told.entries == before.told.entries
+    assert after.conversation.entries == before.conversation.entries
     assert after.info.created_at == before.info.created_at
 
 
@@ -163,7 +163,7 @@ def test_the_older_document_says_the_same() -> None:
     made.user("one")
     made.say("two", toolCalls=[call("x", {})])
     new, old = parse(made.data()), parse_document(made.document())
-    assert (old.told.entries, old.info.summary) == (new.told.entries, "Engine work")
+    assert (old.conversation.entries, old.info.summary) == (new.conversation.entries, "Engine work")
 
 
 def test_of_a_damaged_document_the_whole_messages_are_read() -> None:
@@ -172,10 +172,10 @@ def test_of_a_damaged_document_the_whole_messages_are_read() -> None:
         made.user(f"say {number}")
     data = made.document()
     torn = parse_document(data[: data.index(b"say 2")])
-    assert (torn.info.session_id, torn.told.damaged) == (SESSION, 1)
-    assert (torn.info.summary, texts(torn.told.entries)) == ('Engine "work"', ["say 0", "say 1"])
+    assert (torn.info.session_id, torn.conversation.damaged) == (SESSION, 1)
+    assert (torn.info.summary, texts(torn.conversation.entries)) == ('Engine "work"', ["say 0", "say 1"])
     holed = parse_document(data.replace(b'"say 1"', b'"say \0\0'))
-    assert texts(holed.told.entries) == ["say 0", "say 2"]
+    assert texts(holed.conversation.entries) == ["say 0", "say 2"]
 
 
 def test_records_of_new_kinds_are_kept_where_they_stand_and_counted() -> None:
@@ -184,7 +184,7 @@ def test_records_of_new_kinds_are_kept_where_they_stand_and_counted() -> None:
     made.add("hologram", "beam")
     made.records.append({"$dance": 1})
     made.add("user", [{"text": "two"}, {"smell": "roses"}])
-    told = parse(made.data()).told
+    told = parse(made.data()).conversation
     assert told.unknown == {"record hologram": 1, "record $dance": 1, "part smell": 1}
     assert [type(entry.parts[-1]) for entry in told.entries] == [Text, Unknown, Unknown, Unknown]
     assert texts(told.entries) == ["one", "two"]
@@ -195,7 +195,7 @@ def test_damage_costs_the_damaged_records_only(harm: bytes) -> None:
     made = GeminiWriter()
     made.user("one")
     lines = made.data().splitlines(keepends=True)
-    told = parse(b"".join([*lines[:1], harm, b"\n", *lines[1:]])).told
+    told = parse(b"".join([*lines[:1], harm, b"\n", *lines[1:]])).conversation
     assert (texts(told.entries), told.damaged) == (["one"], 1)
 
 
@@ -216,7 +216,7 @@ async def test_a_transcript_is_a_session_and_a_second_sync_parses_nothing(house:
     assert (session.source, session.cwd, session.title) == ("gemini", CWD, "Mend the engine")
     assert (session.message_count, session.meta["models"]) == (2, ["gemini-3-pro"])
     assert house.source.resume(session) == ("gemini", "--resume", SESSION)
-    assert house.source.home_of(session) == path
+    assert house.source.restorable_path(session) == path
     assert await original(house.sessions, LOCAL, ID) == path.read_bytes()
     part = await house.sessions.get(LOCAL, f"gemini:{child.session_id}")
     assert (part.parent, part.cwd, house.source.resume(part)) == (ID, CWD, None)
@@ -300,7 +300,7 @@ def test_a_message_that_takes_the_place_of_the_last_one_is_no_summary() -> None:
     made.user("two")
     made.set(messages=[made.messages[0], {"id": "m9", "type": "user", "content": "three"}])
     assert said(made) == ["one", "three"]
-    assert parse(made.data()).told.compactions == ()
+    assert parse(made.data()).conversation.compactions == ()
 
 
 @pytest.mark.parametrize("how", ["slug", "hash", "broken", "nothing"])

@@ -197,7 +197,7 @@ async def test_a_session_is_one_of_ours_and_a_second_sync_reads_nothing(
     assert (session.message_count, session.cost) == (2, 0.25)
     assert (session.created_at, session.updated_at) == (START * 1000, (START + 2) * 1000)
     assert house.source.resume(session) == ("goose", "session", "--resume", "--session-id", SESSION)
-    assert house.source.home_of(session) is None
+    assert house.source.restorable_path(session) is None
     child = await house.sessions.get(LOCAL, "goose:20261101_2")
     assert (child.parent, child.title) == (ID, "Look around")
     again = await house.sync()

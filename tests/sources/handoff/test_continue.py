@@ -26,7 +26,7 @@ from hitherto.model import (
 )
 from hitherto.service import Sessions
 from hitherto.sources import AGENTS
-from hitherto.sources.handoff.continue_ import TARGETS, Continued, Continuing
+from hitherto.sources.handoff.continue_ import TARGETS, Continuation, Continued
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync
 from tests.claude import transcripts
@@ -53,11 +53,11 @@ class Desk:
             await self.sessions.append(LOCAL, made.id, drafts)
         return made.id
 
-    async def go_on(self, session: str, agent: str, cwd: str | None = None) -> Continued:
+    async def continue_session(self, session: str, agent: str, cwd: str | None = None) -> Continued:
         ledger = Ledger(self.folder / "data" / "ledger.db")
         try:
-            going = Continuing(self.sessions, LOCAL, ledger, now=lambda: NOON, new_id=lambda: NEW)
-            return await going.go_on(session, agent, cwd)
+            going = Continuation(self.sessions, LOCAL, ledger, now=lambda: NOON, new_id=lambda: NEW)
+            return await going.continue_session(session, agent, cwd)
         finally:
             ledger.close()
 
@@ -117,7 +117,7 @@ TALK = (
 @pytest.mark.parametrize("agent", TARGETS)
 async def test_what_is_written_is_read_back_as_it_was_said(desk: Desk, agent: str) -> None:
     session = await desk.session(*TALK)
-    done = await desk.go_on(session, agent)
+    done = await desk.continue_session(session, agent)
     assert (done.fidelity, done.messages, done.continued) == ("replayed", 3, f"{agent}:{NEW}")
     said = [
         ("user", "Look \u2028 at the barn"),
@@ -130,7 +130,7 @@ async def test_what_is_written_is_read_back_as_it_was_said(desk: Desk, agent: st
 
 
 async def test_claudes_own_functions_read_it_back(desk: Desk) -> None:
-    await desk.go_on(await desk.session(*TALK), "claude")
+    await desk.continue_session(await desk.session(*TALK), "claude")
     said = [(one.type, one.message["content"]) for one in get_session_messages(NEW, directory=desk.work)]
     assert said == [
         ("user", "Look \u2028 at the barn"),
@@ -143,21 +143,21 @@ async def test_claudes_own_functions_read_it_back(desk: Desk) -> None:
 
 
 async def test_codex_files_it_by_day(desk: Desk) -> None:
-    done = await desk.go_on(await desk.session(*TALK), "codex")
+    done = await desk.continue_session(await desk.session(*TALK), "codex")
     expected = desk.folder / "codex/sessions/2026/11/15" / f"rollout-2026-11-15T12-00-00-{NEW}.jsonl"
     assert done.path == str(expected)
 
 
 @pytest.mark.parametrize(("agent", "command"), [("claude", "claude --resume"), ("codex", "codex resume")])
 async def test_the_command_opens_it_in_its_folder(desk: Desk, agent: str, command: str) -> None:
-    done = await desk.go_on(await desk.session(*TALK), agent)
+    done = await desk.continue_session(await desk.session(*TALK), agent)
     assert done.shell == f"cd '{desk.work}' && {command} {NEW}"
     assert (done.cwd, done.command) == (str(desk.work), (*command.split(), NEW))
 
 
 async def test_each_of_the_two_names_the_other_also_after_a_sync(desk: Desk) -> None:
     session = await desk.session(*TALK)
-    done = await desk.go_on(session, "codex")
+    done = await desk.continue_session(session, "codex")
     with written(done).open("a") as file:
         said = '{"type":"message","role":"user","content":[{"type":"input_text","text":"More"}]}'
         file.write(f'{{"timestamp":"2026-11-15T13:00:00Z","type":"response_item","payload":{said}}}\n')
@@ -173,11 +173,11 @@ async def test_a_session_of_the_agents_own_needs_nothing(desk: Desk) -> None:
     path = writer.save(desk.folder / "claude" / "projects")
     await desk.sync("claude")
     before = desk.files()
-    native = await desk.go_on(f"claude:{transcripts.session_id(1)}", "claude")
+    native = await desk.continue_session(f"claude:{transcripts.session_id(1)}", "claude")
     assert (native.fidelity, native.path, desk.files()) == ("native", None, before)
     assert native.command == ("claude", "--resume", transcripts.session_id(1))
     path.unlink()
-    again = await desk.go_on(f"claude:{transcripts.session_id(1)}", "claude")
+    again = await desk.continue_session(f"claude:{transcripts.session_id(1)}", "claude")
     assert (again.fidelity, again.continued) == ("replayed", f"claude:{NEW}")
 
 
@@ -188,7 +188,7 @@ async def test_a_session_of_another_agent_goes_on_and_what_is_there_is_not_touch
     writer.save(desk.folder / "claude" / "projects")
     await desk.sync("claude")
     before = desk.files()
-    done = await desk.go_on(f"claude:{transcripts.session_id(1)}", "codex")
+    done = await desk.continue_session(f"claude:{transcripts.session_id(1)}", "codex")
     after = desk.files()
     assert after.pop(str(written(done)))
     assert after == before
@@ -198,10 +198,10 @@ async def test_a_session_of_another_agent_goes_on_and_what_is_there_is_not_touch
 @pytest.mark.parametrize("agent", TARGETS)
 async def test_a_file_of_that_name_is_left_alone(desk: Desk, agent: str) -> None:
     session = await desk.session(*TALK)
-    done = await desk.go_on(session, agent)
+    done = await desk.continue_session(session, agent)
     written(done).write_bytes(b"somebody else's")
     with pytest.raises(FileExistsError):
-        await desk.go_on(session, agent)
+        await desk.continue_session(session, agent)
     assert written(done).read_bytes() == b"somebody else's"
     assert list(desk.files()) == [str(written(done))]
 
@@ -211,7 +211,7 @@ async def test_a_compacted_session_goes_on_from_its_summary(desk: Desk, agent: s
     session = await desk.session(*TALK[:4])
     await desk.sessions.compact(LOCAL, session, say("They looked at a barn.", "system"))
     await desk.sessions.append(LOCAL, session, TALK[4])
-    done = await desk.go_on(session, agent)
+    done = await desk.continue_session(session, agent)
     assert (done.fidelity, done.messages) == ("summarised", 1)
     (summary, prompt) = (await desk.context(done.continued))[-2:]
     assert summary == ("system", "They looked at a barn.")
@@ -223,7 +223,7 @@ async def test_of_a_very_long_session_the_beginning_is_summarised(desk: Desk, ag
     drafts = []
     for number in range(60):
         drafts += [say(f"Please build stall {number}."), say("word " * 2_500, "assistant")]
-    done = await desk.go_on(await desk.session(*drafts), agent)
+    done = await desk.continue_session(await desk.session(*drafts), agent)
     assert done.fidelity == "summarised"
     said = await desk.context(done.continued)
     assert said[-1] == ("assistant", "word " * 2_500)
@@ -235,17 +235,17 @@ async def test_of_a_very_long_session_the_beginning_is_summarised(desk: Desk, ag
 async def test_without_a_folder_nothing_is_written(desk: Desk, agent: str) -> None:
     nowhere = await desk.session(*TALK, cwd=None)
     with pytest.raises(InvalidCwd, match="--cwd"):
-        await desk.go_on(nowhere, agent)
+        await desk.continue_session(nowhere, agent)
     gone = await desk.session(*TALK, cwd="/no/such/folder")
     with pytest.raises(InvalidCwd, match="/no/such/folder"):
-        await desk.go_on(gone, agent)
+        await desk.continue_session(gone, agent)
     assert desk.files() == {}
-    assert (await desk.go_on(nowhere, agent, str(desk.work))).cwd == str(desk.work)
+    assert (await desk.continue_session(nowhere, agent, str(desk.work))).cwd == str(desk.work)
 
 
 async def test_an_empty_session_has_nothing_to_go_on_with(desk: Desk) -> None:
     with pytest.raises(InvalidInput, match="nothing was said"):
-        await desk.go_on(await desk.session(), "codex")
+        await desk.continue_session(await desk.session(), "codex")
     assert desk.files() == {}
 
 
@@ -260,6 +260,6 @@ async def test_when_writing_fails_nothing_is_left(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        await desk.go_on(session, agent)
+        await desk.continue_session(session, agent)
     assert desk.files() == {}
     assert CONTINUED_IN not in await desk.meta(session)

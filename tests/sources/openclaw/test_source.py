@@ -66,7 +66,7 @@ async def test_a_transcript_is_a_session_and_a_second_sync_reads_nothing(house: 
         "created_via": "channel",
     }
     assert house.source.resume(session) == ("openclaw", "tui", "--session", KEY)
-    assert house.source.home_of(session) is None
+    assert house.source.restorable_path(session) is None
     assert await house.sessions.transfer.raw(LOCAL, ID) == []
     child = await house.sessions.get(LOCAL, f"openclaw:{OTHER}")
     assert (child.parent, child.title, child.archived) == (ID, "Look around", True)
@@ -239,7 +239,7 @@ async def test_an_older_transcript_lies_in_a_file(house: House, home: Path) -> N
     session = await house.only()
     assert (session.id, session.title, session.meta["channel"]) == (ID, "Engine", "discord")
     assert house.source.resume(session) == ("openclaw", "tui", "--session", KEY)
-    assert house.source.home_of(session) == path
+    assert house.source.restorable_path(session) == path
     assert await original(house.sessions, LOCAL, ID) == path.read_bytes()
     assert (await house.sync()).parsed_files == 0
     assert house.hashes(home) == before

@@ -258,7 +258,7 @@ async def test_a_session_is_one_of_ours_and_a_second_sync_reads_nothing(
     assert (session.source, session.cwd, session.title) == ("opencode", CWD, "Mend the engine")
     assert (session.message_count, session.cost) == (2, 0.25)
     assert house.source.resume(session) == ("opencode", "--session", SESSION)
-    assert house.source.home_of(session) is None
+    assert house.source.restorable_path(session) is None
     assert await house.sessions.transfer.raw(LOCAL, ID) == []
     child = await house.sessions.get(LOCAL, "opencode:ses_child")
     assert (child.parent, child.title, child.archived) == (ID, "Look around", True)

@@ -138,7 +138,7 @@ async def test_a_transcript_is_a_session_and_a_second_sync_parses_nothing(house:
     assert (session.title, session.message_count, session.cost) == ("Mend the engine", 2, 0.25)
     assert (session.meta["models"], session.meta["cost"]) == (["anthropic:claude-sonnet-5"], 0.25)
     assert house.source.resume(session) == ("pi", "--session", str(path))
-    assert house.source.home_of(session) == path
+    assert house.source.restorable_path(session) == path
     assert await original(house.sessions, LOCAL, session.id) == path.read_bytes()
     again = await house.sync()
     assert (again.unchanged, again.parsed_files) == (1, 0)

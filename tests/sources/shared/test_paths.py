@@ -12,7 +12,7 @@ import hitherto
 from hitherto.model import LOCAL
 from hitherto.sources import AGENTS
 from hitherto.sources.handoff.restore import original, write_back
-from hitherto.sources.shared.files import EXACT, shown
+from hitherto.sources.shared.files import EXACT, path_text
 from tests.claude import transcripts
 from tests.sources.agent_home import House
 from tests.sources.codex.codex_files import CodexWriter
@@ -78,8 +78,8 @@ async def test_a_transcript_in_a_folder_that_is_no_text_is_written_back_where_it
         path.parent.rmdir()
         assert (await house.sync()).kept == 1
         session = await house.only()
-        assert session.meta["path"] == shown(path)
-        home = house.source.home_of(session)
+        assert session.meta["path"] == path_text(path)
+        home = house.source.restorable_path(session)
         assert home == path
         write_back(home, await original(sessions, LOCAL, session.id))
         assert path.read_bytes() == data
@@ -89,4 +89,4 @@ async def test_a_transcript_in_a_folder_that_is_no_text_is_written_back_where_it
         told = {"path": str(path).replace(ODD, "plain")}
         session = await sessions.set_meta(LOCAL, session.id, told)
         assert EXACT in session.meta
-        assert house.source.home_of(session) == Path(told["path"])
+        assert house.source.restorable_path(session) == Path(told["path"])

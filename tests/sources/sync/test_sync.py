@@ -221,7 +221,7 @@ async def test_a_vanished_file_leaves_our_copy_which_can_be_written_back(house: 
     session = await house.sessions.get(LOCAL, id_of(1))
     assert session.meta["source_gone"] is True
     assert await said(house, 1) == ["keep me"]
-    assert ClaudeSource(house.config).home_of(session) == path
+    assert ClaudeSource(house.config).restorable_path(session) == path
     write_back(path, await original(house.sessions, LOCAL, id_of(1)))
     assert path.read_bytes() == before
     with pytest.raises(AlreadyExists):
@@ -236,7 +236,7 @@ async def test_nothing_is_written_back_outside_of_the_agents_folder(house: House
     await house.sync()
     for path in (tmp_path / "elsewhere.jsonl", house.projects / ".." / "x.jsonl", house.projects / "x.txt"):
         session = await house.sessions.set_meta(LOCAL, id_of(1), {"path": str(path)})
-        assert ClaudeSource(house.config).home_of(session) is None
+        assert ClaudeSource(house.config).restorable_path(session) is None
 
 
 async def test_a_session_deleted_here_stays_away(house: House) -> None:

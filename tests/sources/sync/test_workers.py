@@ -68,7 +68,7 @@ class MadeUp(msgspec.Struct, frozen=True):
     def resume(self, session: Session) -> Sequence[str] | None:  # noqa: ARG002 - nobody can
         return None
 
-    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - there is no file
+    def restorable_path(self, session: Session) -> Path | None:  # noqa: ARG002 - there is no file
         return None
 
 

@@ -24,7 +24,7 @@ from hitherto.acp.proxy.frames import (
 from hitherto.errors import EngineError
 from hitherto.rpc import frames
 from hitherto.rpc.errors import INTERNAL_ERROR, Failure, Gone
-from hitherto.sources.sync.recordings import source_called
+from hitherto.sources.sync.recordings import source_of_agent
 
 VERSION = 1
 JSONRPC = Raw(b'"2.0"')
@@ -142,7 +142,7 @@ class Agent:
     @property
     def source(self) -> str:
         """What sync calls the agent: sessions of its own have ids of ours that begin so."""
-        return source_called(self.name)
+        return source_of_agent(self.name)
 
     def named(self, own: str) -> str:
         """The id that one of the agent's own sessions has with us when it was read, or is listed."""

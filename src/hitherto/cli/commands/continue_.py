@@ -11,7 +11,7 @@ from hitherto.model import LOCAL
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
-from hitherto.sources.handoff.continue_ import TARGETS, Continued, Continuing
+from hitherto.sources.handoff.continue_ import TARGETS, Continuation, Continued
 from hitherto.sources.sync.ledger import Ledger
 
 FIDELITY = {
@@ -49,7 +49,9 @@ async def run(
     ledger = Ledger(settings.data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         found = await sessions.resolve(LOCAL, session)
-        done = await Continuing(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).go_on(found, agent, cwd)
+        done = await Continuation(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).continue_session(
+            found, agent, cwd
+        )
     finally:
         ledger.close()
     if not out.json:

@@ -13,9 +13,9 @@ from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, Session
 from hitherto.service import Sessions
 from hitherto.settings import RAW_BUDGET
-from hitherto.sources import sources_here
+from hitherto.sources import local_sources
 from hitherto.sources.handoff.restore import original, write_back
-from hitherto.sources.shared.files import shown
+from hitherto.sources.shared.files import path_text
 
 
 @command(
@@ -45,16 +45,18 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
         )
     write_back(path, data)
     if out.json:
-        out.document({"session": session_id, "path": shown(path), "bytes": len(data)})
+        out.document({"session": session_id, "path": path_text(path), "bytes": len(data)})
     else:
-        out.line(shown(path))
+        out.line(path_text(path))
 
 
 def _place(session: Session) -> Path:
     """Where the file was that a session was read from."""
     if session.source is None:
         raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
-    path = next((path for source in sources_here() if (path := source.home_of(session)) is not None), None)
+    path = next(
+        (path for source in local_sources() if (path := source.restorable_path(session)) is not None), None
+    )
     if path is None:
         raise InvalidInput(
             f"{session.id!r} was read from no file in a folder of {session.source} on this machine"

@@ -14,7 +14,7 @@ from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidCwd, InvalidInput, SessionNotFound
 from hitherto.model import LOCAL, RECORDS, Session
 from hitherto.service import Sessions
-from hitherto.sources.handoff.resume import Resuming, folder_to_be_in, resuming
+from hitherto.sources.handoff.resume import ResumeCommand, existing_folder, resume_command
 
 
 @command(
@@ -27,7 +27,7 @@ from hitherto.sources.handoff.resume import Resuming, folder_to_be_in, resuming
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
     """The command that goes on with a session in the agent it comes from."""
     found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
-    how = resuming(found) or await _recorded(sessions, found)
+    how = resume_command(found) or await _recorded(sessions, found)
     if how is None:
         raise InvalidInput(
             f"session {found.id!r} is not one that another agent can go on with; fork it instead"
@@ -42,7 +42,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
             f"or write it a session that it finds, with `hitherto continue {found.id} --in AGENT`"
         )
     if how.folder is not None:
-        folder_to_be_in(found, how.folder)
+        existing_folder(found, how.folder)
     if execute:
         become(how.words, how.folder)
     if out.json:
@@ -51,11 +51,11 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
         out.line(how.line)
 
 
-async def _recorded(sessions: Sessions, session: Session) -> Resuming | None:
+async def _recorded(sessions: Sessions, session: Session) -> ResumeCommand | None:
     """How the agent goes on that a session was recorded with."""
     for known_as in reversed(session.meta.get(RECORDS, ())):
         with suppress(SessionNotFound):
-            if (how := resuming(await sessions.get(LOCAL, known_as))) is not None:
+            if (how := resume_command(await sessions.get(LOCAL, known_as))) is not None:
                 return how
     return None
 

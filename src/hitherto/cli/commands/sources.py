@@ -11,9 +11,9 @@ from hitherto.model import Value
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
-from hitherto.sources import AGENTS, Source, sources_here
+from hitherto.sources import AGENTS, Source, local_sources
 from hitherto.sources.port import Found
-from hitherto.sources.shared.files import is_there
+from hitherto.sources.shared.files import folder_exists
 from hitherto.sources.sync.expiry import DAY, soon_deleted
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import found_in_all, is_new
@@ -42,7 +42,7 @@ async def run(sessions: Sessions, out: Output) -> None:
     """The agents whose own sessions `hitherto sync` takes in: what was found where, how much, how fresh."""
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
-        sources = sources_here()
+        sources = local_sources()
         looked = found_in_all(sources)
         found = [
             _described(source, [each for each in looked if each.source is source], ledger)
@@ -70,7 +70,7 @@ def _described(source: Source, looked: Sequence[Found], ledger: Ledger) -> Descr
         source=source.name,
         title=AGENTS[source.name].title,
         folders=tuple(map(str, folders)),
-        there=any(map(is_there, folders)),
+        there=any(map(folder_exists, folders)),
         sessions=len(found),
         waiting=sum(is_new(each, seen.get(each.key)) for each in found),
         # The first day of all times stands for one that is not known.

@@ -15,7 +15,7 @@ from hitherto.model import LOCAL
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
-from hitherto.sources import AGENTS, Source, sources_here
+from hitherto.sources import AGENTS, Source, local_sources
 from hitherto.sources.port import Found
 from hitherto.sources.sync.expiry import Expiring, expiring
 from hitherto.sources.sync.ledger import Ledger
@@ -38,7 +38,7 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
             report = await _once(sessions, ledger, sources, found, hidden=out.json)
             soon = await expiring(sessions, LOCAL, ledger, sources, found, now_ms())
             return _tell(out, report, soon)
-        sources = sources_here()
+        sources = local_sources()
         folders = [folder for source in sources for folder in source.folders()]
         async for _ in changes_of(folders, lambda: [file for each in sources for file in each.beside()]):
             report = await _once(sessions, ledger, *_found(), hidden=True)
@@ -50,7 +50,7 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
 
 
 def _found() -> tuple[list[Source], list[Found]]:
-    sources = sources_here()
+    sources = local_sources()
     return sources, found_in_all(sources)
 
 

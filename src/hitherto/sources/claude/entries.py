@@ -94,7 +94,7 @@ class _Started(msgspec.Struct, frozen=True, rename="camel"):
 _started = msgspec.json.Decoder(_Started)
 
 
-class Conversation:
+class ConversationBuilder:
     """Makes entries of records, one after the other."""
 
     def __init__(
@@ -131,8 +131,8 @@ class Conversation:
         if record.type not in _SELDOM_KEPT and is_deep(line):
             self._put(self.too_deep(record))
         elif record.type == "assistant":
-            self._go_on(record, len(line))
-        elif (entry := _MAKERS.get(record.type, _strange)(record, line, self)) is not None:
+            self._add_answer(record, len(line))
+        elif (entry := _MAKERS.get(record.type, _unknown)(record, line, self)) is not None:
             self._put(entry if len(line) <= LONGEST else _cut(entry))
 
     def too_deep(self, record: Record) -> Entry:
@@ -155,9 +155,9 @@ class Conversation:
 
     def _put(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.facts.converse(entry)
+        self.facts.observe_entry(entry)
 
-    def _go_on(self, record: Record, size: int) -> None:
+    def _add_answer(self, record: Record, size: int) -> None:
         message = record.message or Message()
         response = message.id or record.uuid or ""
         known = self.answer
@@ -181,7 +181,7 @@ class Conversation:
             self._spent.append(known.entry.usage)
         self.answer = Answer(response=response, entry=entry, size=size)
         self._place = len(self.entries)
-        self.facts.use(model)
+        self.facts.note_model(model)
         self._put(entry)
 
     def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
@@ -209,14 +209,14 @@ def entry_id(uuid: str) -> str:
     return "id-" + hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _user(record: Record, _: memoryview, talk: Conversation) -> Entry | None:
+def _user(record: Record, _: memoryview, builder: ConversationBuilder) -> Entry | None:
     message = record.message or Message()
-    parts = parts_of(message.content, talk.facts.unknown)
+    parts = parts_of(message.content, builder.facts.unknown)
     role: Role = "user"
     if any(isinstance(part, ToolResult) for part in parts):
         role = "tool"
         parts = with_output(parts, record.tool_use_result)
-        _note_child(record.tool_use_result, parts, talk.facts)
+        _note_child(record.tool_use_result, parts, builder.facts)
     meta: Json = {}
     sender = record.origin.kind if record.origin else None
     if sender is not None and sender != "human":
@@ -225,28 +225,28 @@ def _user(record: Record, _: memoryview, talk: Conversation) -> Entry | None:
         meta["meta"] = True
     if record.is_compact_summary:
         role, meta["compact_summary"] = "system", True
-        talk.end_compaction(entry_id(record.uuid or ""))
-    return talk.entry(record, role, parts, meta)
+        builder.end_compaction(entry_id(record.uuid or ""))
+    return builder.entry(record, role, parts, meta)
 
 
-def _system(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
+def _system(record: Record, line: memoryview, builder: ConversationBuilder) -> Entry | None:
     said = value_of(record.content)
     meta: Json = {"subtype": record.subtype} if record.subtype else {}
     if record.subtype == "compact_boundary":
         meta = _boundary_meta(record)
-        talk.begin_compaction(entry_id(record.uuid or ""), _kept_by(record))
+        builder.begin_compaction(entry_id(record.uuid or ""), _kept_by(record))
     if record.is_meta:
         meta["meta"] = True
     if record.level == "error" or record.subtype == "api_error":
         meta["error"] = True
     if isinstance(said, str) and said:
-        return talk.entry(record, "system", (Text(text=said),), meta)
+        return builder.entry(record, "system", (Text(text=said),), meta)
     if record.subtype == "compact_boundary":
-        return talk.entry(record, "system", (), meta)
+        return builder.entry(record, "system", (), meta)
     if record.subtype is None or record.subtype in _BOOKKEEPING:
-        count(talk.facts.left_out, f"system {record.subtype or ''}".strip())
+        count(builder.facts.left_out, f"system {record.subtype or ''}".strip())
         return None
-    return talk.entry(record, "system", _raw(line), meta)
+    return builder.entry(record, "system", _raw(line), meta)
 
 
 def _boundary_meta(record: Record) -> Json:
@@ -268,23 +268,23 @@ def _kept_by(boundary: Record) -> tuple[str, ...]:
     return tuple(entry_id(uuid) for uuid in kept if uuid)
 
 
-def _attached(record: Record, line: memoryview, talk: Conversation) -> Entry | None:
+def _attachment_entry(record: Record, line: memoryview, builder: ConversationBuilder) -> Entry | None:
     attachment = record.attachment or Attachment()
     if attachment.type in _CONTEXT:
-        count(talk.facts.left_out, f"attachment {attachment.type}")
+        count(builder.facts.left_out, f"attachment {attachment.type}")
         return None
     if is_deep(line):
-        return talk.too_deep(record)
+        return builder.too_deep(record)
     meta: Json = {"attachment": attachment.type}
     if attachment.type == "queued_command":
         if attachment.command_mode in _AUTOMATIC:
             meta["meta"] = True
-        parts = parts_of(blocks_of(attachment.prompt), talk.facts.unknown)
-        return talk.entry(record, "user", parts, meta) if parts else None
+        parts = parts_of(blocks_of(attachment.prompt), builder.facts.unknown)
+        return builder.entry(record, "user", parts, meta) if parts else None
     if attachment.type == "file":
-        return talk.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
-    count(talk.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
-    return talk.entry(record, "system", _raw(line), {**meta, "meta": True})
+        return builder.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
+    count(builder.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
+    return builder.entry(record, "system", _raw(line), {**meta, "meta": True})
 
 
 def _file(attachment: Attachment) -> Resource:
@@ -295,19 +295,19 @@ def _file(attachment: Attachment) -> Resource:
     return Resource(uri=attachment.filename or "file")
 
 
-def _progress(_record: Record, _line: memoryview, talk: Conversation) -> None:
-    count(talk.facts.left_out, "progress")
+def _progress(_record: Record, _line: memoryview, builder: ConversationBuilder) -> None:
+    count(builder.facts.left_out, "progress")
 
 
-def _strange(record: Record, line: memoryview, talk: Conversation) -> Entry:
-    count(talk.facts.unknown, record.type[:100] or "?")
-    return talk.entry(record, "system", _raw(line), {"meta": True, "type": record.type[:100]})
+def _unknown(record: Record, line: memoryview, builder: ConversationBuilder) -> Entry:
+    count(builder.facts.unknown, record.type[:100] or "?")
+    return builder.entry(record, "system", _raw(line), {"meta": True, "type": record.type[:100]})
 
 
-_MAKERS: dict[str, Callable[[Record, memoryview, Conversation], Entry | None]] = {
+_MAKERS: dict[str, Callable[[Record, memoryview, ConversationBuilder], Entry | None]] = {
     "user": _user,
     "system": _system,
-    "attachment": _attached,
+    "attachment": _attachment_entry,
     "progress": _progress,
 }
 """Kind of record → what becomes of it."""

@@ -13,8 +13,8 @@ import msgspec
 
 from hitherto.claude.paths import ARCHIVED, TITLE, TRANSCRIPT, is_session_id, read_sidecar, session_folder
 from hitherto.model import Value
-from hitherto.sources.port import Shut
-from hitherto.sources.shared.files import Seen, inside
+from hitherto.sources.port import Unreadable
+from hitherto.sources.shared.files import FoundFile, list_folder
 
 AGENT = "agent-"
 SUBAGENTS = "subagents"
@@ -31,7 +31,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     beside a session's transcript were changed last, 0 if there are none: see `notes`.
     """
 
-    file: Seen
+    file: FoundFile
     project: str
     session: str | None
     agent: str | None = None
@@ -67,12 +67,12 @@ class AgentNotes(Value, frozen=True, rename="camel"):
     parent_agent_id: str | None = None
 
 
-def find(config_home: Path, shut: list[Shut]) -> Iterator[Found]:
+def find(config_home: Path, unreadable: list[Unreadable]) -> Iterator[Found]:
     """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder. Folders
-    that cannot be read are added to `shut`."""
+    that cannot be read are added to `unreadable`."""
     projects = config_home / "projects"
-    for name in inside(projects, shut=shut).folders:
-        yield from _in_project(f"{projects}/{name}", name, shut)
+    for name in list_folder(projects, unreadable=unreadable).folders:
+        yield from _in_project(f"{projects}/{name}", name, unreadable)
 
 
 def notes(found: Found) -> Notes:
@@ -98,12 +98,12 @@ def agent_notes(found: Found) -> AgentNotes:
     return msgspec.convert(texts, AgentNotes)
 
 
-def _in_project(folder: str, project: str, shut: list[Shut]) -> Iterator[Found]:
-    there = inside(folder, TRANSCRIPT, shut=shut)
+def _in_project(folder: str, project: str, unreadable: list[Unreadable]) -> Iterator[Found]:
+    there = list_folder(folder, TRANSCRIPT, unreadable=unreadable)
     noted: dict[str, int] = {}
     for name in there.folders:
         if is_session_id(name):
-            noted[name] = yield from _in_session(f"{folder}/{name}", project, name, shut)
+            noted[name] = yield from _in_session(f"{folder}/{name}", project, name, unreadable)
     for file in there.files:
         stem = file.name[: -len(TRANSCRIPT)]
         if is_session_id(stem):
@@ -113,21 +113,25 @@ def _in_project(folder: str, project: str, shut: list[Shut]) -> Iterator[Found]:
             yield Found(file, project, None, stem.removeprefix(AGENT))
 
 
-def _in_session(folder: str, project: str, session: str, shut: list[Shut]) -> Generator[Found, None, int]:
+def _in_session(
+    folder: str, project: str, session: str, unreadable: list[Unreadable]
+) -> Generator[Found, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
-    there = inside(folder, *_SIDECARS, shut=shut)
+    there = list_folder(folder, *_SIDECARS, unreadable=unreadable)
     if SUBAGENTS in there.folders:
-        yield from _agents(f"{folder}/{SUBAGENTS}", project, session, _DEPTH, shut)
+        yield from _agents(f"{folder}/{SUBAGENTS}", project, session, _DEPTH, unreadable)
     return max((max(1, file.stamp[3]) for file in there.files if file.name in _SIDECARS), default=0)
 
 
-def _agents(folder: str, project: str, session: str, depth: int, shut: list[Shut]) -> Iterator[Found]:
-    there = inside(folder, TRANSCRIPT, shut=shut)
+def _agents(
+    folder: str, project: str, session: str, depth: int, unreadable: list[Unreadable]
+) -> Iterator[Found]:
+    there = list_folder(folder, TRANSCRIPT, unreadable=unreadable)
     for file in there.files:
         if file.name.startswith(AGENT):
             yield Found(file, project, session, file.name.removeprefix(AGENT).removesuffix(TRANSCRIPT))
     for name in there.folders if depth else ():
-        yield from _agents(f"{folder}/{name}", project, session, depth - 1, shut)
+        yield from _agents(f"{folder}/{name}", project, session, depth - 1, unreadable)
 
 
 def _moment(at: object) -> int | None:

@@ -1,7 +1,7 @@
 """Linking new records to what is known of a transcript, and what must stay known for the next ones. Pure.
 
 Of the records read before, only a *window* is kept: the last stretch of the conversation, in which the next record
-finds its parent almost always. What cannot be decided within it is not guessed: `NeedsWhole` says that the whole
+finds its parent almost always. What cannot be decided within it is not guessed: `RebuildNeeded` says that the whole
 file has to be read. So that this is exact, four bytes are kept of the uuid of every linked record (1/500 of a usual
 file): they tell a parent that was lost from one that is out of sight, and a record that comes twice.
 """
@@ -29,7 +29,7 @@ _NONE = -1
 _UNSEEN = -2
 
 
-class NeedsWhole(Exception):
+class RebuildNeeded(Exception):
     """The new records change what was read before, or may do so."""
 
 
@@ -87,7 +87,7 @@ class Linked:
         kind = kind_of(record)
         response = _response(record) if kind is Kind.BLOCK else None
         if self._seen and _checksum(uuid) in self._seen:
-            raise NeedsWhole
+            raise RebuildNeeded
         if place is not None:
             # Written again: it stays where it was and says what it said last.
             self._records[place - self._old] = number
@@ -116,7 +116,7 @@ class Linked:
         if place is not None:
             return place
         if self._last == _UNSEEN or _checksum(named) in self._seen:
-            raise NeedsWhole
+            raise RebuildNeeded
         return self._last
 
     def _keep(self, boundary: Record, place: int) -> None:
@@ -150,9 +150,9 @@ class Linked:
         window = self._window
         choice = choose(self._nodes, self._leaf_at, window.answer)
         if not all(choice.chosen[: self._old]):
-            raise NeedsWhole
+            raise RebuildNeeded
         if choice.newest < self._old and not self._is_certain(choice):
-            raise NeedsWhole
+            raise RebuildNeeded
         return choice
 
     def _is_certain(self, choice: Choice) -> bool:
@@ -172,7 +172,7 @@ class Linked:
         if place is None and leaf == self._window.leaf:
             place = self._window.leaf_at
         if place is None and _checksum(leaf) in self._seen:
-            raise NeedsWhole
+            raise RebuildNeeded
         return (None, None) if place is None else (leaf, place)
 
     def window(self) -> Window:

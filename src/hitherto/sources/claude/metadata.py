@@ -143,18 +143,18 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         self._begin(record)
         self.cwd = self.cwd or _folder(record.cwd)
         if record.cwd != self.cwd and (folder := _folder(record.cwd)) is not None:
-            self._visit(folder)
+            self._note_folder(folder)
         self.agent_id = self.agent_id or _name(record.agent_id)
         self.team = self.team or _name(record.team_name)
         self.entrypoint = self.entrypoint or _name(record.entrypoint)
         self.git_branch = _name(record.git_branch) or self.git_branch
         self.version = _name(record.version) or self.version
 
-    def tell(self, record: Record, line: memoryview) -> None:
+    def observe_session_record(self, record: Record, line: memoryview) -> None:
         """Take in a record about the session; `line` is all of it."""
         self._begin(record)
-        if said := ABOUT.get(record.type):
-            said(self, record)
+        if observe := ABOUT.get(record.type):
+            observe(self, record)
         elif record.type.startswith(REQUEST_LOG):
             count(self.left_out, record.type)
         elif record.type not in SILENT and not record.type.startswith(_SILENT_PREFIX):
@@ -171,20 +171,20 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         if self.session_id is None:
             self.session_id = _session(record.session_id)
 
-    def converse(self, entry: Entry) -> None:
+    def observe_entry(self, entry: Entry) -> None:
         """Take in an entry that is new in the conversation."""
         if self.updated_at is None or entry.at > self.updated_at:
             self.updated_at = entry.at
         if entry.role == "user" and self.first_prompt is None and not entry.meta.get("meta"):
             self._prompt(plain_text(entry))
 
-    def use(self, model: str | None) -> None:
+    def note_model(self, model: str | None) -> None:
         """Note that a model answered."""
         name = _name(model)
         if name is not None and name not in self.models and len(self.models) < MODELS:
             self.models.append(name)
 
-    def _visit(self, folder: str) -> None:
+    def _note_folder(self, folder: str) -> None:
         """Note a folder beside the first one."""
         if folder not in self.cwds and len(self.cwds) < EARLIER_CWDS:
             self.cwds.append(folder)

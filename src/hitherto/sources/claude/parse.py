@@ -21,11 +21,11 @@ from hitherto.claude.lines import (
     split,
 )
 from hitherto.model import Entry, Usage, Value, decode_json
-from hitherto.sources.claude.entries import LINKED, Answer, Compacted, Conversation
-from hitherto.sources.claude.graph import Linked, NeedsWhole, Window
+from hitherto.sources.claude.entries import LINKED, Answer, Compacted, ConversationBuilder
+from hitherto.sources.claude.graph import Linked, RebuildNeeded, Window
 from hitherto.sources.claude.metadata import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from hitherto.sources.claude.records import Record, read
-from hitherto.sources.shared.growing_file import complete, goes_on, sealed
+from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 
 VERSION = 2
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
@@ -91,7 +91,7 @@ def parse(data: bytes, known: State | None = None) -> Parsed:
     start = known or State()
     try:
         return _parsed(data, start, "extends" if known else "whole")
-    except NeedsWhole:
+    except RebuildNeeded:
         info = start.facts.info(None, bool(start.sidechain), lambda _: False)
         return Parsed(
             change="rebuild",
@@ -124,40 +124,40 @@ def child_id(parent_uuid: str, agent_id: str) -> str:
 
 
 def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> Parsed:
-    if start.version != VERSION or (start.open and goes_on(data)):
-        raise NeedsWhole
-    end = complete(data)
+    if start.version != VERSION or (start.open and continues_line(data)):
+        raise RebuildNeeded
+    end = complete_length(data)
     facts = start.facts.copy()
     lines = list(_lines(data[:end] if end < len(data) else data, facts))
     sidechain = _is_sidechain(lines, start.sidechain)
     lines = _own(lines, bool(sidechain), facts)
     linked = Linked(start.window, [line.record for line in lines], facts.leaf)
-    talk = Conversation(facts, start.answer, start.spent, start.at, start.compaction)
+    builder = ConversationBuilder(facts, start.answer, start.spent, start.at, start.compaction)
     for number in linked.new:
-        talk.add(*lines[number])
-    total = start.entries + len(talk.entries)
+        builder.add(*lines[number])
+    total = start.entries + len(builder.entries)
     state = State(
         offset=start.offset + end,
-        seal=sealed(start.seal, data, end),
+        seal=next_seal(start.seal, data, end),
         open=data[end - 1] != _NEWLINE if end else start.open,
         sidechain=sidechain,
         window=linked.window(),
-        answer=talk.answer,
-        spent=talk.spent,
-        at=talk.at,
-        compaction=talk.begun,
+        answer=builder.answer,
+        spent=builder.spent,
+        at=builder.at,
+        compaction=builder.begun,
         entries=total,
         facts=facts,
     )
     return Parsed(
         change=change,
-        entries=tuple(talk.entries),
-        amended=talk.amended,
-        info=facts.info(talk.usage, bool(sidechain), linked.has),
+        entries=tuple(builder.entries),
+        amended=builder.amended,
+        info=facts.info(builder.usage, bool(sidechain), linked.has),
         state=state,
         total=total,
         unread=len(data) - end,
-        compactions=tuple(talk.compactions),
+        compactions=tuple(builder.compactions),
     )
 
 
@@ -168,7 +168,7 @@ def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
             facts.observe(record)
             yield _Line(record, line)
         else:
-            facts.tell(record, line)
+            facts.observe_session_record(record, line)
 
 
 def _is_linked(record: Record) -> bool:
@@ -223,7 +223,7 @@ def _is_sidechain(lines: list[_Line], known: bool | None) -> bool | None:
         return known
     aside = all(line.record.is_sidechain for line in lines)
     if known and not aside:
-        raise NeedsWhole
+        raise RebuildNeeded
     return aside
 
 

@@ -18,9 +18,9 @@ from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
 from hitherto.sources.claude.files import Found as Transcript
 from hitherto.sources.claude.parse import Parsed, State
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import MS, as_meta, path_of
+from hitherto.sources.shared.files import MS, path_meta, path_of
 from hitherto.values.titles import title_from
 
 NAME = "claude"
@@ -54,16 +54,16 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
-        for each in claude_files.find(self.home, shut):
+        unreadable = list[Unreadable]()
+        for each in claude_files.find(self.home, unreadable):
             file = each.file
             stamp = file.stamp
             noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
             yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2], each.identity)
-        yield from closed(self, shut)
+        yield from found_unreadable(self, unreadable)
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        read = _read(found.place(Transcript), known)
+        read = _read(found.where_as(Transcript), known)
         parsed = read.parsed
         return Reading(
             imported=imported_from(read.found, parsed),
@@ -83,7 +83,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         source, _, uuid = session.id.partition(":")
         return None if source != NAME or ":" in uuid else ("claude", "--resume", uuid)
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         path = path_of(session)
         inside = path.is_relative_to(self.home / "projects") and ".." not in path.parts
         return path if inside and path.suffix == TRANSCRIPT else None
@@ -92,7 +92,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
 def _read(file: Transcript, known: Known | None) -> _Read:
     state = _state(file, known)
     if state is not None:
-        data = files.read_on(file.path, state.offset, state.seal)
+        data = files.read_from(file.path, state.offset, state.seal)
         parsed = None if data is None else parse.parse(data, state)
         if data is not None and parsed is not None and parsed.change != "rebuild":
             return _Read(file, data, state.offset, parsed)
@@ -153,7 +153,7 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
     """What else is known and worth showing; left out where it is not."""
     info = parsed.info
     meta: Json = {
-        **as_meta(found.path),
+        **path_meta(found.path),
         "git_branch": info.git_branch,
         "models": list(info.models),
         "usage": None if info.usage is None else msgspec.to_builtins(info.usage),

@@ -34,19 +34,19 @@ from hitherto.sources.codex.records import (
 )
 from hitherto.sources.codex.resume_state import Memory, meta_of
 from hitherto.sources.codex.tools import (
-    ANSWERING,
-    ASKING,
-    ENDING,
-    Asked,
+    CALL_ITEMS,
+    FINISHED_ITEMS,
+    RESULT_ITEMS,
+    CallRequest,
     Outcome,
-    answered_by,
-    asked_by,
+    call_of_item,
     call_parts,
     command_of,
-    ended_by,
-    spelled,
+    finished_call,
+    result_of_item,
+    snake_case,
 )
-from hitherto.sources.shared.conversation import fitted
+from hitherto.sources.shared.conversation import fit_entry
 from hitherto.sources.shared.usage import tokens_of, total
 
 PROMPT_CHARS = 10_000
@@ -79,7 +79,7 @@ class Entries:
         """What comes now is a turn of its own."""
         self._turns.append(len(self.entries))
 
-    def take_back(self, turns: int) -> None:
+    def drop_turns(self, turns: int) -> None:
         """The last turns are as if they had not been."""
         if turns > 0:
             place = self._turns[-turns] if turns <= len(self._turns) else 0
@@ -93,22 +93,24 @@ class Entries:
         """Something that the user has said. It begins a turn, unless one is going on."""
         if not self.memory.turn:
             self.begin_turn()
-        said = next((part.text for part in parts if isinstance(part, Text)), None)
-        if self.memory.first_prompt is None and said is not None:
-            self.memory.first_prompt = said[:PROMPT_CHARS]
-        self.say("user", parts)
+        prompt = next((part.text for part in parts if isinstance(part, Text)), None)
+        if self.memory.first_prompt is None and prompt is not None:
+            self.memory.first_prompt = prompt[:PROMPT_CHARS]
+        self.add_entry("user", parts)
 
     def think(self, thoughts: list[str]) -> None:
         """What the model has thought, as far as it tells."""
-        if said := "\n\n".join(filter(None, thoughts)):
-            self.say("assistant", (Thought(text=said, provider="openai"),))
+        if thought := "\n\n".join(filter(None, thoughts)):
+            self.add_entry("assistant", (Thought(text=thought, provider="openai"),))
 
-    def keep(self, kind: str, said: Json) -> None:
+    def keep_unknown(self, kind: str, raw: Json) -> None:
         """Something of a kind that nobody knows: as it is, and counted."""
         self.unknown[kind[:80]] += 1
-        self.say("system", (Unknown(raw=said),), meta={"meta": True})
+        self.add_entry("system", (Unknown(raw=raw),), meta={"meta": True})
 
-    def say(self, role: Role, parts: tuple[Part, ...], *, mark: str = "", meta: Json | None = None) -> Entry:
+    def add_entry(
+        self, role: Role, parts: tuple[Part, ...], *, mark: str = "", meta: Json | None = None
+    ) -> Entry:
         """An entry from the present record, of which a second one has a `mark`."""
         record, memory = self.record, self.memory
         name = str(record.ordinal) if record.ordinal is not None else f"line-{memory.records}"
@@ -121,33 +123,33 @@ class Entries:
             model=memory.model if answers else None,
             meta=meta or {},
         )
-        entry = fitted(entry, record.said)
+        entry = fit_entry(entry, record.data)
         self.entries.append(entry)
         if self.own:
             memory.updated_at = max(memory.updated_at or 0, memory.at)
         if answers:
-            self._use()
+            self._note_answer()
         return entry
 
-    def _use(self) -> None:
+    def _note_answer(self) -> None:
         """An answer has come, which the next count is for."""
         memory = self.memory
         if memory.model is not None and memory.model not in memory.models:
             memory.models.append(memory.model)
         self._answer, memory.answer = len(self.entries) - 1, None
         if memory.waiting is not None:
-            self.entries[-1] = _paid(self.entries[-1], memory.waiting)
+            self.entries[-1] = _with_usage(self.entries[-1], memory.waiting)
             memory.waiting = None
 
-    def pay(self, used: Usage) -> None:
+    def count_usage(self, used: Usage) -> None:
         """What the newest answer has used, or the next one if there is none."""
         memory = self.memory
         if self.own:
             memory.spent = total((memory.spent, used))
         if self._answer is not None:
-            self.entries[self._answer] = _paid(self.entries[self._answer], used)
+            self.entries[self._answer] = _with_usage(self.entries[self._answer], used)
         elif memory.answer is not None:
-            self.amended = _paid(memory.answer, used)
+            self.amended = _with_usage(memory.answer, used)
         else:
             memory.waiting = total((memory.waiting, used))
         self._answer = memory.answer = None
@@ -162,7 +164,7 @@ def usage_of(used: Json) -> Usage:
     )
 
 
-def _paid(entry: Entry, used: Usage) -> Entry:
+def _with_usage(entry: Entry, used: Usage) -> Entry:
     usage = total((entry.usage, used))
     return replace(entry, usage=usage, tokens=tokens_of(usage))
 
@@ -172,11 +174,11 @@ CALLS = 200
 ENCRYPTED = "The conversation was compacted; its summary can be read by the model's provider only."
 
 
-class Rolled(Exception):
+class RebuildNeeded(Exception):
     """What was read before is not what it was, so the whole is to be read."""
 
 
-class Talk(Entries):
+class ConversationBuilder(Entries):
     """Reads records, one after the other. `inherited` are turns of which a subagent may hold copies; `grown` says that these
     records come behind others that were read before."""
 
@@ -195,7 +197,7 @@ class Talk(Entries):
             self.memory.ordinal = max(self.memory.ordinal, -1 if record.ordinal is None else record.ordinal)
         self.memory.at = record.at or self.memory.at
         if not self._is_copied(record) and record.kind not in QUIET:
-            LINES.get(record.kind, Talk._strange)(self)
+            LINES.get(record.kind, ConversationBuilder._unknown_line)(self)
 
     # Lines
 
@@ -207,7 +209,7 @@ class Talk(Entries):
         if self.memory.meta is None:
             self.memory.meta = meta
             self.memory.created_at = self.record.at
-            self._in_folder(meta.cwd)
+            self._note_folder(meta.cwd)
         elif meta.id != self.memory.meta.id and self._inherited:
             self.memory.copying = True
 
@@ -224,29 +226,29 @@ class Talk(Entries):
         return self.memory.copying
 
     def _context(self) -> None:
-        said = self.record.payload()
-        self.memory.model = text(said, "model") or self.memory.model
-        self._in_folder(text(said, "cwd"))
+        payload = self.record.payload()
+        self.memory.model = text(payload, "model") or self.memory.model
+        self._note_folder(text(payload, "cwd"))
 
-    def _in_folder(self, cwd: str | None) -> None:
+    def _note_folder(self, cwd: str | None) -> None:
         if self.own and cwd and cwd.startswith("/") and cwd not in self.memory.cwds:
             self.memory.cwds.append(cwd)
 
     def _compacted(self) -> None:
-        said = self.record.payload()
-        summary = text(said, "message") or _last_text(items(said, "replacement_history")) or ENCRYPTED
-        entry = self.say("system", (Text(text=summary),), meta={"compact_summary": True})
+        payload = self.record.payload()
+        summary = text(payload, "message") or _last_text(items(payload, "replacement_history")) or ENCRYPTED
+        entry = self.add_entry("system", (Text(text=summary),), meta={"compact_summary": True})
         self.compactions.append(Summarised(summary=entry.id))
 
     def _message_between(self) -> None:
         """Something that one agent has told another."""
-        said = self.record.payload()
-        parts = tuple(parts_of(said.get("content"), self.unknown))
+        payload = self.record.payload()
+        parts = tuple(parts_of(payload.get("content"), self.unknown))
         if parts:
-            self.say("user", parts, meta=_known(origin="agent", author=text(said, "author")))
+            self.add_entry("user", parts, meta=_known(origin="agent", author=text(payload, "author")))
 
-    def _strange(self) -> None:
-        self.keep(self.record.kind, self.record.payload())
+    def _unknown_line(self) -> None:
+        self.keep_unknown(self.record.kind, self.record.payload())
 
     # The model's items
 
@@ -255,12 +257,12 @@ class Talk(Entries):
         if kind in QUIET_RESPONSES or (self.memory.paginated and kind in SHOWN_TOO):
             return
         item = self.record.payload()
-        if kind in ASKING:
+        if kind in CALL_ITEMS:
             self._ask(item)
-        elif kind in ANSWERING:
+        elif kind in RESULT_ITEMS:
             self._answer_to(item)
         else:
-            RESPONSES.get(kind, Talk._strange_item)(self, item)
+            RESPONSES.get(kind, ConversationBuilder._unknown_response)(self, item)
 
     def _message(self, item: Json) -> None:
         role, parts = text(item, "role"), tuple(parts_of(item.get("content"), self.unknown))
@@ -268,46 +270,46 @@ class Talk(Entries):
         if role not in ("user", "assistant") or not parts or (role == "user" and first.startswith(INJECTED)):
             return
         if role == "assistant":
-            self.say("assistant", parts, meta=_known(phase=text(item, "phase")))
+            self.add_entry("assistant", parts, meta=_known(phase=text(item, "phase")))
         elif first.startswith(NOTES):
-            self.say("system", parts, meta={"meta": True})
+            self.add_entry("system", parts, meta={"meta": True})
         else:
             self.prompt(parts)
 
     def _reasoning(self, item: Json) -> None:
-        said = items(item, "summary") or items(item, "content")
-        self.think([part.text for part in parts_of(said, self.unknown) if isinstance(part, Text)])
+        pieces = items(item, "summary") or items(item, "content")
+        self.think([part.text for part in parts_of(pieces, self.unknown) if isinstance(part, Text)])
 
     def _ask(self, item: Json) -> None:
-        asked = asked_by(item)
-        if asked is None:
-            self._strange_item(item)
-        elif asked.id not in self.memory.calls:
-            self.memory.calls[asked.id] = "asked"
-            self.say("assistant", call_parts(asked))
+        request = call_of_item(item)
+        if request is None:
+            self._unknown_response(item)
+        elif request.id not in self.memory.calls:
+            self.memory.calls[request.id] = "asked"
+            self.add_entry("assistant", call_parts(request))
             if picture := text(item, "result"):
-                done = ended_by({**item, "type": "ImageGeneration", "result": picture}, self.unknown)
+                done = finished_call({**item, "type": "ImageGeneration", "result": picture}, self.unknown)
                 self._end(*done) if done else None
 
     def _answer_to(self, item: Json) -> None:
-        outcome = answered_by(item, self.unknown)
+        outcome = result_of_item(item, self.unknown)
         if outcome is None:
-            self._strange_item(item)
+            self._unknown_response(item)
         elif self.memory.calls.get(outcome.id) != "ended":
             self.memory.calls[outcome.id] = "told"
-            self.say("tool", (outcome.part(),), mark="result")
+            self.add_entry("tool", (outcome.part(),), mark="result")
 
-    def _end(self, asked: Asked, outcome: Outcome) -> None:
+    def _end(self, request: CallRequest, outcome: Outcome) -> None:
         """What came of a call, by the program; the call too if the model's items have not told of it."""
-        known = self.memory.calls.get(asked.id)
-        self.memory.calls[asked.id] = "ended"
+        known = self.memory.calls.get(request.id)
+        self.memory.calls[request.id] = "ended"
         if known is None:
-            self.say("assistant", call_parts(asked))
+            self.add_entry("assistant", call_parts(request))
         if known != "ended":
-            self.say("tool", (outcome.part(),), mark="result")
+            self.add_entry("tool", (outcome.part(),), mark="result")
 
-    def _strange_item(self, item: Json) -> None:
-        self.keep(f"item {self.record.type}", item)
+    def _unknown_response(self, item: Json) -> None:
+        self.keep_unknown(f"item {self.record.type}", item)
 
     # Events
 
@@ -315,16 +317,16 @@ class Talk(Entries):
         kind = self.record.type
         if kind in QUIET_EVENTS:
             return
-        said = self.record.payload()
-        if kind in ENDING:
-            self._ended(said)
+        payload = self.record.payload()
+        if kind in FINISHED_ITEMS:
+            self._tool_event(payload)
         else:
-            EVENTS.get(kind, Talk._strange_event)(self, said)
+            EVENTS.get(kind, ConversationBuilder._unknown_event)(self, payload)
 
-    def _ended(self, said: Json) -> None:
+    def _tool_event(self, event: Json) -> None:
         """In older rollouts: these tell more than what the model was told."""
-        done = ended_by(said, self.unknown)
-        if done is not None and not self._is_users(said):
+        done = finished_call(event, self.unknown)
+        if done is not None and not self._is_users(event):
             self._end(*done)
 
     def _begin_turn(self, _: Json) -> None:
@@ -332,30 +334,30 @@ class Talk(Entries):
         self.begin_turn()
         self.memory.turn = True
 
-    def _end_turn(self, said: Json) -> None:
+    def _end_turn(self, event: Json) -> None:
         self._forget_calls()
         self.memory.turn = False
-        error = said.get("error")
-        if told := text(error, "message") or (error if isinstance(error, str) else None):
-            self._fail({"message": told})
+        error = event.get("error")
+        if message := text(error, "message") or (error if isinstance(error, str) else None):
+            self._fail({"message": message})
 
     def _forget_calls(self) -> None:
         kept = {id: state for id, state in self.memory.calls.items() if state != "ended"}
         self.memory.calls = dict(islice(kept.items(), max(len(kept) - CALLS, 0), None))
 
-    def _fail(self, said: Json) -> None:
-        if message := text(said, "message"):
-            self.say("system", (Text(text=message),), meta={"error": message[:1_000]})
+    def _fail(self, event: Json) -> None:
+        if message := text(event, "message"):
+            self.add_entry("system", (Text(text=message),), meta={"error": message[:1_000]})
 
-    def _roll_back(self, said: Json) -> None:
+    def _roll_back(self, event: Json) -> None:
         """The last turns are taken back."""
         if self._grown:
-            raise Rolled
-        count = whole(said, "num_turns") or 0
-        self.take_back(count)
+            raise RebuildNeeded
+        count = whole(event, "num_turns") or 0
+        self.drop_turns(count)
 
-    def _count(self, said: Json) -> None:
-        info = fields(said, "info")
+    def _count(self, event: Json) -> None:
+        info = fields(event, "info")
         used, counted = (
             fields(info, "last_token_usage"),
             whole(fields(info, "total_token_usage"), "total_tokens"),
@@ -364,32 +366,34 @@ class Talk(Entries):
         if not used or (counted is not None and counted == self.memory.counted):
             return
         self.memory.counted = counted
-        self.pay(usage_of(used))
+        self.count_usage(usage_of(used))
 
-    def _rename(self, said: Json) -> None:
-        self.memory.name = text(said, "thread_name")
+    def _rename(self, event: Json) -> None:
+        self.memory.name = text(event, "thread_name")
 
     def _activity(self, item: Json) -> None:
-        told = spelled(item)
-        child, kind = text(told, "agent_thread_id"), text(told, "kind") or "activity"
-        said = f"{text(told, 'agent_path') or 'subagent'}: {kind}"
-        self.say("system", (Text(text=said),), meta=_known(meta=True, child=child and f"codex:{child}"))
+        fields_of_item = snake_case(item)
+        child, kind = text(fields_of_item, "agent_thread_id"), text(fields_of_item, "kind") or "activity"
+        activity = f"{text(fields_of_item, 'agent_path') or 'subagent'}: {kind}"
+        self.add_entry(
+            "system", (Text(text=activity),), meta=_known(meta=True, child=child and f"codex:{child}")
+        )
 
-    def _strange_event(self, said: Json) -> None:
-        self.keep(f"event {self.record.type}", said)
+    def _unknown_event(self, event: Json) -> None:
+        self.keep_unknown(f"event {self.record.type}", event)
 
     # What was shown
 
-    def _shown(self, said: Json) -> None:
-        item = fields(said, "item")
+    def _item_completed(self, event: Json) -> None:
+        item = fields(event, "item")
         kind = text(item, "type") or ""
         if kind in QUIET_ITEMS or (not self.memory.paginated and kind in ITEMS_OF_BOTH):
             return
-        if kind not in ENDING:
-            ITEMS.get(kind, Talk._strange_shown)(self, item)
+        if kind not in FINISHED_ITEMS:
+            ITEMS.get(kind, ConversationBuilder._unknown_item)(self, item)
         elif self._is_users(item):
-            self._command(spelled(item))
-        elif done := ended_by(item, self.unknown):
+            self._command(snake_case(item))
+        elif done := finished_call(item, self.unknown):
             self._end(*done)
 
     def _is_users(self, item: Json) -> bool:
@@ -399,76 +403,76 @@ class Talk(Entries):
         """What the user ran in the middle of the conversation."""
         code = whole(item, "exit_code")
         ended = f"\n(exit code {code})" if code else ""
-        said = f"$ {command_of(item)}\n{text(item, 'aggregated_output') or ''}{ended}"
-        self.say("user", (Text(text=said),))
+        command = f"$ {command_of(item)}\n{text(item, 'aggregated_output') or ''}{ended}"
+        self.add_entry("user", (Text(text=command),))
 
-    def _asked_for(self, item: Json) -> None:
+    def _user_message(self, item: Json) -> None:
         if parts := tuple(parts_of(item.get("content"), self.unknown)):
             self.prompt(parts)
 
-    def _said(self, item: Json) -> None:
+    def _agent_message(self, item: Json) -> None:
         if parts := tuple(parts_of(item.get("content"), self.unknown)):
-            self.say("assistant", parts, meta=_known(phase=text(item, "phase")))
+            self.add_entry("assistant", parts, meta=_known(phase=text(item, "phase")))
 
-    def _thought(self, item: Json) -> None:
-        told = items(item, "summary_text") or items(item, "raw_content")
-        self.think([piece for piece in told if isinstance(piece, str)])
+    def _shown_reasoning(self, item: Json) -> None:
+        thoughts = items(item, "summary_text") or items(item, "raw_content")
+        self.think([piece for piece in thoughts if isinstance(piece, str)])
 
-    def _planned(self, item: Json) -> None:
-        if told := text(item, "text"):
-            self.say("assistant", (Text(text=told),), meta={"kind": "plan"})
+    def _plan(self, item: Json) -> None:
+        if plan := text(item, "text"):
+            self.add_entry("assistant", (Text(text=plan),), meta={"kind": "plan"})
 
-    def _reviewed(self, item: Json) -> None:
-        told = text(item, "review") or text(fields(item, "review_output"), "overall_explanation")
-        if told is None:
-            self._strange_shown(item)
+    def _review(self, item: Json) -> None:
+        review = text(item, "review") or text(fields(item, "review_output"), "overall_explanation")
+        if review is None:
+            self._unknown_item(item)
         else:
-            self.say("assistant", (Text(text=told),), meta={"kind": "review"})
+            self.add_entry("assistant", (Text(text=review),), meta={"kind": "review"})
 
-    def _hooked(self, item: Json) -> None:
-        told = "\n".join(filter(None, (text(each, "text") for each in items(item, "fragments"))))
-        if told:
-            self.say("system", (Text(text=told),), meta={"meta": True})
+    def _hook_prompt(self, item: Json) -> None:
+        prompt = "\n".join(filter(None, (text(each, "text") for each in items(item, "fragments"))))
+        if prompt:
+            self.add_entry("system", (Text(text=prompt),), meta={"meta": True})
 
-    def _strange_shown(self, item: Json) -> None:
-        self.keep(f"shown {text(item, 'type')}", item)
+    def _unknown_item(self, item: Json) -> None:
+        self.keep_unknown(f"shown {text(item, 'type')}", item)
 
 
-LINES: dict[str, Callable[[Talk], None]] = {
-    "session_meta": Talk._begin,
-    "turn_context": Talk._context,
-    "response_item": Talk._response,
-    "event_msg": Talk._event,
-    "compacted": Talk._compacted,
-    "inter_agent_communication": Talk._message_between,
+LINES: dict[str, Callable[[ConversationBuilder], None]] = {
+    "session_meta": ConversationBuilder._begin,
+    "turn_context": ConversationBuilder._context,
+    "response_item": ConversationBuilder._response,
+    "event_msg": ConversationBuilder._event,
+    "compacted": ConversationBuilder._compacted,
+    "inter_agent_communication": ConversationBuilder._message_between,
 }
-RESPONSES: dict[str, Callable[[Talk, Json], None]] = {
-    "message": Talk._message,
-    "reasoning": Talk._reasoning,
-    "agent_message": lambda talk, _: talk._message_between(),
+RESPONSES: dict[str, Callable[[ConversationBuilder, Json], None]] = {
+    "message": ConversationBuilder._message,
+    "reasoning": ConversationBuilder._reasoning,
+    "agent_message": lambda builder, _: builder._message_between(),
 }
-EVENTS: dict[str, Callable[[Talk, Json], None]] = {
-    "task_started": Talk._begin_turn,
-    "turn_started": Talk._begin_turn,
-    "task_complete": Talk._end_turn,
-    "turn_complete": Talk._end_turn,
-    "turn_aborted": Talk._end_turn,
-    "thread_rolled_back": Talk._roll_back,
-    "token_count": Talk._count,
-    "item_completed": Talk._shown,
-    "thread_name_updated": Talk._rename,
-    "sub_agent_activity": Talk._activity,
-    "error": Talk._fail,
-    "stream_error": Talk._fail,
+EVENTS: dict[str, Callable[[ConversationBuilder, Json], None]] = {
+    "task_started": ConversationBuilder._begin_turn,
+    "turn_started": ConversationBuilder._begin_turn,
+    "task_complete": ConversationBuilder._end_turn,
+    "turn_complete": ConversationBuilder._end_turn,
+    "turn_aborted": ConversationBuilder._end_turn,
+    "thread_rolled_back": ConversationBuilder._roll_back,
+    "token_count": ConversationBuilder._count,
+    "item_completed": ConversationBuilder._item_completed,
+    "thread_name_updated": ConversationBuilder._rename,
+    "sub_agent_activity": ConversationBuilder._activity,
+    "error": ConversationBuilder._fail,
+    "stream_error": ConversationBuilder._fail,
 }
-ITEMS: dict[str, Callable[[Talk, Json], None]] = {
-    "UserMessage": Talk._asked_for,
-    "AgentMessage": Talk._said,
-    "Reasoning": Talk._thought,
-    "Plan": Talk._planned,
-    "HookPrompt": Talk._hooked,
-    "ExitedReviewMode": Talk._reviewed,
-    "SubAgentActivity": Talk._activity,
+ITEMS: dict[str, Callable[[ConversationBuilder, Json], None]] = {
+    "UserMessage": ConversationBuilder._user_message,
+    "AgentMessage": ConversationBuilder._agent_message,
+    "Reasoning": ConversationBuilder._shown_reasoning,
+    "Plan": ConversationBuilder._plan,
+    "HookPrompt": ConversationBuilder._hook_prompt,
+    "ExitedReviewMode": ConversationBuilder._review,
+    "SubAgentActivity": ConversationBuilder._activity,
 }
 """Kinds of line, of the model's items, of events and of what was shown → what becomes of them."""
 

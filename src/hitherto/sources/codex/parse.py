@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from hitherto.claude.lines import RECORD_LIMIT, Damage, read_records
 from hitherto.model import Entry, Value, decode_json
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.codex.conversation import Rolled, Talk
+from hitherto.sources.codex.conversation import ConversationBuilder, RebuildNeeded
 from hitherto.sources.codex.records import Record, fields, read, text
 from hitherto.sources.codex.resume_state import Base, Memory, Meta, meta_of
-from hitherto.sources.shared.growing_file import complete, goes_on, sealed
+from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 
 VERSION = 1
 """Raised when the same bytes give other entries than before: what was read then is to be read anew."""
@@ -85,7 +85,7 @@ def parse(
         return None
     try:
         return _parsed(data, start, before, inherited, extends=known is not None)
-    except Rolled:
+    except RebuildNeeded:
         return None
 
 
@@ -120,35 +120,35 @@ def turns_of(data: bytes) -> frozenset[str]:
 def _can_go_on(data: bytes, known: State) -> bool:
     memory = known.memory
     decided = memory.decided or not memory.records
-    return decided and not memory.copying and not (known.open and goes_on(data))
+    return decided and not memory.copying and not (known.open and continues_line(data))
 
 
 def _parsed(
     data: bytes, start: State, before: Sequence[Before], inherited: frozenset[str], *, extends: bool
 ) -> Parsed:
-    end = complete(data)
+    end = complete_length(data)
     memory = start.memory.copy()
     records, memory.damage = _records(data[:end], memory, extends=extends)
     _decide(memory, records)
-    talk = Talk(memory, inherited, grown=extends)
+    builder = ConversationBuilder(memory, inherited, grown=extends)
     for record in _earlier(before):
-        talk.add(record, own=False)
+        builder.add(record, own=False)
     for record in records:
-        talk.add(record)
-    talk.close()
+        builder.add(record)
+    builder.close()
     state = State(
         offset=start.offset + end,
-        seal=sealed(start.seal, data, end),
+        seal=next_seal(start.seal, data, end),
         open=data[end - 1] != _NEWLINE if end else start.open,
         lost=start.lost,
         memory=memory,
     )
     return Parsed(
-        entries=tuple(talk.entries),
+        entries=tuple(builder.entries),
         state=state,
         extends=extends,
-        amended=talk.amended,
-        compactions=tuple(talk.compactions),
+        amended=builder.amended,
+        compactions=tuple(builder.compactions),
     )
 
 
@@ -162,7 +162,7 @@ def _records(data: bytes, memory: Memory, *, extends: bool) -> tuple[list[Record
         record, checksum = read(line), zlib.crc32(line)
         if record.ordinal is not None:
             if extends and record.ordinal <= memory.ordinal:
-                raise Rolled
+                raise RebuildNeeded
             if (known := (record.ordinal, checksum)) in seen:
                 continue
             seen.add(known)

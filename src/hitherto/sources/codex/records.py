@@ -25,20 +25,20 @@ class Record(NamedTuple):
     kind: str
     at: int | None
     ordinal: int | None
-    said: bytes
+    data: bytes
     size: int
 
     @property
     def type(self) -> str:
         """The kind of what it says; found without reading the rest."""
         try:
-            return _head.decode(self.said).type
+            return _head.decode(self.data).type
         except (ValueError, RecursionError):
-            return text(decode_object(self.said), "type") or NO_KIND
+            return text(decode_object(self.data), "type") or NO_KIND
 
     def payload(self) -> Json:
         """What it says."""
-        return decode_object(self.said)
+        return decode_object(self.data)
 
 
 class _Line(msgspec.Struct):
@@ -59,10 +59,10 @@ _head = msgspec.json.Decoder(_Head)
 def read(line: bytes) -> Record:
     """The record in a line that is a JSON object."""
     try:
-        told = _line.decode(line)
+        decoded = _line.decode(line)
     except (ValueError, RecursionError):
         return _leniently(line)
-    return Record(told.type, moment(told.timestamp), told.ordinal, bytes(told.payload), len(line))
+    return Record(decoded.type, moment(decoded.timestamp), decoded.ordinal, bytes(decoded.payload), len(line))
 
 
 def _leniently(line: bytes) -> Record:
@@ -72,8 +72,8 @@ def _leniently(line: bytes) -> Record:
     number = ordinal if isinstance(ordinal, int) and not isinstance(ordinal, bool) else None
     at, kind = moment(value.get("timestamp")), text(value, "type")
     if "payload" in value:
-        said = value["payload"] if isinstance(value["payload"], dict) else {}
-        return Record(kind or NO_KIND, at, number, encode(said), len(line))
+        payload = value["payload"] if isinstance(value["payload"], dict) else {}
+        return Record(kind or NO_KIND, at, number, encode(payload), len(line))
     if kind is not None:
         return Record("response_item", at, number, line, len(line))
     first = "session_meta" if text(value, "id") and at is not None else NO_KIND
@@ -84,28 +84,28 @@ def text(value: Any, *names: str) -> str | None:
     """The first of these fields that is a text with something in it."""
     if isinstance(value, dict):
         for name in names:
-            said = value.get(name)
-            if isinstance(said, str) and said:
-                return said
+            field = value.get(name)
+            if isinstance(field, str) and field:
+                return field
     return None
 
 
 def fields(value: Any, name: str) -> Json:
     """A field that is an object; empty if it is none."""
-    said = value.get(name) if isinstance(value, dict) else None
-    return said if isinstance(said, dict) else {}
+    field = value.get(name) if isinstance(value, dict) else None
+    return field if isinstance(field, dict) else {}
 
 
 def items(value: Any, name: str) -> list[Any]:
     """A field that is a list; empty if it is none."""
-    said = value.get(name) if isinstance(value, dict) else None
-    return said if isinstance(said, list) else []
+    field = value.get(name) if isinstance(value, dict) else None
+    return field if isinstance(field, list) else []
 
 
 def whole(value: Any, name: str) -> int | None:
     """A field that is a whole number."""
-    said = value.get(name) if isinstance(value, dict) else None
-    return said if isinstance(said, int) and not isinstance(said, bool) else None
+    field = value.get(name) if isinstance(value, dict) else None
+    return field if isinstance(field, int) and not isinstance(field, bool) else None
 
 
 Unknowns = Counter[str]
@@ -125,14 +125,14 @@ def parts_of(content: Any, unknown: Unknowns) -> Iterator[Part]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     for piece in content if isinstance(content, list) else ():
-        if isinstance(piece, dict) and not _says_nothing(piece):
+        if isinstance(piece, dict) and not _is_empty(piece):
             yield _part(piece, unknown)
 
 
-def _says_nothing(piece: Json) -> bool:
-    said = piece.get("text")
+def _is_empty(piece: Json) -> bool:
+    field = piece.get("text")
     return text(piece, "type") in TEXTS and (
-        not isinstance(said, str) or not said or _AROUND.fullmatch(said) is not None
+        not isinstance(field, str) or not field or _AROUND.fullmatch(field) is not None
     )
 
 

@@ -87,36 +87,36 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
         )
 
 
-def meta_of(said: Json) -> Meta:
+def meta_of(payload: Json) -> Meta:
     """What a first line says."""
-    git, source = fields(said, "git"), said.get("source")
+    git, source = fields(payload, "git"), payload.get("source")
     spawned = fields(fields(source, "subagent"), "thread_spawn")
     subagent = isinstance(source, dict) and "subagent" in source
     return Meta(
-        id=text(said, "id", "session_id"),
-        cwd=text(said, "cwd"),
-        version=text(said, "cli_version"),
+        id=text(payload, "id", "session_id"),
+        cwd=text(payload, "cwd"),
+        version=text(payload, "cli_version"),
         source="subagent" if subagent else source if isinstance(source, str) else None,
-        provider=text(said, "model_provider"),
+        provider=text(payload, "model_provider"),
         branch=text(git, "branch"),
         commit=text(git, "commit_hash"),
         remote=remote_name(text(git, "repository_url") or ""),
-        parent=text(said, "parent_thread_id") or text(spawned, "parent_thread_id"),
-        forked_from=text(said, "forked_from_id"),
-        nickname=text(said, "agent_nickname") or text(spawned, "agent_nickname"),
-        agent_role=text(said, "agent_role") or text(spawned, "agent_role"),
-        base=_base(fields(said, "history_base")),
-        own_from=whole(said, "subagent_history_start_ordinal"),
-        subagent=subagent or text(said, "thread_source") == "subagent",
-        paginated=text(said, "history_mode") == "paginated",
+        parent=text(payload, "parent_thread_id") or text(spawned, "parent_thread_id"),
+        forked_from=text(payload, "forked_from_id"),
+        nickname=text(payload, "agent_nickname") or text(spawned, "agent_nickname"),
+        agent_role=text(payload, "agent_role") or text(spawned, "agent_role"),
+        base=_base(fields(payload, "history_base")),
+        own_from=whole(payload, "subagent_history_start_ordinal"),
+        subagent=subagent or text(payload, "thread_source") == "subagent",
+        paginated=text(payload, "history_mode") == "paginated",
     )
 
 
-def _base(said: Json) -> Base | None:
+def _base(payload: Json) -> Base | None:
     rollout, ordinal, offset = (
-        text(said, "thread_id"),
-        whole(said, "end_ordinal_exclusive"),
-        whole(said, "end_byte_offset"),
+        text(payload, "thread_id"),
+        whole(payload, "end_ordinal_exclusive"),
+        whole(payload, "end_byte_offset"),
     )
     if rollout is None or ordinal is None or offset is None or offset < 0:
         return None

@@ -18,10 +18,10 @@ from hitherto.sources.codex import parse
 from hitherto.sources.codex.parse import Before, Parsed, State
 from hitherto.sources.codex.resume_state import Meta
 from hitherto.sources.codex.threads import files_beside, names_of_threads, rollouts_of_threads
-from hitherto.sources.port import SHELL, Found, Known, Reading, Shut, closed
+from hitherto.sources.port import SHELL, Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import as_meta, path_of, raw_copies
-from hitherto.sources.shared.growing_file import unpacked
+from hitherto.sources.shared.files import path_meta, path_of, raw_copies
+from hitherto.sources.shared.growing_file import decompress
 from hitherto.values.titles import title_from
 
 NAME = "codex"
@@ -41,7 +41,7 @@ class Rollout(msgspec.Struct, frozen=True, gc=False):
     known again, packed or not."""
 
     key: str
-    file: files.Seen
+    file: files.FoundFile
     thread: str
     id: str
     began: str
@@ -86,17 +86,17 @@ class CodexSource(msgspec.Struct, frozen=True):
         return files_beside(self.home)
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
-        names = names_of_threads(self.home, shut)
+        unreadable = list[Unreadable]()
+        names = names_of_threads(self.home, unreadable)
         unsure, names = names is None, names or {}
-        rollouts = self._rollouts(shut)
+        rollouts = self._rollouts(unreadable)
         for each in self._present(rollouts.values()):
             name = names.get(each.thread)
             mark = zlib.crc32(name.encode("utf-8", "replace")) if name else None if unsure else 0
             stamp = each.file.stamp
             where = Place(each, name, rollouts, unsure)
             yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], each.thread)
-        yield from closed(self, shut)
+        yield from found_unreadable(self, unreadable)
 
     def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
         """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
@@ -104,21 +104,21 @@ class CodexSource(msgspec.Struct, frozen=True):
         for each in rollouts:
             if present.setdefault(each.thread, each) is not each:
                 others.append(each)
-        said = rollouts_of_threads(self.home, {each.thread for each in others}) if others else {}
+        paths = rollouts_of_threads(self.home, {each.thread for each in others}) if others else {}
         for each in others:
-            present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, said))
+            present[each.thread] = max(present[each.thread], each, key=lambda one: _rank(one, paths))
         return present.values()
 
-    def _rollouts(self, shut: list[Shut]) -> dict[str, Rollout]:
+    def _rollouts(self, unreadable: list[Unreadable]) -> dict[str, Rollout]:
         """All of them by their ids; of one that is there more than once, the fullest: one that is not packed, or else the
         longest."""
         found = dict[str, Rollout]()
         for folder in self.folders():
-            _gather(str(folder), DEEPEST, found, shut)
+            _find_rollouts(str(folder), DEEPEST, found, unreadable)
         return found
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        place = found.place(Place)
+        place = found.where_as(Place)
         read = _read(place, known)
         parsed = read.parsed
         consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
@@ -144,17 +144,17 @@ class CodexSource(msgspec.Struct, frozen=True):
         source, _, uuid = session.id.partition(":")
         if source != NAME or session.parent is not None:
             return None
-        if not self._is_put_away(session):
+        if not self._is_archived(session):
             return (NAME, "resume", uuid)
         # Codex refuses to go on with what it has archived.
         return (*SHELL, f"codex unarchive {shlex.quote(uuid)} && codex resume {shlex.quote(uuid)}")
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         path = path_of(session)
         inside = any(path.is_relative_to(folder) for folder in self.folders()) and ".." not in path.parts
         return path if inside and _ROLLOUT.fullmatch(path.name) else None
 
-    def _is_put_away(self, session: Session) -> bool:
+    def _is_archived(self, session: Session) -> bool:
         """Whether Codex has archived it: as it is now, which may be otherwise than when it was read."""
         path, archived = path_of(session), self.home / ARCHIVED
         return path.is_relative_to(archived) if path.is_file() else (archived / path.name).is_file()
@@ -163,28 +163,30 @@ class CodexSource(msgspec.Struct, frozen=True):
 # Finding
 
 
-def _gather(folder: str, depth: int, found: dict[str, Rollout], shut: list[Shut]) -> None:
+def _find_rollouts(folder: str, depth: int, found: dict[str, Rollout], unreadable: list[Unreadable]) -> None:
     """Find the rollouts below a folder."""
-    there = files.inside(folder, SUFFIX, PACKED, shut=shut)
+    there = files.list_folder(folder, SUFFIX, PACKED, unreadable=unreadable)
     for file in there.files:
         if (name := _ROLLOUT.fullmatch(file.name)) is not None:
             at, thread, own, packed = name.groups()
             id = own or thread
             key = file.where.removesuffix(PACKED) if packed else file.where
             each = Rollout(key, file, thread, id, at, packed is not None)
-            if (known := found.setdefault(id, each)) is not each and _fullness(each) > _fullness(known):
+            if (known := found.setdefault(id, each)) is not each and _completeness(each) > _completeness(
+                known
+            ):
                 found[id] = each
     for inner in there.folders if depth else ():
-        _gather(f"{folder}/{inner}", depth - 1, found, shut)
+        _find_rollouts(f"{folder}/{inner}", depth - 1, found, unreadable)
 
 
-def _fullness(rollout: Rollout) -> tuple[bool, int]:
+def _completeness(rollout: Rollout) -> tuple[bool, int]:
     return not rollout.packed, rollout.file.size
 
 
-def _rank(rollout: Rollout, said: Mapping[str, str]) -> tuple[bool, str, str]:
-    told = said.get(rollout.thread, "")
-    chosen = Path(told).name.removesuffix(PACKED) == rollout.file.name.removesuffix(PACKED)
+def _rank(rollout: Rollout, paths: Mapping[str, str]) -> tuple[bool, str, str]:
+    path = paths.get(rollout.thread, "")
+    chosen = Path(path).name.removesuffix(PACKED) == rollout.file.name.removesuffix(PACKED)
     return chosen, rollout.began, rollout.id
 
 
@@ -195,7 +197,7 @@ def _read(place: Place, known: Known | None) -> _Read:
     file = place.rollout.file
     state = None if place.rollout.packed else _state(file, known)
     if state is not None and state.lost not in place.rollouts:
-        data = files.read_on(file.path, state.offset, state.seal)
+        data = files.read_from(file.path, state.offset, state.seal)
         parsed = None if data is None else parse.parse(data, state)
         if data is not None and parsed is not None:
             return _Read(data, state.offset, len(data), parsed)
@@ -204,7 +206,7 @@ def _read(place: Place, known: Known | None) -> _Read:
 
 def _read_whole(place: Place) -> _Read:
     raw = files.read_whole(place.rollout.file.path)
-    data = unpacked(raw) if place.rollout.packed else raw
+    data = decompress(raw) if place.rollout.packed else raw
     meta = parse.first_line(data)
     before, lost = _before(meta, place)
     parsed = parse.parse(data, None, before, _inherited(meta, place))
@@ -216,7 +218,7 @@ def _read_whole(place: Place) -> _Read:
     return _Read(raw, 0, size, parsed, torn)
 
 
-def _state(file: files.Seen, known: Known | None) -> State | None:
+def _state(file: files.FoundFile, known: Known | None) -> State | None:
     """How to go on with the file, if it is the one that was read and has only grown."""
     if known is None:
         return None
@@ -256,7 +258,7 @@ def _inherited(meta: Meta, place: Place) -> frozenset[str]:
 
 def _bytes(rollout: Rollout) -> bytes:
     data = files.read_whole(rollout.file.path)
-    return unpacked(data) if rollout.packed else data
+    return decompress(data) if rollout.packed else data
 
 
 # What it tells
@@ -288,8 +290,8 @@ def imported_from(home: Path, place: Place, read: _Read) -> Imported:
 def _meta(place: Place, meta: Meta, read: _Read) -> Json:
     """What else is known and worth showing; left out where it is not."""
     memory = read.parsed.memory
-    told: Json = {
-        **as_meta(place.rollout.file.path),
+    meta_fields: Json = {
+        **path_meta(place.rollout.file.path),
         "git_branch": meta.branch,
         "git_commit": meta.commit,
         "models": memory.models,
@@ -305,4 +307,4 @@ def _meta(place: Place, meta: Meta, read: _Read) -> Json:
     }
     # Said of every fork: what was lost when it was read before may be there now.
     fork: Json = {"history_is_lost": read.parsed.state.lost is not None} if meta.base else {}
-    return {name: value for name, value in told.items() if value} | fork
+    return {name: value for name, value in meta_fields.items() if value} | fork

@@ -12,7 +12,7 @@ import apsw
 from hitherto.claude.lines import decode_object, read_records
 from hitherto.model import encode
 from hitherto.sources.codex.records import text
-from hitherto.sources.port import Shut
+from hitherto.sources.port import Unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.database import read_database
 
@@ -21,52 +21,52 @@ _DATABASE = re.compile(rf"state_(\d{{1,6}}){re.escape(SUFFIX)}")
 INDEX = "session_index.jsonl"
 COLUMNS = "SELECT name FROM pragma_table_info('threads')"
 ANY = "SELECT 1 FROM threads LIMIT 1"
-NAMED = "SELECT id, name AS told FROM threads WHERE typeof(name) = 'text' AND name <> ''"
-# Before names had a column of their own, a title that is not what the user said first was one.
+NAMED = "SELECT id, name AS value FROM threads WHERE typeof(name) = 'text' AND name <> ''"
+# Before names had a column of their own, a title that is not what the user entry first was one.
 TITLED = """
-SELECT id, title AS told FROM threads
+SELECT id, title AS value FROM threads
 WHERE typeof(title) = 'text' AND title <> '' AND trim(title) <> trim(first_user_message)
 """
-PLACED = """
-SELECT id, rollout_path AS told FROM threads
+ROLLOUTS = """
+SELECT id, rollout_path AS value FROM threads
 WHERE typeof(rollout_path) = 'text' AND id IN (SELECT value FROM json_each(?))
 """
-AS_BYTES = "SELECT CAST(id AS BLOB), CAST(told AS BLOB) FROM ({0})"
-Ask = Callable[[apsw.Connection, Collection[str]], dict[str, str]]
+AS_BYTES = "SELECT CAST(id AS BLOB), CAST(value AS BLOB) FROM ({0})"
+Query = Callable[[apsw.Connection, Collection[str]], dict[str, str]]
 """A question to a database, given the columns that its table of threads has."""
 
 
-def names_of_threads(home: Path, shut: list[Shut]) -> dict[str, str] | None:
+def names_of_threads(home: Path, unreadable: list[Unreadable]) -> dict[str, str] | None:
     """The names that threads were given, by their ids; None if nobody can tell just now: what cannot be read is added to
-    `shut`."""
-    told = _told(home, _names, shut)
-    return None if told is None else dict(_indexed(home)) | told
+    `unreadable`."""
+    found = _query_newest(home, _names, unreadable)
+    return None if found is None else dict(_indexed(home)) | found
 
 
 def rollouts_of_threads(home: Path, threads: Collection[str]) -> dict[str, str]:
     """The paths of the rollouts that these threads go on with, as far as Codex says so."""
-    asked = encode(list(threads)).decode()
-    return _told(home, lambda database, _: _pairs(database, PLACED, asked), []) or {}
+    ids = encode(list(threads)).decode()
+    return _query_newest(home, lambda database, _: _pairs(database, ROLLOUTS, ids), []) or {}
 
 
 def files_beside(home: Path) -> list[Path]:
     """The files in which this is told; what is written to a database is in its log first."""
-    there = files.inside(home, SUFFIX, f"{SUFFIX}-wal", INDEX, shut=[]).files
+    there = files.list_folder(home, SUFFIX, f"{SUFFIX}-wal", INDEX, unreadable=[]).files
     return [each.path for each in there if each.name == INDEX or _DATABASE.match(each.name)]
 
 
-def _told(home: Path, ask: Ask, shut: list[Shut]) -> dict[str, str] | None:
+def _query_newest(home: Path, query: Query, unreadable: list[Unreadable]) -> dict[str, str] | None:
     """What the newest database says that has threads at all: one of a version to come is empty when it is begun."""
     for path in _databases(home):
         try:
-            told = read_database(path, lambda database: _asked(database, ask))
+            found = read_database(path, lambda database: _query(database, query))
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            shut.append(Shut(str(path), f"{error}; the names of sessions stay as they are"))
+            unreadable.append(Unreadable(str(path), f"{error}; the names of sessions stay as they are"))
             return None
-        if told is not None:
-            return told
+        if found is not None:
+            return found
     return {}
 
 
@@ -74,20 +74,20 @@ def _databases(home: Path) -> list[Path]:
     """The newest version's first."""
     found = (
         (int(match[1]), file.name)
-        for file in files.inside(home, SUFFIX, shut=[]).files
+        for file in files.list_folder(home, SUFFIX, unreadable=[]).files
         if (match := _DATABASE.fullmatch(file.name))
     )
     return [home / name for _, name in sorted(found, reverse=True)]
 
 
-def _asked(database: apsw.Connection, ask: Ask) -> dict[str, str] | None:
+def _query(database: apsw.Connection, query: Query) -> dict[str, str] | None:
     columns = {str(name) for (name,) in database.execute(COLUMNS)}
-    return ask(database, columns) if columns and database.execute(ANY).fetchall() else None
+    return query(database, columns) if columns and database.execute(ANY).fetchall() else None
 
 
 def _names(database: apsw.Connection, columns: Collection[str]) -> dict[str, str]:
-    asked = NAMED if "name" in columns else TITLED if "first_user_message" in columns else None
-    return _pairs(database, asked) if asked else {}
+    sql = NAMED if "name" in columns else TITLED if "first_user_message" in columns else None
+    return _pairs(database, sql) if sql else {}
 
 
 def _pairs(database: apsw.Connection, sql: str, *given: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _pairs(database: apsw.Connection, sql: str, *given: str) -> dict[str, str]:
     except UnicodeDecodeError:
         # Text that is no UTF-8 costs its bad bytes only.
         rows = cast("Iterable[tuple[bytes, bytes]]", database.execute(AS_BYTES.format(sql), given))
-        return {id.decode("utf-8", "replace"): told.decode("utf-8", "replace") for id, told in rows}
+        return {id.decode("utf-8", "replace"): value.decode("utf-8", "replace") for id, value in rows}
 
 
 def _indexed(home: Path) -> Iterator[tuple[str, str]]:
@@ -106,6 +106,6 @@ def _indexed(home: Path) -> Iterator[tuple[str, str]]:
     except (OSError, ValueError):
         return
     for line in lines:
-        said = decode_object(line)
-        if (id := text(said, "id")) and (name := text(said, "thread_name")):
+        entry = decode_object(line)
+        if (id := text(entry, "id")) and (name := text(entry, "thread_name")):
             yield id, name

@@ -1,4 +1,4 @@
-"""Codex's tools: what the model asked of one, and what came of it. Pure.
+"""Codex's tools: what the model request of one, and what came of it. Pure.
 
 A call is told by the model's own item. What came of it is told twice: by the program, which knows whether it failed, and by
 the text that the model was given.
@@ -25,7 +25,7 @@ _SHELL = 3
 """So many words has a command that a shell was given: the shell, `-lc`, and what to do."""
 
 
-class Asked(NamedTuple):
+class CallRequest(NamedTuple):
     """A call of a tool."""
 
     id: str
@@ -45,19 +45,19 @@ class Outcome(NamedTuple):
         return ToolResult(id=self.id, content=self.content, is_error=self.failed, output=self.output)
 
 
-def call_parts(asked: Asked) -> tuple[Part, ...]:
+def call_parts(request: CallRequest) -> tuple[Part, ...]:
     """The call, and the plan that it makes if that is what it does."""
-    call = call_of(asked.id, asked.name, asked.input)
-    if places := paths_of(asked.input):
+    call = call_of(request.id, request.name, request.input)
+    if places := paths_of(request.input):
         call = replace(call, kind="edit", locations=places)
-    plan = tuple(map(_step, items(asked.input, "plan"))) if asked.name == "update_plan" else ()
+    plan = tuple(map(_step, items(request.input, "plan"))) if request.name == "update_plan" else ()
     return (call, Plan(steps=plan)) if plan else (call,)
 
 
-def _step(said: Any) -> Json:
+def _step(step: Any) -> Json:
     return {
-        "content": text(said, "step") or "",
-        "status": text(said, "status") or "pending",
+        "content": text(step, "step") or "",
+        "status": text(step, "status") or "pending",
         "priority": "medium",
     }
 
@@ -65,13 +65,13 @@ def _step(said: Any) -> Json:
 # The model's own items
 
 
-def asked_by(item: Json) -> Asked | None:
+def call_of_item(item: Json) -> CallRequest | None:
     """The call that an item of the model's makes; None if nobody could tell to what an outcome belongs."""
     kind = text(item, "type")
     id = text(item, "call_id", "id")
-    if id is None or kind not in ASKING:
+    if id is None or kind not in CALL_ITEMS:
         return None
-    return Asked(id, *ASKING[kind](item))
+    return CallRequest(id, *CALL_ITEMS[kind](item))
 
 
 def _function(item: Json) -> tuple[str, Any]:
@@ -103,7 +103,7 @@ def _picture(item: Json) -> tuple[str, Any]:
     return "image_generation", {"prompt": text(item, "revised_prompt")}
 
 
-ASKING: dict[str, Callable[[Json], tuple[str, Any]]] = {
+CALL_ITEMS: dict[str, Callable[[Json], tuple[str, Any]]] = {
     "function_call": _function,
     "custom_tool_call": _custom,
     "local_shell_call": _shell,
@@ -113,80 +113,80 @@ ASKING: dict[str, Callable[[Json], tuple[str, Any]]] = {
 }
 """Items of the model's that call a tool → its name, and what it is given."""
 
-ANSWERING = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 """Items that tell the model what came of a call."""
 
 
-def answered_by(item: Json, unknown: Unknowns) -> Outcome | None:
+def result_of_item(item: Json, unknown: Unknowns) -> Outcome | None:
     """The outcome that the model was told of."""
     id = text(item, "call_id", "id")
     if id is None:
         return None
-    said = item.get("output", item.get("tools"))
-    match said:
+    output = item.get("output", item.get("tools"))
+    match output:
         case str():
-            return _told(id, said)
-        case {"content": str(told), **rest}:
-            return Outcome(id, _texts(told), rest.get("success") is False)
+            return _text_outcome(id, output)
+        case {"content": str(content_text), **rest}:
+            return Outcome(id, _texts(content_text), rest.get("success") is False)
         case list():
-            content = tuple(parts_of(said, unknown)) if "output" in item else ()
-            return Outcome(id, content, output=None if content else said)
-    return Outcome(id, output=said)
+            content = tuple(parts_of(output, unknown)) if "output" in item else ()
+            return Outcome(id, content, output=None if content else output)
+    return Outcome(id, output=output)
 
 
-def _told(id: str, said: str) -> Outcome:
+def _text_outcome(id: str, output: str) -> Outcome:
     """What a tool said as text: some say how it ended at the top, some wrote both down as JSON."""
-    if said.startswith('{"output"'):
-        match _arguments(said):
+    if output.startswith('{"output"'):
+        match _arguments(output):
             case {"output": str(output), "metadata": {"exit_code": int(code)}}:
                 return Outcome(id, _texts(output), code != 0)
-    found = _EXIT.search(said[:_HEAD])
-    return Outcome(id, _texts(said), found is not None and int(found[1]) != 0)
+    found = _EXIT.search(output[:_HEAD])
+    return Outcome(id, _texts(output), found is not None and int(found[1]) != 0)
 
 
 # What the program tells
 
 
-def ended_by(item: Json, unknown: Unknowns) -> tuple[Asked, Outcome] | None:
+def finished_call(item: Json, unknown: Unknowns) -> tuple[CallRequest, Outcome] | None:
     """The call and outcome that an item of the program's, or an event, tells of; None if it tells of none."""
     kind = text(item, "type") or ""
     id = text(item, "call_id", "id")
-    if id is None or kind not in ENDING:
+    if id is None or kind not in FINISHED_ITEMS:
         return None
-    name, given, outcome = ENDING[kind](id, spelled(item), unknown)
-    return Asked(id, name, given), outcome
+    name, given, outcome = FINISHED_ITEMS[kind](id, snake_case(item), unknown)
+    return CallRequest(id, name, given), outcome
 
 
-Ended = tuple[str, Any, Outcome]
+Finished = tuple[str, Any, Outcome]
 
 
-def _command(id: str, item: Json, _: Unknowns) -> Ended:
-    said = text(item, "aggregated_output", "formatted_output") or "\n".join(
+def _command(id: str, item: Json, _: Unknowns) -> Finished:
+    output = text(item, "aggregated_output", "formatted_output") or "\n".join(
         filter(None, (text(item, "stdout"), text(item, "stderr")))
     )
     code = whole(item, "exit_code")
-    outcome = Outcome(id, _texts(said), _has_failed(item) or bool(code), {"exit_code": code})
+    outcome = Outcome(id, _texts(output), _has_failed(item) or bool(code), {"exit_code": code})
     return "exec_command", {"command": command_of(item), "workdir": text(item, "cwd")}, outcome
 
 
-def _files(id: str, item: Json, _: Unknowns) -> Ended:
-    said = "\n".join(filter(None, (text(item, "stdout"), text(item, "stderr"))))
+def _files(id: str, item: Json, _: Unknowns) -> Finished:
+    output = "\n".join(filter(None, (text(item, "stdout"), text(item, "stderr"))))
     failed = _has_failed(item) or item.get("success") is False
-    return PATCH, of_changes(item.get("changes")) or {}, Outcome(id, _texts(said), failed)
+    return PATCH, of_changes(item.get("changes")) or {}, Outcome(id, _texts(output), failed)
 
 
-def _served(id: str, item: Json, unknown: Unknowns) -> Ended:
+def _mcp_call(id: str, item: Json, unknown: Unknowns) -> Finished:
     """A tool of a server: the result stands in `result`, in an event under `Ok` or `Err`."""
     call, result = fields(item, "invocation") or item, fields(item, "result")
     error = text(result, "Err") or text(item.get("error"), "message") or text(item, "error")
-    told = fields(result, "Ok") or result
-    failed = _has_failed(item) or told.get("isError") is True or told.get("is_error") is True
-    content = _texts(error) if error else tuple(parts_of(told.get("content"), unknown))
+    result = fields(result, "Ok") or result
+    failed = _has_failed(item) or result.get("isError") is True or result.get("is_error") is True
+    content = _texts(error) if error else tuple(parts_of(result.get("content"), unknown))
     name = f"mcp__{text(call, 'server') or ''}__{text(call, 'tool') or ''}"
     return name, call.get("arguments"), Outcome(id, content, failed or error is not None)
 
 
-def _dynamic(id: str, item: Json, unknown: Unknowns) -> Ended:
+def _dynamic(id: str, item: Json, unknown: Unknowns) -> Finished:
     content = tuple(parts_of(item.get("content_items"), unknown))
     error = text(item, "error")
     failed = _has_failed(item) or item.get("success") is False or error is not None
@@ -198,47 +198,47 @@ def _dynamic(id: str, item: Json, unknown: Unknowns) -> Ended:
     )
 
 
-def _searched(id: str, item: Json, _: Unknowns) -> Ended:
+def _web_search(id: str, item: Json, _: Unknowns) -> Finished:
     return *_search(item), Outcome(id)
 
 
-def _looked(id: str, item: Json, unknown: Unknowns) -> Ended:
+def _image_view(id: str, item: Json, unknown: Unknowns) -> Finished:
     place = {"type": "local_image", "path": text(item, "path") or "?"}
     return "view_image", {"path": text(item, "path")}, Outcome(id, tuple(parts_of([place], unknown)))
 
 
-def _drawn(id: str, item: Json, _: Unknowns) -> Ended:
+def _image_generation(id: str, item: Json, _: Unknowns) -> Finished:
     picture = picture_of({"data": item.get("result")})
     where = text(item, "saved_path")
     content: tuple[Part, ...] = (picture,) if picture else _texts(where or "")
     return *_picture(item), Outcome(id, content, _has_failed(item))
 
 
-def _delegated(id: str, item: Json, _: Unknowns) -> Ended:
+def _subagent_call(id: str, item: Json, _: Unknowns) -> Finished:
     given = {name: item[name] for name in ("prompt", "model", "receiver_thread_ids") if item.get(name)}
     states = item.get("agents_states")
     return _snake(text(item, "tool") or "agent"), given, Outcome(id, (), _has_failed(item), states)
 
 
-def _given_back(id: str, item: Json, unknown: Unknowns) -> Ended:
+def _function_output(id: str, item: Json, unknown: Unknowns) -> Finished:
     name, space = text(item, "name") or "function", text(item, "namespace")
-    outcome = answered_by({"call_id": id, "output": item.get("output")}, unknown) or Outcome(id)
+    outcome = result_of_item({"call_id": id, "output": item.get("output")}, unknown) or Outcome(id)
     return f"{space.rstrip('_')}__{name}" if space else name, None, outcome
 
 
-ENDING: dict[str, Callable[[str, Json, Unknowns], Ended]] = {
+FINISHED_ITEMS: dict[str, Callable[[str, Json, Unknowns], Finished]] = {
     "CommandExecution": _command,
     "FileChange": _files,
-    "McpToolCall": _served,
+    "McpToolCall": _mcp_call,
     "DynamicToolCall": _dynamic,
-    "WebSearch": _searched,
-    "ImageView": _looked,
-    "ImageGeneration": _drawn,
-    "CollabAgentToolCall": _delegated,
-    "FunctionCallOutput": _given_back,
+    "WebSearch": _web_search,
+    "ImageView": _image_view,
+    "ImageGeneration": _image_generation,
+    "CollabAgentToolCall": _subagent_call,
+    "FunctionCallOutput": _function_output,
     "exec_command_end": _command,
     "patch_apply_end": _files,
-    "mcp_tool_call_end": _served,
+    "mcp_tool_call_end": _mcp_call,
     "dynamic_tool_call_response": _dynamic,
 }
 """Items and events that tell what came of a call → the tool, what it was given, and the outcome."""
@@ -273,12 +273,12 @@ def _arguments(given: Any) -> Any:
         return given
 
 
-def _texts(said: str) -> tuple[Part, ...]:
-    return (Text(text=said),) if said else ()
+def _texts(output: str) -> tuple[Part, ...]:
+    return (Text(text=output),) if output else ()
 
 
-def spelled(item: Json) -> Json:
-    """An item with its fields spelled in one way: some versions write `exitCode`, some `exit_code`."""
+def snake_case(item: Json) -> Json:
+    """An item with its fields snake_case in one way: some versions write `exitCode`, some `exit_code`."""
     return {_snake(name): value for name, value in item.items()}
 
 
@@ -336,8 +336,8 @@ def _change(path: str, change: Json) -> Iterator[Json]:
         case "delete":
             yield _edit(path, content or text(change.get("delete"), "content") or "", "")
         case "update":
-            told = change if kind else change.get("update")
-            yield from _edits(path, (text(told, "unified_diff") or "").splitlines())
+            update = change if kind else change.get("update")
+            yield from _edits(path, (text(update, "unified_diff") or "").splitlines())
 
 
 def _edits(path: str, lines: list[str]) -> Iterator[Json]:

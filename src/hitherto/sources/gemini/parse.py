@@ -17,9 +17,9 @@ from hitherto.claude.lines import decode, decode_object, read_records
 from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage, Value
 from hitherto.sources.shared.conversation import (
     ERROR_CHARS,
-    Talk,
-    Told,
-    fitting,
+    Conversation,
+    ConversationBuilder,
+    fit_conversation,
     moment,
     number,
     objects,
@@ -48,7 +48,7 @@ class Parsed(Value, frozen=True):
     """A transcript: what it says of itself, and the conversation."""
 
     info: Info
-    told: Told
+    conversation: Conversation
 
 
 def parse(data: bytes) -> Parsed:
@@ -58,7 +58,7 @@ def parse(data: bytes) -> Parsed:
     for line in lines:
         log.add(decode_object(line))
     parsed = log.parsed(damage.records)
-    return replace(parsed, told=fitting(parsed.told, lines))
+    return replace(parsed, conversation=fit_conversation(parsed.conversation, lines))
 
 
 def parse_document(data: bytes) -> Parsed:
@@ -71,21 +71,21 @@ def parse_document(data: bytes) -> Parsed:
     if isinstance(document, dict):
         log.add({"$set": document})
         parsed = log.parsed(0)
-        return replace(parsed, told=fitting(parsed.told, [data]))
-    said = data.decode("utf-8", "replace")
-    head, _, rest = said.partition('"messages"')
+        return replace(parsed, conversation=fit_conversation(parsed.conversation, [data]))
+    document = data.decode("utf-8", "replace")
+    head, _, rest = document.partition('"messages"')
     log.add({"$set": {found[1]: _json.decode(found[2]) for found in _HEAD.finditer(head)}})
-    for message in _whole(rest):
+    for message in _intact_messages(rest):
         log.add(message)
     return log.parsed(1)
 
 
-def _whole(said: str) -> Iterator[Json]:
+def _intact_messages(document: str) -> Iterator[Json]:
     """The messages in a piece of a document."""
     place = 0
-    while begun := _MESSAGE.search(said, place):
+    while begun := _MESSAGE.search(document, place):
         try:
-            value, place = _json.raw_decode(said, begun.start())
+            value, place = _json.raw_decode(document, begun.start())
         except (ValueError, RecursionError):
             place = begun.start() + 1
         else:
@@ -100,7 +100,7 @@ class _Log:
         self._about: Json = {}
         self._messages: dict[str, Json] = {}
         self._known: dict[str, Json] = {}
-        """All that was ever told of each message."""
+        """Everything that the log ever had of each message."""
         self._summaries: list[tuple[str, str | None]] = []
         self._number = 0
 
@@ -172,34 +172,36 @@ class _Log:
 
     def parsed(self, harm: int) -> Parsed:
         """The conversation that this is."""
-        talk, at = Talk(), 0
-        talk.damaged = harm
+        builder, at = ConversationBuilder(), 0
+        builder.damaged = harm
         summaries, listed = dict(self._summaries), calls_in(self._messages.values())
         for id, message in self._messages.items():
             at = moment(message.get("timestamp")) or at
             if id in summaries:
-                parts, kept = [part for _, part in blocks_of(talk, message, listed)], summaries[id]
-                talk.summary(id, at, parts, [kept] if kept else [])
+                parts, kept = [part for _, part in blocks_of(builder, message, listed)], summaries[id]
+                builder.add_summary(id, at, parts, [kept] if kept else [])
             else:
-                _tell(talk, at, message, listed)
-        return Parsed(info=_info(self._about), told=talk.told)
+                _add_message(builder, at, message, listed)
+        return Parsed(info=_info(self._about), conversation=builder.conversation)
 
 
-def _tell(talk: Talk, at: int, message: Json, listed: frozenset[str]) -> None:
+def _add_message(builder: ConversationBuilder, at: int, message: Json, listed: frozenset[str]) -> None:
     id, kind = message["id"], message.get("type")
     if kind == "gemini":
-        usage, blocks = usage_of(message.get("tokens")), blocks_of(talk, message, listed)
-        talk.said(id, at, "assistant", blocks, model=text(message, "model"), usage=usage)
+        usage, blocks = usage_of(message.get("tokens")), blocks_of(builder, message, listed)
+        builder.add_message(id, at, "assistant", blocks, model=text(message, "model"), usage=usage)
     elif kind == "user":
         meta = {} if is_given(message) else {"meta": True}
-        talk.said(id, at, "user", blocks_of(talk, message, listed), meta=meta)
+        builder.add_message(id, at, "user", blocks_of(builder, message, listed), meta=meta)
     elif kind in ("info", "warning", "error"):
-        parts = [part for _, part in blocks_of(talk, message, listed)]
-        said = " ".join(part.text for part in parts if isinstance(part, Text))
-        talk.say(id, at, "system", parts, meta={"error": said[:ERROR_CHARS]} if kind == "error" else {})
+        parts = [part for _, part in blocks_of(builder, message, listed)]
+        message_text = " ".join(part.text for part in parts if isinstance(part, Text))
+        builder.add_entry(
+            id, at, "system", parts, meta={"error": message_text[:ERROR_CHARS]} if kind == "error" else {}
+        )
     else:
-        told = kind or next(iter(message.keys() - {"id", "type"}), "?")
-        talk.say(id, at, "system", [talk.strange(f"record {told}", message)])
+        label = kind or next(iter(message.keys() - {"id", "type"}), "?")
+        builder.add_entry(id, at, "system", [builder.unknown_part(f"record {label}", message)])
 
 
 def _info(about: Json) -> Info:
@@ -231,25 +233,25 @@ def calls_in(messages: Iterable[Json]) -> frozenset[str]:
     return frozenset(id for call in calls if text(call, "status") in ENDED and (id := text(call, "id")))
 
 
-def blocks_of(talk: Talk, message: Json, listed: frozenset[str]) -> Iterator[Block]:
+def blocks_of(builder: ConversationBuilder, message: Json, listed: frozenset[str]) -> Iterator[Block]:
     """All of a message: what was thought, said and done. Calls that are `listed` are in a list of calls, and what the content
     of any message has of them is not told a second time."""
     id, calls = message["id"], list(objects(message.get("toolCalls")))
     listed |= {own for call in calls if (own := text(call, "id"))}
     for place, thought in enumerate(objects(message.get("thoughts"))):
-        told = "\n".join(filter(None, (text(thought, "subject"), text(thought, "description"))))
-        yield f"{id}/thought-{place}", Thought(text=told)
+        thought_text = "\n".join(filter(None, (text(thought, "subject"), text(thought, "description"))))
+        yield f"{id}/thought-{place}", Thought(text=thought_text)
     for place, piece in enumerate(_pieces(message.get("content"))):
-        if _call_id(piece) not in listed and (part := _part(talk, piece)) is not None:
+        if _call_id(piece) not in listed and (part := _part(builder, piece)) is not None:
             yield f"{id}/{place}", part
     for call in calls:
-        yield from _call(talk, id, call)
+        yield from _call(builder, id, call)
 
 
 def is_given(message: Json) -> bool:
     """Whether the user gave any of this message: the program says things in their name too."""
     return any(
-        not isinstance(said := piece.get("text"), str) or not said.lstrip().startswith(INJECTED)
+        not isinstance(prompt := piece.get("text"), str) or not prompt.lstrip().startswith(INJECTED)
         for piece in _pieces(message.get("content"))
     )
 
@@ -269,11 +271,11 @@ def _call_id(piece: Json) -> str | None:
     return text(inside, "id") or "" if isinstance(inside, dict) else ""
 
 
-def _part(talk: Talk, piece: Json) -> Part | None:
+def _part(builder: ConversationBuilder, piece: Json) -> Part | None:
     match piece:
-        case {"text": str(said)}:
-            said_how = Thought if piece.get("thought") is True else Text
-            return said_how(text=said) if said else None
+        case {"text": str(content)}:
+            kind = Thought if piece.get("thought") is True else Text
+            return kind(text=content) if content else None
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
             return (
                 Image(mime_type=mime, data=data)
@@ -286,39 +288,39 @@ def _part(talk: Talk, piece: Json) -> Part | None:
             return call_of(text(call, "id") or name, name, call.get("args"))
         case {"functionResponse": {"name": str(name)} as answer}:
             return _response(text(answer, "id") or name, answer)
-    return talk.strange(f"part {next(iter(piece), '?')}", piece)
+    return builder.unknown_part(f"part {next(iter(piece), '?')}", piece)
 
 
 def _response(id: str, answer: Json, *, failed: bool = False) -> ToolResult:
     response = answer.get("response")
     error, output = text(response, "error"), text(response, "output")
-    said = error or output
+    answer_text = error or output
     return ToolResult(
         id=id,
-        content=(Text(text=said),) if said else (),
+        content=(Text(text=answer_text),) if answer_text else (),
         is_error=failed or bool(error),
-        output=None if said else response,
+        output=None if answer_text else response,
     )
 
 
-def _call(talk: Talk, message: str, call: Json) -> Iterator[Block]:
+def _call(builder: ConversationBuilder, message: str, call: Json) -> Iterator[Block]:
     id, name, given = text(call, "id") or "", text(call, "name") or "?", call.get("args")
     yield f"{message}/{id}", call_of(id, name, given)
     if name == "write_todos" and (plan := plan_of(given)) is not None:
         yield f"{message}/{id}/plan", plan
     status = text(call, "status")
     if status in ENDED:
-        yield f"{message}/{id}/result", _result(talk, id, call, failed=status != "success")
+        yield f"{message}/{id}/result", _result(builder, id, call, failed=status != "success")
 
 
-def _result(talk: Talk, id: str, call: Json, *, failed: bool) -> ToolResult:
+def _result(builder: ConversationBuilder, id: str, call: Json, *, failed: bool) -> ToolResult:
     """What came of a call: as the model got it, else as it was shown."""
     content = list[Part]()
     for piece in _pieces(call.get("result")):
         if isinstance(piece.get("functionResponse"), dict):
-            told = _response(id, piece["functionResponse"], failed=failed)
-            content += told.content
-        elif (part := _part(talk, piece)) is not None:
+            answer = _response(id, piece["functionResponse"], failed=failed)
+            content += answer.content
+        elif (part := _part(builder, piece)) is not None:
             content.append(part)
     shown = call.get("resultDisplay")
     if not content and isinstance(shown, str) and shown:

@@ -12,10 +12,10 @@ from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.gemini import parse as gemini
 from hitherto.sources.gemini.parse import Parsed
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.conversation import known, spent
-from hitherto.sources.shared.files import as_meta, path_of, raw_copies
+from hitherto.sources.shared.conversation import usage_totals, without_empty
+from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 
 NAME = "gemini"
 LOG, DOCUMENT = ".jsonl", ".json"
@@ -25,7 +25,7 @@ PREFIX = "session-"
 class Transcript(msgspec.Struct, frozen=True, gc=False):
     """A file, the folder of its project, and the session that it is a part of."""
 
-    file: files.Seen
+    file: files.FoundFile
     project: Path
     parent: str | None = None
 
@@ -43,34 +43,36 @@ class GeminiSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
-        for project in files.inside(self.home / "tmp", shut=shut).folders:
-            for each in _transcripts(self.home / "tmp" / project, shut):
+        unreadable = list[Unreadable]()
+        for project in files.list_folder(self.home / "tmp", unreadable=unreadable).folders:
+            for each in _transcripts(self.home / "tmp" / project, unreadable):
                 stamp = each.file.stamp
                 # Without the ending: a document that was gone on with as a log is the same session.
                 key = each.file.where.rpartition(".")[0]
                 name = key.rpartition("/")[2]
                 identity = name if each.parent is None else f"{each.parent}/{name}"
                 yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2], identity)
-        yield from closed(self, shut)
+        yield from found_unreadable(self, unreadable)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
-        each = found.place(Transcript)
+        each = found.where_as(Transcript)
         data = files.read_whole(each.file.path)
         parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document
         parsed = parse(data)
-        told = parsed.told
+        conversation = parsed.conversation
         # Going on with a session may leave a second transcript of it beside the first, in which nobody says anything.
-        entries = told.entries if any("meta" not in entry.meta for entry in told.entries) else ()
+        entries = (
+            conversation.entries if any("meta" not in entry.meta for entry in conversation.entries) else ()
+        )
         return Reading(
             imported=imported_from(each, parsed, self._folder(each.project)),
             entries=entries,
             total=len(entries),
-            compactions=told.compactions,
+            compactions=conversation.compactions,
             raw=list(raw_copies(data)),
             size=len(data),
-            damaged=told.damaged,
-            unknown=told.unknown,
+            damaged=conversation.damaged,
+            unknown=conversation.unknown,
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
@@ -78,7 +80,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         id = session.id.removeprefix(f"{NAME}:")
         return None if session.parent else (NAME, "--resume", id)
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         path = path_of(session)
         inside = path.is_relative_to(self.home / "tmp") and ".." not in path.parts
         return path if inside and path.suffix in (LOG, DOCUMENT) else None
@@ -97,23 +99,23 @@ class GeminiSource(msgspec.Struct, frozen=True):
 def _projects(path: Path) -> Json:
     """The folders of projects, and what they are called; empty if nothing tells."""
     try:
-        told = msgspec.json.decode(_text(path))
+        decoded = msgspec.json.decode(_text(path))
     except msgspec.DecodeError:
         return {}
-    projects = told.get("projects") if isinstance(told, dict) else None
+    projects = decoded.get("projects") if isinstance(decoded, dict) else None
     return projects if isinstance(projects, dict) else {}
 
 
-def _transcripts(project: Path, shut: list[Shut]) -> Iterator[Transcript]:
+def _transcripts(project: Path, unreadable: list[Unreadable]) -> Iterator[Transcript]:
     """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
     chats = project / "chats"
-    there = files.inside(chats, LOG, DOCUMENT, shut=shut)
+    there = files.list_folder(chats, LOG, DOCUMENT, unreadable=unreadable)
     names = {file.name for file in there.files}
     for file in there.files:
         if file.name.startswith(PREFIX) and f"{file.name}l" not in names:
             yield Transcript(file, project)
     for folder in there.folders:
-        for file in files.inside(chats / folder, LOG, shut=shut).files:
+        for file in files.list_folder(chats / folder, LOG, unreadable=unreadable).files:
             yield Transcript(file, project, parent=folder)
 
 
@@ -126,15 +128,15 @@ def _text(path: Path) -> str:
 
 def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Imported:
     """The session that a transcript tells of; it does not say itself where it was."""
-    info, told, at = parsed.info, parsed.told, each.file.at
-    updated = max((entry.at for entry in told.entries if entry.at), default=info.updated_at or at)
+    info, conversation, at = parsed.info, parsed.conversation, each.file.at
+    updated = max((entry.at for entry in conversation.entries if entry.at), default=info.updated_at or at)
     return Imported(
         id=f"{NAME}:{info.session_id or each.file.path.stem}",
         source=NAME,
         created_at=min(info.created_at or updated, updated),
         updated_at=updated,
         cwd=folder,
-        title=info.summary or told.title,
+        title=info.summary or conversation.title,
         agent_id=NAME,
         parent=f"{NAME}:{each.parent}" if each.parent else None,
         meta=_meta(each, parsed),
@@ -142,12 +144,12 @@ def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Impor
 
 
 def _meta(each: Transcript, parsed: Parsed) -> Json:
-    return known(
+    return without_empty(
         {
-            **spent(parsed.told.entries),
-            **as_meta(each.file.path),
+            **usage_totals(parsed.conversation.entries),
+            **path_meta(each.file.path),
             "directories": list(parsed.info.directories),
-            "unknown_records": parsed.told.unknown,
-            "damaged_records": parsed.told.damaged,
+            "unknown_records": parsed.conversation.unknown,
+            "damaged_records": parsed.conversation.damaged,
         }
     )

@@ -27,8 +27,16 @@ from hitherto.model import (
     ToolResult,
     Usage,
 )
-from hitherto.sources.shared.conversation import Talk, Told, dollars, moment, number, objects, text
-from hitherto.sources.shared.database import inner, inner_list
+from hitherto.sources.shared.conversation import (
+    Conversation,
+    ConversationBuilder,
+    dollars,
+    moment,
+    number,
+    objects,
+    text,
+)
+from hitherto.sources.shared.database import json_object, json_objects
 from hitherto.sources.shared.tool_kinds import call_of
 from hitherto.sources.shared.usage import total
 
@@ -40,19 +48,19 @@ SECONDS = 10_000_000_000
 """Times up to this are in seconds, larger ones in ms."""
 
 
-def parse(messages: Iterable[Json], ledger: Iterable[Json], provider: str | None = None) -> Told:
+def parse(messages: Iterable[Json], ledger: Iterable[Json], provider: str | None = None) -> Conversation:
     """The conversation that these messages tell, and what the ledger says that it used."""
-    talk = Talk()
-    rows = sorted((row for each in messages if (row := _row(talk, each)) is not None), key=_in_order)
+    builder = ConversationBuilder()
+    rows = sorted((row for each in messages if (row := _row(builder, each)) is not None), key=_in_order)
     seen = False
     for place, row in enumerate(rows):
         later = rows[place + 1 :]
-        if row.hidden and _comes_again(row, later):
+        if row.hidden and _is_repeated(row, later):
             continue
         seen |= row.in_context and not row.hidden
-        _tell(talk, row, is_summary=bool(talk.entries) and not seen and _is_summary(row, later))
-    told = talk.told
-    return replace(told, entries=tuple(_charged(told.entries, ledger, provider)))
+        _add_message(builder, row, is_summary=bool(builder.entries) and not seen and _is_summary(row, later))
+    conversation = builder.conversation
+    return replace(conversation, entries=tuple(_with_usages(conversation.entries, ledger, provider)))
 
 
 class _Row(NamedTuple):
@@ -67,12 +75,12 @@ class _Row(NamedTuple):
     in_context: bool
 
 
-def _row(talk: Talk, message: Json) -> _Row | None:
-    content = inner_list(message, "content_json")
+def _row(builder: ConversationBuilder, message: Json) -> _Row | None:
+    content = json_objects(message, "content_json")
     if content is None:
-        talk.damaged += 1
+        builder.damaged += 1
         return None
-    seen = inner(message, "metadata_json") or {}
+    seen = json_object(message, "metadata_json") or {}
     return _Row(
         id=text(message, "message_id") or str(message["id"]),
         number=number(message, "id") or 0,
@@ -90,11 +98,11 @@ def _in_order(row: _Row) -> tuple[int, int]:
 
 def at(stamp: Any) -> int:
     """A time of a message in ms."""
-    told = moment(stamp) or 0
-    return told if told > SECONDS else told * 1000
+    read = moment(stamp) or 0
+    return read if read > SECONDS else read * 1000
 
 
-def _comes_again(row: _Row, later: Sequence[_Row]) -> bool:
+def _is_repeated(row: _Row, later: Sequence[_Row]) -> bool:
     """Whether this is a prompt that a compaction has put aside for a copy of it behind the summary."""
     if row.in_context or row.role != "user":
         return False
@@ -106,33 +114,37 @@ def _is_summary(row: _Row, later: Sequence[_Row]) -> bool:
     return row.hidden and row.role == "user" and bool(later) and later[0].hidden and later[0].role != "user"
 
 
-def _tell(talk: Talk, row: _Row, *, is_summary: bool) -> None:
-    blocks = [(f"{row.id}/{place}", part) for place, part in enumerate(_parts(talk, row.content))]
+def _add_message(builder: ConversationBuilder, row: _Row, *, is_summary: bool) -> None:
+    blocks = [(f"{row.id}/{place}", part) for place, part in enumerate(_parts(builder, row.content))]
     if is_summary:
-        talk.summary(row.id, row.at, [part for _, part in blocks])
+        builder.add_summary(row.id, row.at, [part for _, part in blocks])
     elif row.hidden:
-        talk.say(row.id, row.at, "system", [part for _, part in blocks], meta={"meta": True})
+        builder.add_entry(row.id, row.at, "system", [part for _, part in blocks], meta={"meta": True})
     elif row.role in ROLES:
-        talk.said(row.id, row.at, ROLES[row.role], blocks)
+        builder.add_message(row.id, row.at, ROLES[row.role], blocks)
     else:
-        talk.say(row.id, row.at, "system", [talk.strange(f"message {row.role}", row.content)])
+        builder.add_entry(
+            row.id, row.at, "system", [builder.unknown_part(f"message {row.role}", row.content)]
+        )
 
 
-def _parts(talk: Talk, content: Iterable[Json]) -> Iterator[Part]:
-    return (_part(talk, block) for block in content if text(block, "type") not in QUIET and block != _NOTHING)
+def _parts(builder: ConversationBuilder, content: Iterable[Json]) -> Iterator[Part]:
+    return (
+        _part(builder, block) for block in content if text(block, "type") not in QUIET and block != _NOTHING
+    )
 
 
-def _part(talk: Talk, block: Json) -> Part:
+def _part(builder: ConversationBuilder, block: Json) -> Part:
     match block:
-        case {"type": "thinking", "thinking": str(said)} | {"type": "reasoning", "text": str(said)}:
-            return Thought(text=said, signature=text(block, "signature"))
+        case {"type": "thinking", "thinking": str(content)} | {"type": "reasoning", "text": str(content)}:
+            return Thought(text=content, signature=text(block, "signature"))
         case {"type": "toolRequest" | "frontendToolRequest", "id": str(id), "toolCall": dict(call)}:
             return _call(id, call)
         case {"type": "toolResponse", "id": str(id), "toolResult": dict(result)}:
-            return _result(talk, id, result)
-        case {"type": "systemNotification", "msg": str(said)}:
-            return Text(text=said)
-    return _content(talk, block)
+            return _result(builder, id, result)
+        case {"type": "systemNotification", "msg": str(content)}:
+            return Text(text=content)
+    return _content(builder, block)
 
 
 def _call(id: str, call: Json) -> Part:
@@ -143,11 +155,11 @@ def _call(id: str, call: Json) -> Part:
     return call_of(id, "invalid", {"error": call.get("error")})
 
 
-def _result(talk: Talk, id: str, result: Json) -> ToolResult:
+def _result(builder: ConversationBuilder, id: str, result: Json) -> ToolResult:
     """What a tool answered. The value is the answer, or in older versions its content alone."""
     value, error = result.get("value"), text(result, "error")
     answer = value if isinstance(value, dict) else {"content": value}
-    content = [_content(talk, block) for block in objects(answer.get("content"))]
+    content = [_content(builder, block) for block in objects(answer.get("content"))]
     failed = result.get("status") == "error" or answer.get("isError") is True
     return ToolResult(
         id=id,
@@ -157,11 +169,11 @@ def _result(talk: Talk, id: str, result: Json) -> ToolResult:
     )
 
 
-def _content(talk: Talk, block: Json) -> Part:
+def _content(builder: ConversationBuilder, block: Json) -> Part:
     """Content as MCP has it."""
     match block:
-        case {"type": "text", "text": str(said)}:
-            return Text(text=said)
+        case {"type": "text", "text": str(content)}:
+            return Text(text=content)
         case {"type": "image", "data": str(data)}:
             return Image(mime_type=text(block, "mimeType") or "image/png", data=data)
         case {"type": "audio", "data": str(data)}:
@@ -171,10 +183,10 @@ def _content(talk: Talk, block: Json) -> Part:
             return Resource(uri=uri, mime_type=mime, text=text(inside, "text"), blob=blob)
         case {"type": "resource_link", "uri": str(uri)}:
             return ResourceLink(uri=uri, name=text(block, "name"), mime_type=text(block, "mimeType"))
-    return talk.strange(f"content {block.get('type')}", block)
+    return builder.unknown_part(f"content {block.get('type')}", block)
 
 
-def _charged(entries: Sequence[Entry], ledger: Iterable[Json], provider: str | None) -> Iterator[Entry]:
+def _with_usages(entries: Sequence[Entry], ledger: Iterable[Json], provider: str | None) -> Iterator[Entry]:
     """The entries, each answer with what was used since it came: the ledger only says when that was. Answers of the same
     second take turns."""
     answers = [place for place, entry in enumerate(entries) if entry.role == "assistant"]

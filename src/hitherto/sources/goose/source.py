@@ -12,26 +12,36 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.goose import parse
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.conversation import Told, dollars, fitting, known, moment, number, spent, text
-from hitherto.sources.shared.database import (
-    Listed,
-    Row,
-    found_in,
-    inner,
-    listed,
-    read_database,
-    select,
-    the_one,
+from hitherto.sources.shared.conversation import (
+    Conversation,
+    dollars,
+    fit_conversation,
+    moment,
+    number,
+    text,
+    usage_totals,
+    without_empty,
 )
-from hitherto.sources.shared.files import shown
+from hitherto.sources.shared.database import (
+    ListedSession,
+    Row,
+    find_in_database,
+    json_object,
+    list_sessions,
+    read_database,
+    reading_of,
+    row_by_id,
+    select,
+)
+from hitherto.sources.shared.files import path_text
 
 NAME = "goose"
 DATABASE = "sessions.db"
 HIDDEN = "hidden"
 """The type of sessions that goose has for itself."""
-_UNNAMED = re.compile(
+_DEFAULT_NAME = re.compile(
     r"(?:cli|acp|terminal|gateway|new|untitled)(?: (?:session|chat))?(?: \d+)?", re.IGNORECASE
 )
 
@@ -62,7 +72,7 @@ LEDGER = (
     "cache_write_tokens",
     "cost",
 )
-# What is added to a message makes it longer, and so does hiding it. How long something is can be told without reading it.
+# What is added to a message makes it longer, and so does hiding it. How long something is can be conversation without reading it.
 LENGTHS = {
     "content_json": "8191 * octet_length(content_json)",
     "metadata_json": "octet_length(metadata_json)",
@@ -91,53 +101,47 @@ class GooseSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
+        unreadable = list[Unreadable]()
         for folder in self.folders():
-            for file in files.inside(folder, DATABASE, shut=shut).files:
+            for file in files.list_folder(folder, DATABASE, unreadable=unreadable).files:
                 if file.name == DATABASE:
-                    yield from found_in(self, file, _listed)
-        yield from closed(self, shut)
+                    yield from find_in_database(self, file, _list_sessions)
+        yield from found_unreadable(self, unreadable)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        where = found.place(Row)
+        where = found.where_as(Row)
         file, id = where.file, where.id
         session, messages, ledger = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["content_json"]) for row in messages]
-        told = fitting(parse.parse(messages, ledger, text(session, "provider_name")), records)
-        return Reading(
-            imported=imported_from(file, session, told),
-            entries=told.entries,
-            total=len(told.entries),
-            compactions=told.compactions,
-            size=sum(map(len, records)),
-            damaged=told.damaged,
-            unknown=told.unknown,
+        conversation = fit_conversation(
+            parse.parse(messages, ledger, text(session, "provider_name")), records
         )
+        return reading_of(imported_from(file, session, conversation), conversation, records)
 
     def resume(self, session: Session) -> Sequence[str] | None:
         return (NAME, "session", "--resume", "--session-id", session.id.removeprefix(f"{NAME}:"))
 
-    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
+    def restorable_path(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
         return None
 
 
-def _listed(database: apsw.Connection) -> Iterable[Listed]:
+def _list_sessions(database: apsw.Connection) -> Iterable[ListedSession]:
     visible = f"WHERE s.session_type IS NOT '{HIDDEN}'"
-    return listed(database, "sessions", SESSION, "updated_at", COUNTED, visible)
+    return list_sessions(database, "sessions", SESSION, "updated_at", COUNTED, visible)
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json]]:
     return (
-        the_one(database, "sessions", SESSION, id),
+        row_by_id(database, "sessions", SESSION, id),
         list(select(database, "messages", MESSAGE, OF_SESSION, [id])),
         list(select(database, "usage_ledger", LEDGER, OF_SESSION, [id])),
     )
 
 
-def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
+def imported_from(file: files.FoundFile, session: Json, conversation: Conversation) -> Imported:
     """The session that a row tells of. Its own time may be that of a rename, so the last message's comes first."""
     row = moment(session["updated_at"]) or 0
-    updated = max((entry.at for entry in told.entries), default=row)
+    updated = max((entry.at for entry in conversation.entries), default=row)
     parent, folder = text(session, "parent_session_id"), text(session, "working_dir")
     return Imported(
         id=f"{NAME}:{session['id']}",
@@ -145,36 +149,39 @@ def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
         created_at=min(moment(session["created_at"]) or updated, updated),
         updated_at=updated,
         cwd=folder if folder and folder.startswith("/") else None,
-        title=_name(session) or told.title,
+        title=_name(session) or conversation.title,
         agent_id=NAME,
         parent=f"{NAME}:{parent}" if parent else None,
         archived=session["archived_at"] is not None,
-        meta=_meta(file, session, told),
+        meta=_meta(file, session, conversation),
     )
 
 
 def _name(session: Json) -> str | None:
     """What the session is called, unless nobody has called it anything yet."""
     name = text(session, "name", "description")
-    return name if name and (session["user_set_name"] or not _UNNAMED.fullmatch(name)) else None
+    return name if name and (session["user_set_name"] or not _DEFAULT_NAME.fullmatch(name)) else None
 
 
-def _meta(file: files.Seen, session: Json, told: Told) -> Json:
-    used = spent(told.entries)
-    provider, name = text(session, "provider_name"), text(inner(session, "model_config_json"), "model_name")
+def _meta(file: files.FoundFile, session: Json, conversation: Conversation) -> Json:
+    used = usage_totals(conversation.entries)
+    provider, name = (
+        text(session, "provider_name"),
+        text(json_object(session, "model_config_json"), "model_name"),
+    )
     model = f"{provider}:{name}" if provider and name else name
     whole = {
         "input": number(session, "accumulated_input_tokens"),
         "output": number(session, "accumulated_output_tokens"),
     }
-    return known(
+    return without_empty(
         {
-            "path": shown(file.path),
+            "path": path_text(file.path),
             "models": used["models"] or ([model] if model else []),
-            "usage": used["usage"] or known(whole),
+            "usage": used["usage"] or without_empty(whole),
             "cost": used["cost"] or dollars(session["accumulated_cost"]),
             "session_type": text(session, "session_type"),
-            "unknown_records": told.unknown,
-            "damaged_records": told.damaged,
+            "unknown_records": conversation.unknown,
+            "damaged_records": conversation.damaged,
         }
     )

@@ -21,7 +21,7 @@ from hitherto.presentation.plain_conversation import Fidelity, Retold, retold
 from hitherto.service import Sessions
 from hitherto.sources import AGENTS, Source
 from hitherto.sources.codex.source import SESSIONS
-from hitherto.sources.handoff.resume import Resuming, folder_to_be_in
+from hitherto.sources.handoff.resume import ResumeCommand, existing_folder
 from hitherto.sources.handoff.transcripts import Heading, claude_transcript, codex_rollout
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync
@@ -68,7 +68,7 @@ class Continued(Value, frozen=True):
     messages: int = 0
 
 
-class Continuing:
+class Continuation:
     """Has sessions go on in another agent. What was read so far is noted in the ledger."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Continuing:
         self._sessions, self._who, self._ledger = sessions, who, ledger
         self._raw, self._now, self._new_id = raw, now, new_id
 
-    async def go_on(self, session_id: str, agent: str, cwd: str | None = None) -> Continued:
+    async def continue_session(self, session_id: str, agent: str, cwd: str | None = None) -> Continued:
         """Have the agent be able to go on with a session, in the session's folder or another one.
 
         One that is the agent's own, and still there, needs nothing. For any other a new transcript is written, whole and
@@ -107,7 +107,7 @@ class Continuing:
         _write(path, TARGETS[agent].records(heading, said))
         made = await self._taken(source, path, f"{agent}:{heading.id}")
         await self._link(session, made.id)
-        how = Resuming(tuple(source.resume(made) or ()), folder)
+        how = ResumeCommand(tuple(source.resume(made) or ()), folder)
         told = _told(session, agent, said.fidelity, made.id, how)
         return replace(told, path=str(path), messages=len(said.turns))
 
@@ -138,21 +138,21 @@ class Continuing:
         await self._sessions.catalog.set_own_meta(self._who, session.id, {CONTINUED_IN: [*known, made]})
 
 
-def _native(session: Session, source: Source, cwd: str | None) -> Resuming | None:
+def _native(session: Session, source: Source, cwd: str | None) -> ResumeCommand | None:
     """How the agent goes on with a session which is its own, and still there."""
     words = source.resume(session) if session.source == source.name else None
-    path = source.home_of(session)
+    path = source.restorable_path(session)
     if words is None or path is None or not path.is_file():
         return None
     folder = cwd or session.cwd
-    return Resuming(tuple(words), None if folder is None else folder_to_be_in(session, folder))
+    return ResumeCommand(tuple(words), None if folder is None else existing_folder(session, folder))
 
 
 def _folder(session: Session, given: str | None) -> str:
     folder = given or session.cwd
     if folder is None:
         raise InvalidCwd(f"session {session.id!r} has no folder to go on in; name one with --cwd")
-    return folder_to_be_in(session, folder)
+    return existing_folder(session, folder)
 
 
 def _begun_in(session: Session) -> str:
@@ -166,7 +166,7 @@ def _write(path: Path, records: Iterator[Json]) -> None:
         file.write(data)
 
 
-def _told(session: Session, agent: str, fidelity: Fidelity, continued: str, how: Resuming) -> Continued:
+def _told(session: Session, agent: str, fidelity: Fidelity, continued: str, how: ResumeCommand) -> Continued:
     return Continued(
         session=session.id,
         agent=agent,

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from hitherto.errors import InvalidCwd
 from hitherto.model import Session
-from hitherto.sources import AGENTS, sources_here
+from hitherto.sources import AGENTS, local_sources
 from hitherto.sources.port import SHELL
 
 
-class Resuming(NamedTuple):
+class ResumeCommand(NamedTuple):
     """The words of a command, and the folder to be in. `aside` says so if the session lies where its agent does not look."""
 
     words: tuple[str, ...]
@@ -28,15 +28,15 @@ class Resuming(NamedTuple):
         return typed if self.folder is None else f"cd {shlex.quote(self.folder)} && {typed}"
 
 
-def resuming(session: Session) -> Resuming | None:
+def resume_command(session: Session) -> ResumeCommand | None:
     """How the agent goes on; None if it cannot, or if the session comes from none."""
-    for source in sources_here():
+    for source in local_sources():
         if source.name == session.source and (words := source.resume(session)) is not None:
-            return Resuming(tuple(words), session.cwd, _aside(session, words))
+            return ResumeCommand(tuple(words), session.cwd, _aside(session, words))
     return None
 
 
-def folder_to_be_in(session: Session, folder: str) -> str:
+def existing_folder(session: Session, folder: str) -> str:
     """The folder, in which a session goes on. Raises `InvalidCwd`, with what can be done, if it is not there."""
     if not os.path.isdir(folder):
         raise InvalidCwd(

@@ -19,22 +19,22 @@ from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
 from hitherto.sources.pi.source import meta_of
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.conversation import known, text
+from hitherto.sources.shared.conversation import text, without_empty
 from hitherto.sources.shared.database import (
-    Listed,
+    ListedSession,
     Row,
-    found_in,
+    change_bytes_sql,
+    columns_sql,
+    find_in_database,
     read_database,
-    rows_in,
+    row_counts_sql,
     select,
-    shape,
-    those,
-    view,
+    sessions_of_query,
 )
-from hitherto.sources.shared.files import as_meta, path_of, raw_copies
-from hitherto.sources.shared.growing_file import unpacked
+from hitherto.sources.shared.files import path_meta, path_of, raw_copies
+from hitherto.sources.shared.growing_file import decompress
 from hitherto.values.titles import title_from
 
 NAME = "openclaw"
@@ -79,21 +79,21 @@ TORN = b"{"
 class File(msgspec.Struct, frozen=True, gc=False):
     """A transcript in a file, and what the index beside it says of it; None if nobody can tell just now."""
 
-    file: files.Seen
-    told: Json | None
+    file: files.FoundFile
+    index_entry: Json | None
 
 
-def read_index(path: Path, shut: list[Shut]) -> dict[str, Json] | None:
+def read_index(path: Path, unreadable: list[Unreadable]) -> dict[str, Json] | None:
     """What is known of the sessions in a folder, by their ids. None if nobody can tell just now: an index that cannot be
-    read is added to `shut`."""
+    read is added to `unreadable`."""
     try:
-        told = msgspec.json.decode(files.read_whole(path))
+        index = msgspec.json.decode(files.read_whole(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        shut.append(Shut(str(path), f"{error}; what it said of sessions stays as it is"))
+        unreadable.append(Unreadable(str(path), f"{error}; what it said of sessions stays as it is"))
         return None
-    entries = told.items() if isinstance(told, dict) else ()
+    entries = index.items() if isinstance(index, dict) else ()
     return {
         str(entry.get("sessionId")): {name: text(entry, name) for name in INDEXED} | {"session_key": key}
         for key, entry in entries
@@ -114,29 +114,29 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
-        for name in files.inside(self.home / "agents", shut=shut).folders:
+        unreadable = list[Unreadable]()
+        for name in files.list_folder(self.home / "agents", unreadable=unreadable).folders:
             agent = self.home / "agents" / name
             ids, whole = set[str](), True
-            for found in self._in_database(agent / "agent", shut):
+            for found in self._in_database(agent / "agent", unreadable):
                 ids.add(found.identity)
                 whole = whole and bool(found.stamp)
                 yield found
             # What lies in both is newer in the database; while that cannot be read, nobody knows which those are.
-            yield from self._in_files(agent / "sessions", ids, shut) if whole else ()
-        yield from closed(self, shut)
+            yield from self._in_files(agent / "sessions", ids, unreadable) if whole else ()
+        yield from found_unreadable(self, unreadable)
 
-    def _in_database(self, folder: Path, shut: list[Shut]) -> Iterator[Found]:
-        for file in files.inside(folder, DATABASE, shut=shut).files:
+    def _in_database(self, folder: Path, unreadable: list[Unreadable]) -> Iterator[Found]:
+        for file in files.list_folder(folder, DATABASE, unreadable=unreadable).files:
             if file.name == DATABASE:
-                yield from found_in(self, file, _listed)
+                yield from find_in_database(self, file, _listed)
 
-    def _in_files(self, folder: Path, known: set[str], shut: list[Shut]) -> Iterator[Found]:
-        index = read_index(folder / INDEX, shut)
-        told, nothing = (None, None) if index is None else (NOTHING, 0)
-        for file in files.inside(folder, SUFFIX, shut=shut).files:
+    def _in_files(self, folder: Path, known: set[str], unreadable: list[Unreadable]) -> Iterator[Found]:
+        index = read_index(folder / INDEX, unreadable)
+        index_entry, nothing = (None, None) if index is None else (NOTHING, 0)
+        for file in files.list_folder(folder, SUFFIX, unreadable=unreadable).files:
             if (id := file.name[: -len(SUFFIX)]) not in known:
-                stamp, where, mark = file.stamp, File(file, told), nothing
+                stamp, where, mark = file.stamp, File(file, index_entry), nothing
                 if index and id in index:
                     where, mark = File(file, index[id]), zlib.crc32(encode(index[id]))
                 yield Found(self, file.where, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], id)
@@ -144,14 +144,14 @@ class OpenclawSource(msgspec.Struct, frozen=True):
     def read(self, found: Found, known: Known | None) -> Reading:
         if isinstance(found.where, Row):
             return _from_row(found.where)
-        return _from_file(found.place(File), is_known=known is not None)
+        return _from_file(found.where_as(File), is_known=known is not None)
 
     def resume(self, session: Session) -> Sequence[str] | None:
         """A transcript that its session has left behind cannot be gone on with."""
         key = session.meta.get("session_key")
         return (NAME, "tui", "--session", key) if isinstance(key, str) else None
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         path = path_of(session)
         inside = path.is_relative_to(self.home / "agents") and ".." not in path.parts
         return path if inside and path.suffix == SUFFIX else None
@@ -161,18 +161,18 @@ class OpenclawSource(msgspec.Struct, frozen=True):
 
 
 def _from_file(where: File, *, is_known: bool) -> Reading:
-    file, told = where.file, where.told or NOTHING
+    file, index_entry = where.file, where.index_entry or NOTHING
     data = files.read_whole(file.path)
     parsed = parse.parse(data)
-    title = text(told, "displayName", "label", "subject")
+    title = text(index_entry, "displayName", "label", "subject")
     meta = {
-        "session_key": text(told, "session_key"),
-        "channel": text(told, "channel", "lastChannel"),
-        "chat_type": text(told, "chatType"),
+        "session_key": text(index_entry, "session_key"),
+        "channel": text(index_entry, "channel", "lastChannel"),
+        "chat_type": text(index_entry, "chatType"),
         "agent": file.path.parent.parent.name,
     }
     imported = _imported(file, file.path.stem, parsed, title, meta)
-    if where.told is None and is_known:
+    if where.index_entry is None and is_known:
         # What it has stays.
         kept = {name: value for name, value in imported.meta.items() if name != "session_key"}
         imported = msgspec.structs.replace(imported, title=None, meta=kept)
@@ -191,14 +191,17 @@ class _Rows(NamedTuple):
     events: list[bytes]
 
 
-def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    windows, nodes = view(database, "session_windows", WINDOW), view(database, "session_nodes", NODE)
-    rewritten = view(database, "transcript_rewrite_watermarks", REWRITTEN)
-    return those(
+def _listed(database: apsw.Connection) -> Iterable[ListedSession]:
+    windows, nodes = (
+        columns_sql(database, "session_windows", WINDOW),
+        columns_sql(database, "session_nodes", NODE),
+    )
+    rewritten = columns_sql(database, "transcript_rewrite_watermarks", REWRITTEN)
+    return sessions_of_query(
         database,
         "SELECT CAST(e.session_id AS BLOB), max(ifnull(w.updated_at, 0), ifnull(w.transcript_updated_at, 0)),"  # noqa: S608
-        f" {shape(w=WINDOW, n=NODE, r=REWRITTEN)}, e.rows, e.newest"
-        f" FROM {rows_in(database, 'transcript_events')} AS e"
+        f" {change_bytes_sql(w=WINDOW, n=NODE, r=REWRITTEN)}, e.rows, e.newest"
+        f" FROM {row_counts_sql(database, 'transcript_events')} AS e"
         f" LEFT JOIN {windows} AS w ON w.session_id = e.session_id"
         f" LEFT JOIN {nodes} AS n ON n.session_key = w.session_key"
         f" LEFT JOIN {rewritten} AS r ON r.session_id = e.session_id",
@@ -223,7 +226,7 @@ def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
     size = 0
     rows = database.execute(
         "SELECT CAST(event_json AS BLOB), event_zstd"  # noqa: S608 - the names are ours
-        f" FROM {view(database, 'transcript_events', EVENT)} WHERE session_id = ? ORDER BY seq",
+        f" FROM {columns_sql(database, 'transcript_events', EVENT)} WHERE session_id = ? ORDER BY seq",
         (id,),
     )
     for plain, packed in cast(Any, rows):
@@ -236,7 +239,7 @@ def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
 
 def _event(packed: Any) -> bytes:
     try:
-        return (unpacked(packed, LONGEST_PACKED) if isinstance(packed, bytes) else b"") or TORN
+        return (decompress(packed, LONGEST_PACKED) if isinstance(packed, bytes) else b"") or TORN
     except ValueError:
         return TORN
 
@@ -277,7 +280,7 @@ def _id(session: str | None) -> str | None:
     return f"{NAME}:{session}" if session else None
 
 
-def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta: Json) -> Imported:
+def _imported(file: files.FoundFile, id: str, parsed: Parsed, title: str | None, meta: Json) -> Imported:
     info, at = parsed.info, file.at
     updated = info.updated_at or at
     return Imported(
@@ -289,7 +292,9 @@ def _imported(file: files.Seen, id: str, parsed: Parsed, title: str | None, meta
         title=title or info.name or title_from(info.first_prompt or ""),
         agent_id=NAME,
         # Said even if there is none: one that was known before is to be forgotten.
-        meta=meta_of(parsed) | known({**as_meta(file.path), **meta}) | {"session_key": meta["session_key"]},
+        meta=meta_of(parsed)
+        | without_empty({**path_meta(file.path), **meta})
+        | {"session_key": meta["session_key"]},
     )
 
 

@@ -1,6 +1,6 @@
 """opencode's sessions: rows in, entries out. Pure.
 
-A session is told in one of two forms. The older has messages and their parts in tables of their own, the newer one row for
+A session is data in one of two forms. The older has messages and their parts in tables of their own, the newer one row for
 each message. Where the newer has what was said it is read, and what the older tells of the time before that comes first.
 """
 
@@ -14,15 +14,15 @@ from typing import Any
 from hitherto.model import Image, Json, Part, Resource, ResourceLink, Text, Thought, ToolResult, Usage
 from hitherto.sources.shared.conversation import (
     ERROR_CHARS,
-    Talk,
-    Told,
+    Conversation,
+    ConversationBuilder,
     dollars,
     moment,
     number,
     objects,
     text,
 )
-from hitherto.sources.shared.database import inner
+from hitherto.sources.shared.database import json_object
 from hitherto.sources.shared.tool_kinds import call_of, plan_of
 
 SPOKEN = frozenset({"user", "assistant"})
@@ -31,23 +31,25 @@ QUIET = frozenset({"agent-switched", "model-switched", "location-switched", "idl
 """Rows that say something about the conversation and are no part of it."""
 
 
-def parse(session: Json, messages: Sequence[Json], parts: Sequence[Json], rows: Sequence[Json]) -> Told:
+def parse(
+    session: Json, messages: Sequence[Json], parts: Sequence[Json], rows: Sequence[Json]
+) -> Conversation:
     """The conversation of a session: of the older form its messages and their parts, of the newer its rows."""
-    telling = _Telling()
-    old, new = telling.older(messages, parts), telling.intact(rows)
+    reader = _Reader()
+    old, new = reader.older(messages, parts), reader.intact(rows)
     if any(row["type"] in SPOKEN for row in new):
         began = min(map(_at, new))
         old = old if all(_at(row) < began for row in old) else []
     else:
         new = []
     for row in _shown(session, [*old, *new]):
-        telling.tell(row)
-    return telling.talk.told
+        reader.add(row)
+    return reader.builder.conversation
 
 
 def _shown(session: Json, rows: Sequence[Json]) -> Iterator[Json]:
     """The messages up to the one that was reverted: it and all behind it are hidden until the next prompt removes them."""
-    revert = inner(session, "revert") or {}
+    revert = json_object(session, "revert") or {}
     place, part = text(revert, "messageID"), text(revert, "partID")
     for row in rows:
         if row["id"] != place:
@@ -60,87 +62,91 @@ def _shown(session: Json, rows: Sequence[Json]) -> Iterator[Json]:
 
 
 def _at(row: Json) -> int:
-    when = row["told"].get("time")
+    when = row["json"].get("time")
     created = moment(when.get("created")) if isinstance(when, dict) else None
     return created or moment(row["time_created"]) or 0
 
 
-class _Telling:
+class _Reader:
     """Both forms as one conversation."""
 
     def __init__(self) -> None:
-        self.talk = Talk()
+        self.builder = ConversationBuilder()
         self._tail: str | None = None
         """Where what the next summary keeps begins."""
 
     def intact(self, rows: Iterable[Json]) -> list[Json]:
         """Rows whose JSON can be read, with it; the others are counted."""
-        told = [{**row, "id": str(row["id"]), "told": inner(row, "data")} for row in rows]
-        whole = [row for row in told if row["told"] is not None]
-        self.talk.damaged += len(told) - len(whole)
+        decoded = [{**row, "id": str(row["id"]), "json": json_object(row, "data")} for row in rows]
+        whole = [row for row in decoded if row["json"] is not None]
+        self.builder.damaged += len(decoded) - len(whole)
         return whole
 
     def older(self, messages: Iterable[Json], parts: Iterable[Json]) -> list[Json]:
         """Messages of the older form, each with its parts."""
         belonging = defaultdict[str, list[Json]](list)
         for part in self.intact(parts):
-            belonging[part["message_id"]].append({**part["told"], "id": part["id"]})
+            belonging[part["message_id"]].append({**part["json"], "id": part["id"]})
         return [{**row, "parts": belonging[row["id"]]} for row in self.intact(messages)]
 
-    def tell(self, row: Json) -> None:
+    def add(self, row: Json) -> None:
         """One message."""
         if "parts" in row:
-            self._message(row["id"], _at(row), row["told"], row["parts"])
+            self._message(row["id"], _at(row), row["json"], row["parts"])
         else:
-            self._row(row["id"], _at(row), str(row["type"]), row["told"])
+            self._row(row["id"], _at(row), str(row["type"]), row["json"])
 
-    def _message(self, id: str, at: int, told: Json, parts: Sequence[Json]) -> None:
-        role = told.get("role")
-        blocks = list(old_blocks(self.talk, parts))
-        if role == "assistant" and told.get("summary") is True:
-            said = [part for _, part in blocks if isinstance(part, Text)]
-            self.talk.summary(id, at, said, [self._tail] if self._tail else [], usage=usage_of(told))
+    def _message(self, id: str, at: int, data: Json, parts: Sequence[Json]) -> None:
+        role = data.get("role")
+        blocks = list(old_blocks(self.builder, parts))
+        if role == "assistant" and data.get("summary") is True:
+            texts = [part for _, part in blocks if isinstance(part, Text)]
+            self.builder.add_summary(id, at, texts, [self._tail] if self._tail else [], usage=usage_of(data))
         elif role == "assistant":
-            meta = error_of(told.get("error"))
-            self.talk.said(id, at, role, blocks, model=model_of(told), usage=usage_of(told), meta=meta)
+            meta = error_of(data.get("error"))
+            self.builder.add_message(
+                id, at, role, blocks, model=model_of(data), usage=usage_of(data), meta=meta
+            )
         elif role == "user":
             written = any(part.get("type") != "text" or not part.get("synthetic") for part in parts)
-            self.talk.said(id, at, role, blocks, meta={} if written else {"meta": True})
+            self.builder.add_message(id, at, role, blocks, meta={} if written else {"meta": True})
         else:
-            self.talk.say(id, at, "system", [self.talk.strange(f"message {role}", told)])
+            self.builder.add_entry(id, at, "system", [self.builder.unknown_part(f"message {role}", data)])
         for part in parts:
             if part.get("type") == "compaction":
                 self._tail = text(part, "tail_start_id")
 
-    def _row(self, id: str, at: int, kind: str, told: Json) -> None:
-        talk = self.talk
+    def _row(self, id: str, at: int, kind: str, data: Json) -> None:
+        builder = self.builder
         if kind == "user":
-            said = [Text(text=prompt)] if (prompt := text(told, "text")) else []
-            talk.say(id, at, "user", [*said, *attachments(told)])
+            texts = [Text(text=prompt)] if (prompt := text(data, "text")) else []
+            builder.add_entry(id, at, "user", [*texts, *attachments(data)])
         elif kind == "assistant":
-            blocks, meta = new_blocks(talk, id, told.get("content")), error_of(told.get("error"))
-            talk.said(id, at, "assistant", blocks, model=model_of(told), usage=usage_of(told), meta=meta)
+            blocks, meta = new_blocks(builder, id, data.get("content")), error_of(data.get("error"))
+            builder.add_message(
+                id, at, "assistant", blocks, model=model_of(data), usage=usage_of(data), meta=meta
+            )
         elif kind == "compaction":
-            self._compaction(id, at, told)
+            self._compaction(id, at, data)
         elif kind == "shell":
-            talk.say(id, at, "user", [_command(told)])
+            builder.add_entry(id, at, "user", [_command(data)])
         elif kind in NOTES:
-            talk.say(id, at, "system", [Text(text=text(told, "text") or "")], meta={"meta": True})
+            builder.add_entry(id, at, "system", [Text(text=text(data, "text") or "")], meta={"meta": True})
         elif kind not in QUIET:
-            talk.say(id, at, "system", [talk.strange(kind, told)])
+            builder.add_entry(id, at, "system", [builder.unknown_part(kind, data)])
 
-    def _compaction(self, id: str, at: int, told: Json) -> None:
+    def _compaction(self, id: str, at: int, data: Json) -> None:
         """A summary that was made; one in the making, or that failed, stands for nothing."""
-        if (summary := text(told, "summary")) and told.get("status", "completed") == "completed":
-            self.talk.summary(id, at, [Text(text=summary)], usage=usage_of(told))
+        if (summary := text(data, "summary")) and data.get("status", "completed") == "completed":
+            self.builder.add_summary(id, at, [Text(text=summary)], usage=usage_of(data))
 
 
-def _command(told: Json) -> Text:
+def _command(data: Json) -> Text:
     """What the user ran in the middle of the conversation."""
-    given, code = told.get("output"), told.get("exit")
+    given, code = data.get("output"), data.get("exit")
     output = given if isinstance(given, str) else text(given, "output", "text") or ""
     ended = f"\n(exit code {code})" if isinstance(code, int) and code else ""
-    return Text(text=f"$ {text(told, 'command') or ''}\n{output}{ended}")
+    return Text(text=f"$ {text(data, 'command') or ''}\n{output}{ended}")
 
 
 Block = tuple[str, Part]
@@ -152,7 +158,7 @@ FAILED = "invalid"
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 
-def old_blocks(talk: Talk, parts: Iterable[Json]) -> Iterator[Block]:
+def old_blocks(builder: ConversationBuilder, parts: Iterable[Json]) -> Iterator[Block]:
     """The parts of a message of the older form."""
     for part in parts:
         match part:
@@ -160,19 +166,19 @@ def old_blocks(talk: Talk, parts: Iterable[Json]) -> Iterator[Block]:
                 yield from _tool(part["id"], call, name, part.get("state"))
             case {"type": "text" | "reasoning", "text": ""}:
                 pass
-            case {"type": "text", "text": str(said)} | {"type": "subtask", "prompt": str(said)}:
-                yield part["id"], Text(text=said)
-            case {"type": "reasoning", "text": str(said)}:
-                yield part["id"], Thought(text=said)
+            case {"type": "text", "text": str(content)} | {"type": "subtask", "prompt": str(content)}:
+                yield part["id"], Text(text=content)
+            case {"type": "reasoning", "text": str(content)}:
+                yield part["id"], Thought(text=content)
             case {"type": "file"}:
                 yield part["id"], attachment(part)
             case {"type": str(kind)} if kind in QUIET_PARTS:
                 pass
             case _:
-                yield part["id"], talk.strange(f"part {part.get('type')}", part)
+                yield part["id"], builder.unknown_part(f"part {part.get('type')}", part)
 
 
-def new_blocks(talk: Talk, id: str, content: Any) -> Iterator[Block]:
+def new_blocks(builder: ConversationBuilder, id: str, content: Any) -> Iterator[Block]:
     """The content of an assistant's message of the newer form; `id` is the message's."""
     for place, block in enumerate(objects(content)):
         own = f"{id}/{place}"
@@ -181,12 +187,12 @@ def new_blocks(talk: Talk, id: str, content: Any) -> Iterator[Block]:
                 yield from _tool(own, call, name, block.get("state"))
             case {"type": "text" | "reasoning", "text": ""}:
                 pass
-            case {"type": "text", "text": str(said)}:
-                yield own, Text(text=said)
-            case {"type": "reasoning", "text": str(said)}:
-                yield own, Thought(text=said)
+            case {"type": "text", "text": str(content)}:
+                yield own, Text(text=content)
+            case {"type": "reasoning", "text": str(content)}:
+                yield own, Thought(text=content)
             case _:
-                yield own, talk.strange(f"block {block.get('type')}", block)
+                yield own, builder.unknown_part(f"block {block.get('type')}", block)
 
 
 def _tool(own: str, call: str, name: str, state: Any) -> Iterator[Block]:
@@ -208,20 +214,20 @@ def _exit(state: Json) -> int | None:
 
 def _outcome(state: Json) -> Iterator[Part]:
     error = state.get("error")
-    if told := error if isinstance(error, str) else text(error, "message"):
-        yield Text(text=told)
+    if message := error if isinstance(error, str) else text(error, "message"):
+        yield Text(text=message)
     if output := text(state, "output"):
         yield Text(text=output)
     for block in objects(state.get("content")):
-        said = text(block, "text")
-        yield Text(text=said) if said else attachment(block)
+        content = text(block, "text")
+        yield Text(text=content) if content else attachment(block)
     for file in objects(state.get("attachments")):
         yield attachment(file)
 
 
-def attachments(told: Json) -> Iterator[Part]:
+def attachments(data: Json) -> Iterator[Part]:
     """The files of a prompt of the newer form."""
-    return map(attachment, objects(told.get("files")))
+    return map(attachment, objects(data.get("files")))
 
 
 def attachment(file: Json) -> Part:
@@ -239,16 +245,16 @@ def attachment(file: Json) -> Part:
     return ResourceLink(uri=uri, name=name, mime_type=mime)
 
 
-def model_of(told: Json) -> str | None:
+def model_of(data: Json) -> str | None:
     """The model of an answer, with its provider's name."""
-    chosen = told.get("model") if isinstance(told.get("model"), dict) else told
+    chosen = data.get("model") if isinstance(data.get("model"), dict) else data
     provider, model = text(chosen, "providerID"), text(chosen, "modelID", "id")
     return f"{provider}:{model}" if provider and model else model
 
 
-def usage_of(told: Json) -> Usage | None:
+def usage_of(data: Json) -> Usage | None:
     """What an answer used; input counts what was cached, output what was thought."""
-    tokens = told.get("tokens")
+    tokens = data.get("tokens")
     if not isinstance(tokens, dict):
         return None
     cache = tokens.get("cache")
@@ -260,7 +266,7 @@ def usage_of(told: Json) -> Usage | None:
         output=sum(outputs) if outputs else None,
         cache_read=read,
         cache_write=write,
-        cost=dollars(told.get("cost")),
+        cost=dollars(data.get("cost")),
     )
 
 
@@ -271,5 +277,5 @@ def error_of(error: Any) -> Json:
     name = text(error, "name", "type") or "error"
     if "abort" in name.lower() or "interrupt" in name.lower():
         return {"stop_reason": "aborted"}
-    said = text(error.get("data"), "message") or text(error, "message") or name
-    return {"error": said[:ERROR_CHARS]}
+    message = text(error.get("data"), "message") or text(error, "message") or name
+    return {"error": message[:ERROR_CHARS]}

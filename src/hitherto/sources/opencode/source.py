@@ -12,15 +12,31 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.opencode import parse
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.conversation import Told, fitting, known, moment, spent, text
-from hitherto.sources.shared.database import Listed, Row, found_in, listed, read_database, select, the_one
-from hitherto.sources.shared.files import shown
+from hitherto.sources.shared.conversation import (
+    Conversation,
+    fit_conversation,
+    moment,
+    text,
+    usage_totals,
+    without_empty,
+)
+from hitherto.sources.shared.database import (
+    ListedSession,
+    Row,
+    find_in_database,
+    list_sessions,
+    read_database,
+    reading_of,
+    row_by_id,
+    select,
+)
+from hitherto.sources.shared.files import path_text
 
 NAME = "opencode"
 SUFFIX = ".db"
-_UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT.*")
+_DEFAULT_NAME = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT.*")
 
 # The table `event` holds every step of everything and is never read.
 SESSION = (
@@ -69,80 +85,72 @@ class OpencodeSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
+        unreadable = list[Unreadable]()
         for folder in self.folders():
-            for file in files.inside(folder, SUFFIX, shut=shut).files:
+            for file in files.list_folder(folder, SUFFIX, unreadable=unreadable).files:
                 if self._is_database(file.name):
-                    yield from found_in(self, file, _listed)
-        yield from closed(self, shut)
+                    yield from find_in_database(self, file, _list_sessions)
+        yield from found_unreadable(self, unreadable)
 
     def _is_database(self, name: str) -> bool:
         return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
-        where = found.place(Row)
+        where = found.where_as(Row)
         file, id = where.file, where.id
         session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))
         records = [str(row["data"]) for row in (*messages, *parts, *rows)]
-        told = fitting(parse.parse(session, messages, parts, rows), records)
-        return Reading(
-            imported=imported_from(file, session, told),
-            entries=told.entries,
-            total=len(told.entries),
-            compactions=told.compactions,
-            size=sum(map(len, records)),
-            damaged=told.damaged,
-            unknown=told.unknown,
-        )
+        conversation = fit_conversation(parse.parse(session, messages, parts, rows), records)
+        return reading_of(imported_from(file, session, conversation), conversation, records)
 
     def resume(self, session: Session) -> Sequence[str] | None:
         return (NAME, "--session", session.id.removeprefix(f"{NAME}:"))
 
-    def home_of(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
+    def restorable_path(self, session: Session) -> Path | None:  # noqa: ARG002 - nothing is written into a database
         return None
 
 
-def _listed(database: apsw.Connection) -> Iterable[Listed]:
-    return listed(database, "session", SESSION, "time_updated", COUNTED)
+def _list_sessions(database: apsw.Connection) -> Iterable[ListedSession]:
+    return list_sessions(database, "session", SESSION, "time_updated", COUNTED)
 
 
 def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], list[Json], list[Json]]:
     return (
-        the_one(database, "session", SESSION, id),
+        row_by_id(database, "session", SESSION, id),
         list(select(database, "message", MESSAGE, BY_TIME, [id])),
         list(select(database, "part", PART, BY_ID, [id])),
         list(select(database, "session_message", ROW, BY_SEQ, [id])),
     )
 
 
-def imported_from(file: files.Seen, session: Json, told: Told) -> Imported:
+def imported_from(file: files.FoundFile, session: Json, conversation: Conversation) -> Imported:
     """The session that a row tells of."""
-    updated = moment(session["time_updated"]) or max((entry.at for entry in told.entries), default=0)
+    updated = moment(session["time_updated"]) or max((entry.at for entry in conversation.entries), default=0)
     parent, folder, title = text(session, "parent_id"), text(session, "directory"), text(session, "title")
-    named = title if title and not _UNNAMED.fullmatch(title) else None
+    named = title if title and not _DEFAULT_NAME.fullmatch(title) else None
     return Imported(
         id=f"{NAME}:{session['id']}",
         source=NAME,
         created_at=min(moment(session["time_created"]) or updated, updated),
         updated_at=updated,
         cwd=folder if folder and folder.startswith("/") else None,
-        title=named or told.title,
+        title=named or conversation.title,
         agent_id=NAME,
         parent=f"{NAME}:{parent}" if parent else None,
         archived=session["time_archived"] is not None,
-        meta=_meta(file, session, told),
+        meta=_meta(file, session, conversation),
     )
 
 
-def _meta(file: files.Seen, session: Json, told: Told) -> Json:
+def _meta(file: files.FoundFile, session: Json, conversation: Conversation) -> Json:
     fork = text(session, "fork_session_id")
-    return known(
+    return without_empty(
         {
-            **spent(told.entries),
-            "path": shown(file.path),
+            **usage_totals(conversation.entries),
+            "path": path_text(file.path),
             "version": text(session, "version"),
             "forked_from": f"{NAME}:{fork}" if fork else None,
-            "unknown_records": told.unknown,
-            "damaged_records": told.damaged,
+            "unknown_records": conversation.unknown,
+            "damaged_records": conversation.damaged,
         }
     )

@@ -28,7 +28,7 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.shared.conversation import LONGEST, fitted, moment
+from hitherto.sources.shared.conversation import LONGEST, fit_entry, moment
 from hitherto.sources.shared.nesting import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
 
@@ -69,7 +69,7 @@ def parse(data: bytes) -> Parsed:
     lines, damage = read_records(data)
     parsed = conversation([decode_object(line) for line in lines], damage)
     if any(len(line) > LONGEST or is_deep(line) for line in lines):
-        return replace(parsed, entries=tuple(fitted(entry, encode(entry)) for entry in parsed.entries))
+        return replace(parsed, entries=tuple(fit_entry(entry, encode(entry)) for entry in parsed.entries))
     return parsed
 
 
@@ -80,14 +80,14 @@ def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed: 
     leaf = _leaf(linked)
     linked = [record for record in linked if record.get("type") != LEAF]
     spine = _spine(linked, leaf)
-    talk = _Talk()
+    builder = _ConversationBuilder()
     for record in spine:
-        talk.add(record)
+        builder.add(record)
     return Parsed(
-        info=_info(header, linked, spine, talk),
-        entries=tuple(talk.entries),
-        compactions=tuple(talk.compactions),
-        unknown=dict(talk.unknown),
+        info=_info(header, linked, spine, builder),
+        entries=tuple(builder.entries),
+        compactions=tuple(builder.compactions),
+        unknown=dict(builder.unknown),
         damage=damage,
     )
 
@@ -125,7 +125,7 @@ def _spine(records: Sequence[Json], leaf: str | None) -> list[Json]:
     return spine[::-1]
 
 
-def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], talk: _Talk) -> Info:
+def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], builder: _ConversationBuilder) -> Info:
     names = [record.get("name") for record in linked if record.get("type") == "session_info"]
     times = [at for record in linked if (at := moment(record.get("timestamp"))) is not None]
     labels = {
@@ -139,16 +139,16 @@ def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], talk: _Ta
         created_at=moment(header.get("timestamp")) or min(times, default=None),
         updated_at=max(times, default=moment(header.get("timestamp"))),
         name=names[-1] if names and isinstance(names[-1], str) else None,
-        first_prompt=talk.first_prompt,
+        first_prompt=builder.first_prompt,
         forked_from=_text(header, "parentSession"),
         version=header["version"] if isinstance(header.get("version"), int) else 1,
-        models=tuple(dict.fromkeys(filter(None, (entry.model for entry in talk.entries)))),
+        models=tuple(dict.fromkeys(filter(None, (entry.model for entry in builder.entries)))),
         aside=len(linked) - len(spine),
         labels=labels,
     )
 
 
-class _Talk:
+class _ConversationBuilder:
     """The entries in the making."""
 
     def __init__(self) -> None:
@@ -170,24 +170,24 @@ class _Talk:
             "branch_summary": self._note,
             "custom_message": self._note,
         }
-        makers.get(kind, self._strange)(record)
+        makers.get(kind, self._unknown)(record)
 
     def _message(self, record: Json) -> None:
         message = record.get("message")
-        told = MESSAGES.get(str(message.get("role"))) if isinstance(message, dict) else None
-        if message is None or told is None:
-            self._strange(record)
+        reader = MESSAGES.get(str(message.get("role"))) if isinstance(message, dict) else None
+        if message is None or reader is None:
+            self._unknown(record)
             return
-        role, parts_of = told
+        role, parts_of = reader
         parts = tuple(parts_of(message, self.unknown))
         if role == "user" and self.first_prompt is None:
             self.first_prompt = next((part.text for part in parts if isinstance(part, Text)), None)
         usage = usage_of(message.get("usage"))
-        self._say(record, role, parts, model=_model(message), usage=usage, meta=_meta(message))
+        self._add_entry(record, role, parts, model=_model(message), usage=usage, meta=_meta(message))
 
     def _compaction(self, record: Json) -> None:
         parts = (Text(text=_text(record, "summary") or ""),)
-        self._say(record, "system", parts, meta={"compact_summary": True})
+        self._add_entry(record, "system", parts, meta={"compact_summary": True})
         kept = record.get("firstKeptEntryId")
         self.compactions.append(
             Summarised(summary=record["id"], kept=(kept,) if isinstance(kept, str) else ())
@@ -196,19 +196,21 @@ class _Talk:
     def _reset(self, record: Json) -> None:
         """The conversation was begun anew: of what was said before, nothing is in its context."""
         reason = _text(record, "reason")
-        said = f"Begun anew ({reason})." if reason else "Begun anew."
-        self._say(record, "system", (Text(text=said),), meta={"compact_summary": True})
+        note = f"Begun anew ({reason})." if reason else "Begun anew."
+        self._add_entry(record, "system", (Text(text=note),), meta={"compact_summary": True})
         self.compactions.append(Summarised(summary=record["id"]))
 
     def _note(self, record: Json) -> None:
         content = record.get("summary") if "summary" in record else record.get("content")
-        self._say(record, "system", tuple(_content(content, self.unknown)), meta={"kind": record["type"]})
+        self._add_entry(
+            record, "system", tuple(_content(content, self.unknown)), meta={"kind": record["type"]}
+        )
 
-    def _strange(self, record: Json) -> None:
+    def _unknown(self, record: Json) -> None:
         self.unknown[str(record.get("type") or "?")[:80]] += 1
-        self._say(record, "system", (Unknown(raw=record),))
+        self._add_entry(record, "system", (Unknown(raw=record),))
 
-    def _say(
+    def _add_entry(
         self,
         record: Json,
         role: Role,
@@ -314,13 +316,13 @@ def _meta(message: Json) -> Json:
 COUNTED = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def usage_of(told: Any) -> Usage | None:
+def usage_of(usage: Any) -> Usage | None:
     """What an answer used; its input counts what was cached."""
-    if not isinstance(told, dict):
+    if not isinstance(usage, dict):
         return None
-    known = {name: number for name in COUNTED if (number := _count(told.get(name))) is not None}
+    known = {name: number for name in COUNTED if (number := _count(usage.get(name))) is not None}
     inputs = [known[name] for name in ("input", "cacheRead", "cacheWrite") if name in known]
-    cost = told.get("cost")
+    cost = usage.get("cost")
     total = cost.get("total") if isinstance(cost, dict) else None
     return Usage(
         input=sum(inputs) if inputs else None,

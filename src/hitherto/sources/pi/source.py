@@ -11,9 +11,9 @@ from hitherto.model import Json, Session, Usage
 from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
-from hitherto.sources.port import Found, Known, Reading, Shut, closed
+from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import as_meta, path_of, raw_copies
+from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 from hitherto.sources.shared.usage import total
 from hitherto.values.titles import title_from
 
@@ -34,15 +34,15 @@ class PiSource(msgspec.Struct, frozen=True):
         return ()
 
     def find(self) -> Iterator[Found]:
-        shut = list[Shut]()
-        for folder in files.inside(self.home, shut=shut).folders:
-            for file in files.inside(self.home / folder, SUFFIX, shut=shut).files:
+        unreadable = list[Unreadable]()
+        for folder in files.list_folder(self.home, unreadable=unreadable).folders:
+            for file in files.list_folder(self.home / folder, SUFFIX, unreadable=unreadable).files:
                 stamp = file.stamp
                 yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2], file.name)
-        yield from closed(self, shut)
+        yield from found_unreadable(self, unreadable)
 
     def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
-        file = found.place(files.Seen)
+        file = found.where_as(files.FoundFile)
         data = files.read_whole(file.path)
         parsed = parse.parse(data)
         return Reading(
@@ -61,13 +61,13 @@ class PiSource(msgspec.Struct, frozen=True):
         path = session.meta.get("path")
         return ("pi", "--session", path) if isinstance(path, str) and path == str(path_of(session)) else None
 
-    def home_of(self, session: Session) -> Path | None:
+    def restorable_path(self, session: Session) -> Path | None:
         path = path_of(session)
         inside = path.is_relative_to(self.home) and ".." not in path.parts
         return path if inside and path.suffix == SUFFIX else None
 
 
-def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
+def imported_from(file: files.FoundFile, parsed: Parsed) -> Imported:
     """The session that a transcript tells of."""
     info, at = parsed.info, file.at
     updated = info.updated_at or at
@@ -79,7 +79,7 @@ def imported_from(file: files.Seen, parsed: Parsed) -> Imported:
         cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
         title=info.name or title_from(info.first_prompt or ""),
         agent_id=NAME,
-        meta={**as_meta(file.path), **meta_of(parsed)},
+        meta={**path_meta(file.path), **meta_of(parsed)},
     )
 
 

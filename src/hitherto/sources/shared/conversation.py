@@ -34,7 +34,7 @@ from hitherto.values.titles import title_from
 ERROR_CHARS = 1_000
 
 
-class Told(Value, frozen=True):
+class Conversation(Value, frozen=True):
     """A conversation, a title that the first prompt makes for it, and how many records were damaged or of kinds that are not known."""
 
     entries: tuple[Entry, ...] = ()
@@ -44,7 +44,7 @@ class Told(Value, frozen=True):
     unknown: dict[str, int] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
 
-class Talk:
+class ConversationBuilder:
     """Collects the entries."""
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class Talk:
         self._title: str | None = None
 
     @property
-    def told(self) -> Told:
-        return Told(
+    def conversation(self) -> Conversation:
+        return Conversation(
             entries=tuple(self.entries),
             compactions=tuple(self.compactions),
             title=self._title,
@@ -64,7 +64,7 @@ class Talk:
             unknown=dict(self.unknown),
         )
 
-    def say(
+    def add_entry(
         self,
         id: str,
         at: int,
@@ -96,7 +96,7 @@ class Talk:
             )
         )
 
-    def said(
+    def add_message(
         self,
         id: str,
         at: int,
@@ -119,9 +119,9 @@ class Talk:
             if isinstance(part, ToolResult) and not parts:
                 pieces[-1] = (own if pieces[-2][2] else pieces[-2][0], "tool", parts)
             parts.append(part)
-        told = [piece for piece in pieces if piece[2]] or pieces[:1]
-        for place, (name, whose, parts) in enumerate(told):
-            self.say(
+        filled = [piece for piece in pieces if piece[2]] or pieces[:1]
+        for place, (name, whose, parts) in enumerate(filled):
+            self.add_entry(
                 name,
                 at,
                 whose,
@@ -131,26 +131,30 @@ class Talk:
                 meta=None if place else meta,
             )
 
-    def summary(self, id: str, at: int, parts: Sequence[Part], kept: Sequence[str] = (), **how: Any) -> None:
+    def add_summary(
+        self, id: str, at: int, parts: Sequence[Part], kept: Sequence[str] = (), **how: Any
+    ) -> None:
         """An entry that stands for all before it."""
-        self.say(id, at, "system", parts, meta={"compact_summary": True}, **how)
+        self.add_entry(id, at, "system", parts, meta={"compact_summary": True}, **how)
         self.compactions.append(Summarised(summary=id, kept=tuple(kept)))
 
-    def strange(self, kind: object, raw: Any) -> Unknown:
+    def unknown_part(self, kind: object, raw: Any) -> Unknown:
         """A part of a kind that is not known, counted."""
         self.unknown[str(kind or "?")[:80]] += 1
         return Unknown(raw=raw)
 
 
-def fitting(told: Told, records: Iterable[bytes | str]) -> Told:
+def fit_conversation(conversation: Conversation, records: Iterable[bytes | str]) -> Conversation:
     """The conversation that was told by these records, its entries cut where they could not be kept."""
     lines = [line if isinstance(line, bytes) else line.encode("utf-8", "replace") for line in records]
     if sum(map(len, lines)) <= LONGEST and not any(map(is_deep, lines)):
-        return told
-    return replace(told, entries=tuple(fitted(entry, encode(entry)) for entry in told.entries))
+        return conversation
+    return replace(
+        conversation, entries=tuple(fit_entry(entry, encode(entry)) for entry in conversation.entries)
+    )
 
 
-def spent(entries: Iterable[Entry]) -> Json:
+def usage_totals(entries: Iterable[Entry]) -> Json:
     """The models of a conversation, what they used and what they cost, as far as it is known."""
     entries = list(entries)
     usages = [entry.usage for entry in entries if entry.usage is not None]
@@ -162,7 +166,7 @@ def spent(entries: Iterable[Entry]) -> Json:
     }
 
 
-def known(meta: Json) -> Json:
+def without_empty(meta: Json) -> Json:
     """What of this is there."""
     return {name: value for name, value in meta.items() if value}
 
@@ -204,8 +208,8 @@ def moment(value: Any) -> int | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value) if 0 <= value <= LARGEST_NUMBER else None
     try:
-        told = msgspec.convert(value, datetime) if isinstance(value, str) else None
-        zoned = told if told is None or told.tzinfo else told.replace(tzinfo=UTC)
+        read = msgspec.convert(value, datetime) if isinstance(value, str) else None
+        zoned = read if read is None or read.tzinfo else read.replace(tzinfo=UTC)
         return None if zoned is None else max(round(zoned.timestamp() * 1000), 0)
     except (ValueError, OverflowError):
         return None
@@ -216,7 +220,7 @@ LONGEST = ENTRY_BYTES // 2
 TOO_DEEP = Text(text="[left out: nested too deeply]")
 
 
-def fitted(entry: Entry, record: bytes | memoryview) -> Entry:
+def fit_entry(entry: Entry, record: bytes | memoryview) -> Entry:
     """The entry that was made of a record, cut if that is too long to be kept, or empty if it is nested too deeply."""
     if len(record) > LONGEST:
         return replace(entry, parts=shortened(entry.parts, LONGEST // 8), meta={**entry.meta, "cut": True})

@@ -15,9 +15,10 @@ import msgspec
 
 from hitherto.claude.lines import decode
 from hitherto.model import Json
-from hitherto.sources.port import WITHIN, Found, Source
-from hitherto.sources.shared.conversation import moment, objects
-from hitherto.sources.shared.files import Seen
+from hitherto.service import Imported
+from hitherto.sources.port import WITHIN, Found, Reading, Source
+from hitherto.sources.shared.conversation import Conversation, moment, objects
+from hitherto.sources.shared.files import FoundFile
 
 # Text comes as bytes: one that is no UTF-8 costs its bad bytes only.
 _PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
@@ -30,7 +31,7 @@ Changes = Mapping[str, str]
 """Columns of a table whose rows may be changed where they are, and SQL for a number that changes when a column does."""
 
 
-class Listed(msgspec.Struct, frozen=True, gc=False):
+class ListedSession(msgspec.Struct, frozen=True, gc=False):
     """A session in a database: its id, when it was changed (in ms), and numbers that change when it does."""
 
     id: str
@@ -41,12 +42,12 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Where a session is: which of the database's. No id: the database could not be read."""
 
-    file: Seen
+    file: FoundFile
     id: str | None
 
 
-def found_in(
-    source: Source, file: Seen, listed: Callable[[apsw.Connection], Iterable[Listed]]
+def find_in_database(
+    source: Source, file: FoundFile, listed: Callable[[apsw.Connection], Iterable[ListedSession]]
 ) -> Iterator[Found]:
     """The sessions in a database; if it cannot be read, the database itself, so that it is told of."""
     key = str(file.path)
@@ -63,6 +64,19 @@ def found_in(
         yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size, each.id)
 
 
+def reading_of(imported: Imported, conversation: Conversation, records: Sequence[str]) -> Reading:
+    """A session whose rows were all read: `records` are the texts that the conversation was read from."""
+    return Reading(
+        imported=imported,
+        entries=conversation.entries,
+        total=len(conversation.entries),
+        compactions=conversation.compactions,
+        size=sum(map(len, records)),
+        damaged=conversation.damaged,
+        unknown=conversation.unknown,
+    )
+
+
 def select(
     database: apsw.Connection, table: str, columns: Sequence[str], rest: str = "", given: Sequence[Any] = ()
 ) -> Iterator[Json]:
@@ -76,21 +90,21 @@ def select(
         yield dict(zip(columns, map(_plain, row), strict=True))
 
 
-def the_one(database: apsw.Connection, table: str, columns: Sequence[str], id: str | None) -> Json:
+def row_by_id(database: apsw.Connection, table: str, columns: Sequence[str], id: str | None) -> Json:
     """The row of this id. `OSError` if it is not there (any more)."""
     for row in select(database, table, columns, "WHERE id = ?", [id]):
         return row
     raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
 
 
-def listed(
+def list_sessions(
     database: apsw.Connection,
     table: str,
     columns: Sequence[str],
     at: str,
     counted: Mapping[str, Changes],
     rest: str = "",
-) -> Iterator[Listed]:
+) -> Iterator[ListedSession]:
     """The sessions in a table `s`, one row for each; when one was changed last is in the column `at`.
 
     One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, which is the
@@ -98,49 +112,49 @@ def listed(
     changed.
     """
     joined = [
-        (f"c{place}", rows_in(database, name, changes))
+        (f"c{place}", row_counts_sql(database, name, changes))
         for place, (name, changes) in enumerate(counted.items())
     ]
     numbers = "".join(
         f", ifnull({alias}.{name}, 0)" for alias, _ in joined for name in ("rows", "newest", "changes")
     )
     joins = " ".join(f"LEFT JOIN {rows} AS {alias} ON {alias}.session_id = s.id" for alias, rows in joined)
-    return those(
+    return sessions_of_query(
         database,
-        f"SELECT CAST(s.id AS BLOB), {_MOMENT.format('s.' + at)}, {shape(s=columns)}{numbers}"  # noqa: S608
-        f" FROM {view(database, table, columns)} AS s {joins} {rest}",
+        f"SELECT CAST(s.id AS BLOB), {_MOMENT.format('s.' + at)}, {change_bytes_sql(s=columns)}{numbers}"  # noqa: S608
+        f" FROM {columns_sql(database, table, columns)} AS s {joins} {rest}",
     )
 
 
-def those(database: apsw.Connection, sql: str) -> Iterator[Listed]:
+def sessions_of_query(database: apsw.Connection, sql: str) -> Iterator[ListedSession]:
     """The sessions that a statement names: each one's id and when it was changed, bytes and numbers that tell of a change."""
-    for id, at, told, *numbers in cast(Any, database.execute(sql)):
+    for id, at, row_bytes, *numbers in cast(Any, database.execute(sql)):
         when = moment(at) or 0
-        yield Listed(_plain(id), when, (when, *numbers, zlib.crc32(told)))
+        yield ListedSession(_plain(id), when, (when, *numbers, zlib.crc32(row_bytes)))
 
 
-def shape(**columns: Sequence[str]) -> str:
+def change_bytes_sql(**columns: Sequence[str]) -> str:
     """SQL for bytes that change when one of these columns, of tables that are called so, does."""
     values = (f"ifnull({alias}.{name}, '-')" for alias, names in columns.items() for name in names)
     return f"CAST(concat_ws(',', {', '.join(values)}) AS BLOB)"
 
 
-def view(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
+def columns_sql(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
     """SQL for these columns of a table's rows: NULL for a column that this version has not, no row if there is no table."""
     there = columns_of(database, table)
     picked = ", ".join(name if name in there else _MISSING.format(name) for name in columns)
     return f"(SELECT {picked} FROM {table})" if there else f"(SELECT {picked} WHERE 0)"  # noqa: S608 - the names are ours
 
 
-def rows_in(database: apsw.Connection, table: str, changes: Changes = MappingProxyType({})) -> str:
+def row_counts_sql(database: apsw.Connection, table: str, changes: Changes = MappingProxyType({})) -> str:
     """SQL for how many rows of a table each session has, the number of the newest, and one that changes when a row does;
     no row if there is no table."""
     there = columns_of(database, table)
     if not there:
         return "(SELECT NULL AS session_id, 0 AS rows, 0 AS newest, 0 AS changes WHERE 0)"
-    told = (f"ifnull({number}, 0)" for column, number in changes.items() if column in there)
+    terms = (f"ifnull({number}, 0)" for column, number in changes.items() if column in there)
     return (
-        f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest, {_sum(told)} AS changes"  # noqa: S608
+        f"(SELECT session_id, count(*) AS rows, max(rowid) AS newest, {_sum(terms)} AS changes"  # noqa: S608
         f" FROM {table} GROUP BY session_id)"
     )
 
@@ -156,13 +170,13 @@ def columns_of(database: apsw.Connection, table: str) -> set[str]:
     return {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
 
 
-def inner(row: Json, column: str) -> Json | None:
+def json_object(row: Json, column: str) -> Json | None:
     """The JSON object in a column; None if there is none that can be read."""
     value = _decoded(row[column])
     return value if isinstance(value, dict) else None
 
 
-def inner_list(row: Json, column: str) -> list[Json] | None:
+def json_objects(row: Json, column: str) -> list[Json] | None:
     """The objects of the JSON list in a column; None if there is none that can be read."""
     value = _decoded(row[column])
     return list(objects(value)) if isinstance(value, list) else None

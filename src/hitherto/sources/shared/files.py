@@ -17,7 +17,7 @@ from hitherto.claude.paths import open_transcript
 from hitherto.limits import RAW_BYTES
 from hitherto.model import Json, Session
 from hitherto.ports import RawCopy
-from hitherto.sources.port import Shut
+from hitherto.sources.port import Unreadable
 
 LARGEST = 1 << 30
 """A larger file is not read."""
@@ -25,7 +25,7 @@ _PIECE = 8 << 20
 MS = 1_000_000
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class FoundFile(msgspec.Struct, frozen=True, gc=False):
     """A regular file as it was when it was looked at: its path as text, which costs nothing to make, its name, and what
     changes when the file does: its device, inode, size and time in ns."""
 
@@ -54,34 +54,34 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return self.stamp[3] // MS
 
 
-class Inside(NamedTuple):
+class FolderContents(NamedTuple):
     """What lies in a folder: regular files with something in them, and the names of folders. Links are neither."""
 
-    files: list[Seen]
+    files: list[FoundFile]
     folders: list[str]
 
 
-def inside(folder: Path | str, *endings: str, shut: list[Shut]) -> Inside:
+def list_folder(folder: Path | str, *endings: str, unreadable: list[Unreadable]) -> FolderContents:
     """What lies in a folder, of its files those whose names end so. One that is not there is empty; one that cannot be read
-    is added to `shut`."""
-    found = Inside([], [])
+    is added to `unreadable`."""
+    found = FolderContents([], [])
     try:
         # By its descriptor, so that the way to the folder is gone once and not for every file.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with os.scandir(descriptor) as there:
-                _look(there, str(folder), endings, found)
+                _add_entries(there, str(folder), endings, found)
         finally:
             os.close(descriptor)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        shut.append(Shut(str(folder), error.strerror or str(error)))
+        unreadable.append(Unreadable(str(folder), error.strerror or str(error)))
     found.folders.sort()
     return found
 
 
-def is_there(folder: Path) -> bool:
+def folder_exists(folder: Path) -> bool:
     """Whether there is such a folder, be it one that cannot be read."""
     try:
         return stat.S_ISDIR(os.stat(folder).st_mode)
@@ -91,7 +91,9 @@ def is_there(folder: Path) -> bool:
         return True
 
 
-def _look(there: Iterable[os.DirEntry[str]], folder: str, endings: tuple[str, ...], found: Inside) -> None:
+def _add_entries(
+    there: Iterable[os.DirEntry[str]], folder: str, endings: tuple[str, ...], found: FolderContents
+) -> None:
     for entry in there:
         name = entry.name
         if not name.endswith(endings):
@@ -99,12 +101,12 @@ def _look(there: Iterable[os.DirEntry[str]], folder: str, endings: tuple[str, ..
                 found.folders.append(name)
             continue
         try:
-            told = entry.stat(follow_symlinks=False)
+            found_stat = entry.stat(follow_symlinks=False)
         except OSError:
             continue
-        if stat.S_ISREG(told.st_mode) and told.st_size:
-            stamp = told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns
-            found.files.append(Seen(f"{folder}/{name}", name, stamp))
+        if stat.S_ISREG(found_stat.st_mode) and found_stat.st_size:
+            stamp = found_stat.st_dev, found_stat.st_ino, found_stat.st_size, found_stat.st_mtime_ns
+            found.files.append(FoundFile(f"{folder}/{name}", name, stamp))
 
 
 def read_whole(path: Path) -> bytes:
@@ -112,7 +114,7 @@ def read_whole(path: Path) -> bytes:
     return _read(path, 0, b"") or b""
 
 
-def read_on(path: Path, offset: int, seal: bytes) -> bytes | None:
+def read_from(path: Path, offset: int, seal: bytes) -> bytes | None:
     """The bytes behind `offset`; None if the bytes before it are not `seal` (any more), so that the file is another."""
     return _read(path, offset, seal)
 
@@ -141,14 +143,14 @@ EXACT = "path_exact"
 """Beside a path that is no text: its bytes, those that are not plain written as in an address."""
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path to be read; bytes that are no text are replaced by a mark."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def as_meta(path: Path) -> Json:
+def path_meta(path: Path) -> Json:
     """What is kept of a path, so that `path_of` gives it back."""
-    known, text = os.fsencode(path), shown(path)
+    known, text = os.fsencode(path), path_text(path)
     return {"path": text} if text.encode() == known else {"path": text, EXACT: quote_from_bytes(known)}
 
 
@@ -157,7 +159,7 @@ def path_of(session: Session) -> Path:
     text, exact = session.meta.get("path", ""), session.meta.get(EXACT)
     path = Path(os.fsdecode(unquote_to_bytes(exact))) if isinstance(exact, str) else None
     # What was kept of another path before does not count.
-    return path if path is not None and shown(path) == text else Path(str(text))
+    return path if path is not None and path_text(path) == text else Path(str(text))
 
 
 def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:

@@ -13,7 +13,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REST_OF_LINE = re.compile(rb"[^\n\0]+")
 
 
-def complete(data: bytes) -> int:
+def complete_length(data: bytes) -> int:
     """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one.
 
     NULs end lines too, but a run of them at the end may grow and waits.
@@ -25,18 +25,18 @@ def complete(data: bytes) -> int:
     return len(data) if rest.rstrip().endswith(b"}") and is_object(rest) else end
 
 
-def goes_on(data: bytes) -> bool:
+def continues_line(data: bytes) -> bool:
     """Whether these bytes go on with the line before them."""
     rest = _REST_OF_LINE.match(data)
     return rest is not None and not rest.group().isspace()
 
 
-def sealed(seal: bytes, data: bytes, end: int) -> bytes:
+def next_seal(seal: bytes, data: bytes, end: int) -> bytes:
     """The seal of a file of which `data` was read up to `end`, `seal` being the one before that."""
     return (seal + data[max(end - SEAL, 0) : end])[-SEAL:]
 
 
-def unpacked(data: bytes, most: int = files.LARGEST) -> bytes:
+def decompress(data: bytes, most: int = files.LARGEST) -> bytes:
     """What is packed in these bytes, as far as it can be had. `ValueError` if it is more than `most` bytes."""
     import zstandard  # here: few things are packed
 

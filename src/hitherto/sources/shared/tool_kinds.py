@@ -97,9 +97,9 @@ def _title(tool: Tool, name: str, given: Any) -> str | None:
 
 def title_of_call(tool: Tool, given: Any) -> str:
     """The call in one line; nothing, if there is nothing to say."""
-    said = next(filter(None, (text_of(given, each) for each in tool.inputs)), "")
+    input_text = next(filter(None, (text_of(given, each) for each in tool.inputs)), "")
     # Most of a long command says nothing in a title; cleaning all of it would cost.
-    title = clean_title(f"{tool.verb} {said[: 2 * TITLE_CHARS]}")
+    title = clean_title(f"{tool.verb} {input_text[: 2 * TITLE_CHARS]}")
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
 
 

@@ -31,8 +31,8 @@ def _joined(usages: Iterable[Usage | None], join: Callable[[list[int]], int]) ->
         return known[0] if known else None
 
     def joined(numbers: Iterable[int | None]) -> int | None:
-        told = [number for number in numbers if number is not None]
-        return join(told) if told else None
+        known = [number for number in numbers if number is not None]
+        return join(known) if known else None
 
     return Usage(
         input=joined(usage.input for usage in known),

@@ -25,7 +25,7 @@ seconds, some take their time."""
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
-def source_called(agent: str) -> str:
+def source_of_agent(agent: str) -> str:
     """The source of an agent that calls itself so: `claude` for `claude-agent-acp`. One that cannot be read gets a name too."""
     words = [word for word in _OTHERS.split(agent.lower()) if word]
     return next((word for word in words if word in AGENTS), "-".join(words)[:40] or "agent")
@@ -89,12 +89,12 @@ async def _part_one(sessions: Sessions, who: Principal, session_id: str) -> None
         told = [entry async for entry in _entries(sessions, who, copy.id)]
     except SessionNotFound:  # deleted meanwhile
         return
-    if tells_more(told, recorded, begun):
+    if has_unrecorded_prompts(told, recorded, begun):
         await sessions.catalog.set_own_meta(who, copy.id, {RECORDED_IN: None})
         await sessions.archive(who, copy.id, archived=False)
 
 
-def tells_more(told: Sequence[Entry], recorded: Sequence[Entry], begun: int) -> bool:
+def has_unrecorded_prompts(told: Sequence[Entry], recorded: Sequence[Entry], begun: int) -> bool:
     """Whether the agent was prompted when no turn was being recorded. What the recording began with at that time, it was
     given: the agent may tell it otherwise."""
     times = [entry.at for entry in recorded]

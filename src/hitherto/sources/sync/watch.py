@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 
-from hitherto.sources.shared.files import is_there
+from hitherto.sources.shared.files import folder_exists
 
 LOOK_MS = 500
 """How often it is looked whether folders have come or gone, and whether files beside them have changed: those lie among
@@ -44,13 +44,13 @@ async def changes_of(
 
 
 def _there(folders: Sequence[Path]) -> list[Path]:
-    return [folder for folder in folders if is_there(folder)]
+    return [folder for folder in folders if folder_exists(folder)]
 
 
 def _marks(paths: Iterable[Path]) -> list[tuple[Path, int, int]]:
     marks = list[tuple[Path, int, int]]()
     for path in sorted(paths):
         with suppress(OSError):
-            told = os.stat(path)
-            marks.append((path, told.st_size, told.st_mtime_ns))
+            stat = os.stat(path)
+            marks.append((path, stat.st_size, stat.st_mtime_ns))
     return marks

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hitherto.model import encode
 from hitherto.ports import PackedCopy, packed
-from hitherto.sources.port import Found, Known, Reading, Shut
+from hitherto.sources.port import Found, Known, Reading, Unreadable
 
 WORTH = 32 << 20
 """So many bytes are read here in the time that a process takes to begin."""
@@ -120,7 +120,7 @@ def _read(found: Sequence[Found], piece: Piece, *, raw: bool) -> list[Packed | F
 
 
 def _one(found: Found, known: Known | None, *, raw: bool) -> Packed | Failed:
-    if isinstance(found.where, Shut):
+    if isinstance(found.where, Unreadable):
         return Failed(found.where.reason)
     try:
         reading = found.source.read(found, known)

@@ -22,7 +22,7 @@ from hitherto.gateway.page.render.transcript import SPEAKERS
 from hitherto.model import Entry, Session, decode_json, encode
 from hitherto.presentation import formats
 from hitherto.service.transfer.export import Reviewed
-from hitherto.sources.handoff.resume import resuming
+from hitherto.sources.handoff.resume import resume_command
 
 TOLD = {
     "html": ("Page", "One HTML file to read, that loads and runs nothing."),
@@ -140,7 +140,7 @@ def _file_name(session: Session) -> str:
 
 
 def _ways(session: Session) -> Iterator[Way]:
-    if (how := resuming(session)) is not None:
+    if (how := resume_command(session)) is not None:
         yield Way(f"In {SOURCES.get(session.source or '', session.source)}", how.line)
     folder = f"cd {shlex.quote(session.cwd)} && " if session.cwd else ""
     note = "It goes on as a fork: the session itself stays as it is." if session.source else ""
