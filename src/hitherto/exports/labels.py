@@ -27,7 +27,7 @@ def when(ms: int) -> str:
 
 def title(about: About) -> str:
     """The session's title in one line."""
-    return clean(about.session.title or "") or "A session without a title"
+    return clean(about.session.title or "") or "Untitled session"
 
 
 def facts(about: About) -> list[tuple[str, str]]:

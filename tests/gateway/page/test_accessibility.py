@@ -102,16 +102,16 @@ async def test_a_server_that_goes_and_comes_back_is_noticed_and_nothing_is_misse
             made = (await kept.create(LOCAL, title="Being read")).id
             reading = await context.new_page()
             await reading.goto(f"{visitor.base}/s/{made}")
-            await expect(reading.get_by_text("Nothing was said here yet")).to_be_visible()
-        await expect(reading.get_by_text("The server is away.")).to_be_visible()
-        await expect(page.get_by_text("The server is away.")).to_be_visible()
+            await expect(reading.get_by_text("No messages yet")).to_be_visible()
+        await expect(reading.get_by_text("Cannot reach the server.")).to_be_visible()
+        await expect(page.get_by_text("Cannot reach the server.")).to_be_visible()
         await kept.create(LOCAL, title="Made meanwhile")
         await kept.append(LOCAL, made, Draft(role="user", parts=(Text(text="Said meanwhile"),)))
         with serving(url, tokens={}, port=port):
             await expect(page.get_by_role("link", name="Made meanwhile")).to_be_visible()
-            await expect(page.get_by_text("The server is back.")).to_be_visible()
+            await expect(page.get_by_text("Reconnected.")).to_be_visible()
             await expect(reading.get_by_text("Said meanwhile")).to_be_visible()
-            await expect(reading.get_by_text("The server is away.")).to_be_hidden()
+            await expect(reading.get_by_text("Cannot reach the server.")).to_be_hidden()
     await context.close()
 
 

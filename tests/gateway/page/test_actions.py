@@ -65,7 +65,7 @@ async def test_what_is_deleted_can_be_taken_back_for_ten_seconds(
     await expect(page.get_by_role("link", name="One")).to_be_hidden()
     await page.clock.run_for(9_000)
     await expect(page.get_by_text("Deleting 2 sessions in 1 s.")).to_be_visible()
-    await page.get_by_role("button", name="Take it back").click()
+    await page.get_by_role("button", name="Undo").click()
     await page.clock.run_for(20_000)
     assert sorted(await titles(visitor)) == ["One", "Two"]
     assert [await is_there(kept, ann, each) for each in ids] == [True, True]
@@ -121,7 +121,7 @@ async def test_a_fork_keeps_an_answer_with_its_results_and_offers_a_prompt_to_be
         .get_by_role("button", name="Edit in a fork")
         .click()
     )
-    await expect(page.get_by_label("Say something in this session")).to_have_value("Second question")
+    await expect(page.get_by_label("Write a prompt")).to_have_value("Second question")
     fork = page.url.rpartition("/")[2]
     assert fork != made
     assert await said(kept, ann, fork) == ["First question", "First answer", ""]
@@ -131,7 +131,7 @@ async def test_a_fork_keeps_an_answer_with_its_results_and_offers_a_prompt_to_be
     await visitor.go(f"/s/{made}")
     await page.locator(".entry", has_text="First question").hover()
     await page.locator(".entry.prompt").first.get_by_role("button", name="Edit in a fork").click()
-    await expect(page.get_by_label("Say something in this session")).to_have_value("First question")
+    await expect(page.get_by_label("Write a prompt")).to_have_value("First question")
     assert await said(kept, ann, page.url.rpartition("/")[2]) == []
 
 
@@ -142,21 +142,21 @@ async def test_an_answer_gone_back_to_is_kept_and_a_prompt_is_put_into_the_box(
     texts = ["First question", "First answer", "Second question", "Second answer"]
     await kept.append(ann, made, [say(each, "assistant" if "answer" in each else "user") for each in texts])
     visitor, other = await enter(f"/s/{made}"), await enter(f"/s/{made}")
-    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    page, box = visitor.page, visitor.page.get_by_label("Write a prompt")
     await page.locator(".entry", has_text="First answer").hover()
     await page.locator(".entry", has_text="First answer").get_by_role("button", name="Rewind").click()
-    await expect(page.get_by_text("You went back.")).to_be_visible()
+    await expect(page.get_by_text("Rewound.")).to_be_visible()
     for each in (page, other.page):
         await expect(each.locator("#feed > article")).to_have_count(2)
     assert (await said(kept, ann, made), await box.input_value()) == (texts[:2], "")
-    await page.get_by_role("button", name="Take it back").click()
+    await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("Restored.")).to_be_visible()
     for each in (page, other.page):
         await expect(each.locator("#feed > article")).to_have_count(4)
     assert await said(kept, ann, made) == texts
     await page.locator(".entry", has_text="Second question").hover()
     await page.locator(".entry", has_text="Second question").get_by_role("button", name="Rewind").click()
-    await expect(page.get_by_text("You went back.")).to_be_visible()
+    await expect(page.get_by_text("Rewound.")).to_be_visible()
     await expect(box).to_have_value("Second question")
     assert await said(kept, ann, made) == texts[:2]
     # What is in the box outlives the page, until it is sent.
@@ -177,15 +177,15 @@ async def test_what_is_busy_or_not_ones_own_to_change_is_told_and_nothing_is_los
     made = await begun(kept, ann, "Talk", "hello")
     lease = await kept.leases.acquire(ann, made, "somebody else", ttl_ms=600_000)
     visitor = await enter(f"/s/{made}")
-    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    page, box = visitor.page, visitor.page.get_by_label("Write a prompt")
     await box.fill("Not now")
     await box.press("Enter")
-    await expect(page.locator("#notice")).to_contain_text("Something is being written in this session.")
+    await expect(page.locator("#notice")).to_contain_text("A turn is running in this session.")
     await expect(box).to_have_value("Not now")
     await page.evaluate("document.getElementById('notice').textContent = ''")
     await page.locator(".entry").hover()
     await page.get_by_role("button", name="Rewind").click()
-    await expect(page.locator("#notice")).to_contain_text("Something is being written in this session.")
+    await expect(page.locator("#notice")).to_contain_text("A turn is running in this session.")
     await expect(box).to_have_value("Not now")
     await kept.leases.release(ann, made, lease.fence)
     await box.press("Enter")
@@ -203,7 +203,7 @@ async def test_a_prompt_is_sent_and_its_answer_watched(
     os.mkfifo(pipe)
     visitor = await enter(f"/s/{made}")
     page = visitor.page
-    box = page.get_by_label("Say something in this session")
+    box = page.get_by_label("Write a prompt")
     await page.keyboard.press("c")
     await page.keyboard.type(f"wait {pipe}")
     await box.press("Enter")
@@ -223,7 +223,7 @@ async def test_an_answer_is_stopped(enter: Enter, kept: Sessions, ann: Principal
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     visitor = await enter(f"/s/{made}")
-    await visitor.page.get_by_label("Say something in this session").fill(f"wait {pipe}")
+    await visitor.page.get_by_label("Write a prompt").fill(f"wait {pipe}")
     await visitor.page.get_by_role("button", name="Send").click()
     await expect(visitor.page.locator(".saying")).to_contain_text("Waiting.")
     await visitor.page.get_by_role("button", name="Stop").click()

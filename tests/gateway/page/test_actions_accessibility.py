@@ -24,7 +24,7 @@ SHEETS = {
     "checkpoints": "Checkpoints…",
     "relatives": "Compare…",
     "export": "Export…",
-    "resume": "Go on elsewhere…",
+    "resume": "Resume in…",
 }
 
 

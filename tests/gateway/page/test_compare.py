@@ -29,16 +29,16 @@ async def test_forks_are_chosen_and_read_side_by_side(enter: Enter, kept: Sessio
     await opened(visitor, "Compare…")
     choice = page.get_by_role("dialog").get_by_role("listitem")
     await expect(choice).to_have_count(1)
-    await expect(choice).to_contain_text("2 messages in common")
+    await expect(choice).to_contain_text("2 shared messages")
     await choice.get_by_role("link", name="By hand").click()
     await page.wait_for_url(f"**/compare?a={fork}&b={made}")
     one, other = page.get_by_role("region", name="By machine"), page.get_by_role("region", name="By hand")
-    await expect(one).to_contain_text("1 message of its own")
-    await expect(other).to_contain_text("60 messages of its own")
+    await expect(one).to_contain_text("1 message only here")
+    await expect(other).to_contain_text("60 messages only here")
     assert await one.locator("article .said").all_inner_texts() == ["Theirs"]
     await expect(other.locator("article")).to_have_count(40)
     await expect(other.locator("article").first).to_contain_text("Mine 0")
-    await page.get_by_text("2 messages are in both").click()
+    await page.get_by_text("2 shared messages; they diverge").click()
     await expect(page.locator(".common article")).to_contain_text("Answer")
     await other.get_by_role("link", name="More").click()
     await expect(other.locator("article")).to_have_count(60)
@@ -65,9 +65,9 @@ async def test_sessions_without_relatives_and_pairs_that_are_none_are_told(
     visitor = await enter(f"/s/{one}")
     page = visitor.page
     await opened(visitor, "Compare…")
-    await expect(page.get_by_role("dialog")).to_contain_text("No other session begins as this one does")
+    await expect(page.get_by_role("dialog")).to_contain_text("No other session shares messages with this one")
     await visitor.go(f"/compare?a={one}&b={other}")
-    await expect(page.get_by_text("They have nothing in common.")).to_be_visible()
+    await expect(page.get_by_text("No shared messages.")).to_be_visible()
     for pair, told in {
         f"a={one}&b={one}": "A session is not compared with itself.",
         f"a={one}&b=nowhere": "No session of yours has this address.",

@@ -20,7 +20,7 @@ from tests.gateway.page.test_list import begun, say
 from tests.gateway.page.visitor import Visitor
 from tests.gateway.servers import serving
 
-OUT = "You are signed out."
+OUT = "You were signed out."
 End = Callable[[Visitor, Page, str], Awaitable[None]]
 
 
@@ -47,7 +47,7 @@ async def test_who_is_known_no_more_is_told_and_goes_on_after_signing_in_again_e
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
     visitor = await enter(f"/s/{made}")
-    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    page, box = visitor.page, visitor.page.get_by_label("Write a prompt")
     beside = await page.context.new_page()
     await beside.goto(f"{visitor.base}/")
     await expect(beside.get_by_role("button", name="Sign out")).to_be_visible()
@@ -95,7 +95,7 @@ async def test_a_prompt_whose_answer_got_lost_on_the_way_is_not_said_twice(
 ) -> None:
     made = await begun(kept, ann, "Talk")
     visitor = await enter(f"/s/{made}")
-    page, box = visitor.page, visitor.page.get_by_label("Say something in this session")
+    page, box = visitor.page, visitor.page.get_by_label("Write a prompt")
 
     async def lose(route: Route) -> None:
         answer = await route.fetch(
@@ -123,7 +123,7 @@ async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when
     url = f"sqlite:///{tmp_path / 'hitherto.db'}"
     context = await context_of(browser)
     page = await context.new_page()
-    box = page.get_by_label("Say something in this session")
+    box = page.get_by_label("Write a prompt")
     async with hitherto.open(url) as kept:
         made = await begun(kept, LOCAL, "Talk", "hello")
         token, _ = await kept.tokens.create(LOCAL.owner)
@@ -134,9 +134,9 @@ async def test_what_is_sent_while_the_server_is_away_stays_and_is_said_once_when
         await box.press("Enter")
         await expect(page.get_by_text("The server does not answer.")).to_be_visible()
         await expect(box).to_have_value("Are you there?")
-        await expect(page.get_by_text("The server is away.")).to_be_visible()
+        await expect(page.get_by_text("Cannot reach the server.")).to_be_visible()
         with serving(url, tokens={}, port=port):
-            await expect(page.get_by_text("The server is back.")).to_be_visible()
+            await expect(page.get_by_text("Reconnected.")).to_be_visible()
             await box.press("Enter")
             await expect(page.locator("#feed > article").last).to_contain_text("You said: Are you there?")
         assert await said(kept, LOCAL, made) == ["hello", "Are you there?", "You said: Are you there?"]

@@ -45,7 +45,7 @@ async def test_a_compaction_is_looked_at_done_and_taken_back(
     visitor = await enter(f"/s/{made}")
     page, sheet = visitor.page, visitor.page.get_by_role("dialog", name="Compact this session")
     await opened(visitor, "Compact…")
-    for told in ("22 messages leave", "A summary takes their place", "2 messages stay", "Question 11"):
+    for told in ("22 messages leave", "A summary replaces them", "2 messages stay", "Question 11"):
         await expect(sheet).to_contain_text(told)
     await expect(sheet.get_by_label("Prompts that leave the context").get_by_role("link")).to_have_count(11)
     await page.keyboard.press("Escape")
@@ -53,10 +53,10 @@ async def test_a_compaction_is_looked_at_done_and_taken_back(
     assert await kept.checkpoints(ann, made) == []
     await opened(visitor, "Compact…")
     await sheet.get_by_role("button", name="Compact").click()
-    await expect(page.get_by_text("22 messages have left the context")).to_be_visible()
-    await expect(page.locator(".following.folded")).to_contain_text("22 messages left the context")
+    await expect(page.get_by_text("a summary replaces 22 messages in the context")).to_be_visible()
+    await expect(page.locator(".following.folded")).to_contain_text("22 earlier messages not in the context")
     assert len(await said(kept, ann, made)) == 3
-    await page.get_by_role("button", name="Take it back").click()
+    await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("Restored.")).to_be_visible()
     assert await said(kept, ann, made) == before
     visitor.overlook(404)  # the summary that it went on from is gone
@@ -69,7 +69,7 @@ async def test_a_compaction_that_would_change_nothing_says_why(
     visitor = await enter(f"/s/{made}")
     await opened(visitor, "Compact…")
     sheet = visitor.page.get_by_role("dialog")
-    await expect(sheet).to_contain_text("Nothing would change: there is nothing to leave out")
+    await expect(sheet).to_contain_text("Nothing to compact: there is nothing to leave out")
     await expect(sheet.get_by_role("button", name="Compact")).to_have_count(0)
     await sheet.get_by_role("button", name="Close").click()
     await expect(sheet).to_be_hidden()
@@ -82,7 +82,7 @@ async def test_a_checkpoint_is_looked_at_branched_from_and_restored(
     visitor = await enter(f"/s/{made}")
     page = visitor.page
     await opened(visitor, "Checkpoints…")
-    await expect(page.get_by_role("dialog")).to_contain_text("There are none yet")
+    await expect(page.get_by_role("dialog")).to_contain_text("No checkpoints yet")
     await page.keyboard.press("Escape")
     await kept.rewind(ann, made, ids[0])
     await kept.append(ann, made, say("Another way"))
@@ -91,10 +91,10 @@ async def test_a_checkpoint_is_looked_at_branched_from_and_restored(
     visitor.overlook(404)  # what it went on from is gone
     await opened(visitor, "Checkpoints…")
     row = page.get_by_role("dialog").get_by_role("listitem")
-    await expect(row).to_contain_text("Before going back")
+    await expect(row).to_contain_text("Before a rewind")
     await expect(row).to_contain_text("24 messages")
-    await row.get_by_role("link", name="Look").click()
-    await expect(page.get_by_role("heading", name="Before going back")).to_be_visible()
+    await row.get_by_role("link", name="View").click()
+    await expect(page.get_by_role("heading", name="Before a rewind")).to_be_visible()
     await expect(page.locator(".feed > article").last).to_contain_text("Answer 11")
     await expect(page.locator(".feed").get_by_role("button", name="Fork")).to_have_count(0)
     # What only the checkpoint has is read by itself, too, and has an address.
@@ -104,7 +104,7 @@ async def test_a_checkpoint_is_looked_at_branched_from_and_restored(
     await shown.locator(".at").click()
     await expect(page.locator(".feed > article", has_text="Answer 11")).to_be_visible()
     await page.get_by_role("button", name="Branch").click()
-    await expect(page.get_by_label("Say something in this session")).to_be_visible()
+    await expect(page.get_by_label("Write a prompt")).to_be_visible()
     branch = page.url.rpartition("/")[2]
     assert branch != made
     assert len(await said(kept, ann, branch)) == 24
@@ -113,9 +113,9 @@ async def test_a_checkpoint_is_looked_at_branched_from_and_restored(
     other = await enter(f"/s/{made}")
     await expect(other.page.locator("#feed > article")).to_have_count(2)
     await opened(visitor, "Checkpoints…")
-    await page.get_by_label("Restore together with what was said since").check()
+    await page.get_by_label("Keep the messages that were added since").check()
     await row.get_by_role("button", name="Restore").click()
-    await expect(page.get_by_text("Restored, with what was said since.")).to_be_visible()
+    await expect(page.get_by_text("Restored. Messages added since were kept.")).to_be_visible()
     told = await said(kept, ann, made)
     assert (len(told), told[-1]) == (25, "Another way")
     for each in (page, other.page):  # what came in between is there, too
@@ -147,7 +147,7 @@ async def test_an_export_is_reviewed_before_it_is_downloaded(
     visitor = await enter(f"/s/{made}", accept_downloads=True)
     page, sheet = visitor.page, visitor.page.get_by_role("dialog")
     await opened(visitor, "Export…")
-    await expect(sheet).to_contain_text("1 secret is replaced")
+    await expect(sheet).to_contain_text("1 secret replaced")
     await expect(sheet.locator(".snippet")).to_have_text(
         "Use [redacted: github token] for that, <b>please</b>"
     )
@@ -170,10 +170,10 @@ async def test_an_export_is_reviewed_before_it_is_downloaded(
         text = (tmp_path / file).read_text()
         assert SECRET not in text
         assert "[redacted: github token]" in text
-        await expect(page.get_by_text(f"{file} is among your downloads.")).to_be_visible()
+        await expect(page.get_by_text(f"Downloaded {file}.")).to_be_visible()
     assert json.loads((tmp_path / "deploy-it.json").read_text())["metadata"]["message_count"] == 2
     await opened(visitor, "Export…")
-    await sheet.get_by_label("With secrets as they are").check()
+    await sheet.get_by_label("Include secrets").check()
     async with page.expect_download() as got:
         await sheet.get_by_role("button", name="Download").click()
     await (await got.value).save_as(tmp_path / "raw.html")
@@ -196,7 +196,7 @@ async def test_the_command_that_goes_on_elsewhere_is_copied(
     own, _ = await long_talk(kept, ann)
     visitor = await enter(f"/s/claude:{uuid}", permissions=["clipboard-read", "clipboard-write"])
     page, sheet = visitor.page, visitor.page.get_by_role("dialog")
-    await opened(visitor, "Go on elsewhere…")
+    await opened(visitor, "Resume in…")
     await expect(sheet.get_by_role("heading", name="In Claude Code")).to_be_visible()
     await sheet.get_by_role("button", name="Copy").first.click()
     await expect(page.get_by_text("Copied.")).to_be_visible()
@@ -218,12 +218,12 @@ async def test_what_only_reads_can_look_and_take_along_and_change_nothing(
     visitor = await enter(f"/s/{made}", as_=reader)
     page = visitor.page
     await page.keyboard.press("o")
-    names = ["Checkpoints…", "Compare…", "Export…", "Go on elsewhere…"]
+    names = ["Checkpoints…", "Compare…", "Export…", "Resume in…"]
     await expect(page.locator("#acts li")).to_have_text(names)
     await page.keyboard.press("Escape")
     await opened(visitor, "Checkpoints…")
     await expect(page.get_by_role("dialog").get_by_role("button")).to_have_text(["Close"])
     await page.keyboard.press("Escape")
     await opened(visitor, "Export…")
-    await expect(page.get_by_label("With secrets as they are")).to_have_count(0)
+    await expect(page.get_by_label("Include secrets")).to_have_count(0)
     await expect(page.get_by_role("button", name="Rewind")).to_have_count(0)

@@ -97,7 +97,7 @@ async def test_search_knows_the_operators_and_says_when_nothing_is_found(
     await visitor.page.get_by_role("searchbox").fill("needle tag:blue")
     await expect(visitor.page.locator(".row .name")).to_have_text(["Two"])
     await visitor.page.get_by_role("searchbox").fill("nowhere")
-    await expect(visitor.page.get_by_text("Nothing found")).to_be_visible()
+    await expect(visitor.page.get_by_text("No sessions found")).to_be_visible()
     await visitor.page.get_by_role("searchbox").fill("")
     await expect(visitor.page.locator(".row")).to_have_count(2)
 
@@ -106,16 +106,16 @@ async def test_facets_say_how_many_there_are_and_are_in_the_address(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     await begun(kept, ann, "Tagged", tags=("red",), agent_id="coder", project="github.com/ada/engine")
-    away = await begun(kept, ann, "Put away")
+    away = await begun(kept, ann, "Archived one")
     await kept.archive(ann, away)
     visitor = await enter()
     page = visitor.page
-    facets = page.get_by_role("navigation", name="Which sessions")
+    facets = page.get_by_role("navigation", name="Filters")
     assert await titles(visitor) == ["Tagged"]
     for told in ("All 1", "Pinned 0", "Archived 1", "coder 1", "ada/engine 1", "red 1"):
         await expect(facets.get_by_role("listitem").filter(has_text=told)).to_be_visible()
     await facets.get_by_role("link", name="Archived").click()
-    await expect(page.locator(".row .name")).to_have_text(["Put away"])
+    await expect(page.locator(".row .name")).to_have_text(["Archived one"])
     await expect(page).to_have_url(f"{visitor.base}/?archived=1")
     await facets.get_by_role("link", name="All", exact=True).click()
     for name in ("coder", "ada/engine", "red"):
@@ -132,7 +132,7 @@ async def test_facets_say_how_many_there_are_and_are_in_the_address(
         await facets.get_by_role("link", name=name, exact=True).click()
     await expect(page.locator(".row .name")).to_have_text(["Another", "Tagged"])
     await facets.get_by_role("link", name="Running").click()
-    await expect(page.get_by_text("Nothing found")).to_be_visible()
+    await expect(page.get_by_text("No sessions found")).to_be_visible()
 
 
 async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions, ann: Principal) -> None:
@@ -153,7 +153,7 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
         await expect(row).to_contain_text(told)
     await row.get_by_role("link", name="ada/engine").click()
     await expect(visitor.page.locator(".row .name")).to_have_text(["Theirs"])
-    facets = visitor.page.get_by_role("navigation", name="Which sessions")
+    facets = visitor.page.get_by_role("navigation", name="Filters")
     await facets.get_by_role("link", name="Claude Code").first.click()
     await expect(visitor.page).to_have_url(f"{visitor.base}/?source=claude&project=github.com%2Fada%2Fengine")
     await visitor.go("/?source=hitherto")
@@ -220,7 +220,7 @@ async def test_nobody_sees_what_is_somebody_elses(enter: Enter, kept: Sessions, 
     visitor = await enter()
     assert await titles(visitor) == []
     await visitor.go("/?q=heron")
-    await expect(visitor.page.get_by_text("Nothing found")).to_be_visible()
+    await expect(visitor.page.get_by_text("No sessions found")).to_be_visible()
     replies = [await visitor.page.goto(f"{visitor.base}/s/{each}") for each in (foreign, "nothing-at-all")]
     assert [reply.status for reply in replies if reply] == [404, 404]
     visitor.complaints.clear()  # the browser notes both
@@ -318,7 +318,7 @@ async def test_keys_pin_and_put_away_and_take_that_back(enter: Enter, kept: Sess
     await page.get_by_role("link", name="Archived").click()
     await page.get_by_role("link", name="One").focus()
     await page.keyboard.press("a")
-    await expect(page.get_by_text("Nothing is put away")).to_be_visible()
+    await expect(page.get_by_text("No archived sessions")).to_be_visible()
     assert not (await kept.get(ann, ids[0])).archived
 
 

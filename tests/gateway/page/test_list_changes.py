@@ -129,7 +129,7 @@ async def test_deletions_are_told_once_and_taken_back_together_with_the_keyboard
 ) -> None:
     ids = await many(kept, ann, 3)
     visitor = await enter()
-    page, back = visitor.page, visitor.page.get_by_role("button", name="Take it back")
+    page, back = visitor.page, visitor.page.get_by_role("button", name="Undo")
     await visitor.stop_the_clock()
     for name in ("Number 0", "Number 1"):
         await page.get_by_label(f"Select {name}").check()
@@ -215,7 +215,7 @@ async def test_on_a_phone_facets_stand_in_one_line_until_they_are_unfolded(
     for number in range(12):
         await begun(kept, ann, "Tagged", tags=(f"a-tag-{number}",))
     visitor = await enter(viewport=PHONE, has_touch=True, is_mobile=True)
-    page, facets = visitor.page, visitor.page.get_by_role("navigation", name="Which sessions")
+    page, facets = visitor.page, visitor.page.get_by_role("navigation", name="Filters")
     size = await facets.bounding_box()
     assert size is not None
     assert size["height"] < 60

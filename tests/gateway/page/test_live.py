@@ -22,7 +22,7 @@ TABS = 8
 """More than browsers have connections to one server."""
 HIDDEN = "Object.defineProperty(document, 'hidden', {get: () => %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
 LOAD = "async (at) => { for (const each of [1, 2]) await fetch(at, {headers: {'X-Hitherto': '1'}}).then((answer) => answer.text()); }"
-BOX = "Say something in this session"
+BOX = "Write a prompt"
 CALL = Draft(role="assistant", parts=(ToolCall(id="c", name="look"),))
 
 
@@ -64,7 +64,7 @@ async def test_a_running_turn_holds_no_request(
     await expect(page.locator(".saying")).to_contain_text("Waiting.")
     await page.get_by_label(BOX).fill("And this?")
     await page.get_by_label(BOX).press("Enter")
-    await expect(page.get_by_text("Something is being written in this session.")).to_be_visible()
+    await expect(page.get_by_text("A turn is running in this session.")).to_be_visible()
     await expect(page.get_by_label(BOX)).to_have_value("And this?")
     await asyncio.to_thread(go, pipe)
     await expect(page.locator("#feed")).to_contain_text("Waiting. Done.")
@@ -221,7 +221,7 @@ async def test_why_an_answer_failed_stays_until_it_is_tried_again(
     await expect(box).to_have_value("")
     await page.reload()
     await expect(page.locator(".ended")).to_contain_text("the model is tired")
-    await page.get_by_role("button", name="Go back and try again").click()
+    await page.get_by_role("button", name="Rewind and try again").click()
     await expect(page.locator(".ended")).to_have_count(0)
     await expect(box).to_have_value('[{"fail": "the model is tired"}]')
     await expect(page.locator("#feed > article")).to_have_count(1)
@@ -242,7 +242,7 @@ async def test_unsent_words_outlive_a_rewind_and_its_taking_back(
     await page.locator(".entry", has_text="second").hover()
     await page.locator(".entry", has_text="second").get_by_role("button", name="Rewind").click()
     await expect(box).to_have_value("second\n\nMy unsent words")
-    await page.get_by_role("button", name="Take it back").click()
+    await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("Restored.")).to_be_visible()
     await expect(box).to_have_value("My unsent words")
     visitor.overlook(404)
@@ -289,5 +289,5 @@ async def test_every_page_says_that_one_is_signed_out(enter: Enter, kept: Sessio
     await expect(beside.get_by_role("button", name="Sign out")).to_be_visible()
     await kept.tokens.revoke(visitor.token.id)
     for page in (visitor.page, beside):
-        await expect(page.get_by_text("You are signed out.")).to_be_visible()
+        await expect(page.get_by_text("You were signed out.")).to_be_visible()
     visitor.overlook(401)

@@ -19,14 +19,14 @@ async def test_that_the_server_is_away_stays_told_whatever_else_is(
     await page.route("**/live?*", lambda route: route.abort())
     await page.route("**/rpc", lambda route: route.abort())
     await kept.rename(ann, made, "Two")  # the request that waits is answered, the next one is not
-    away = page.get_by_text("The server is away.")
+    away = page.get_by_text("Cannot reach the server.")
     await expect(away).to_be_visible()
     await page.locator(".row .name a").focus()
     await page.keyboard.press("p")
     await expect(page.get_by_text("The server does not answer.")).to_be_visible()
     await expect(away).to_be_visible()
     await page.unroute_all()
-    await expect(page.get_by_text("The server is back.")).to_be_visible()
+    await expect(page.get_by_text("Reconnected.")).to_be_visible()
     await expect(away).to_be_hidden()
     visitor.complaints.clear()  # the browser notes what did not arrive
 
@@ -49,7 +49,7 @@ async def test_letters_choose_in_a_list_of_choices_as_everywhere(
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
     visitor = await enter(f"/s/{made}")
-    kind = visitor.page.get_by_label("Jump from")
+    kind = visitor.page.get_by_label("Jump to")
     await kind.focus()
     await kind.press("f")
     await expect(kind).to_have_value("failure")

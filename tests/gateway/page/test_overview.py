@@ -48,7 +48,7 @@ async def test_what_was_said_is_added_up_and_each_day_leads_to_its_sessions(
 ) -> None:
     await worked(kept, ann, "Old", 40, messages=3)
     await worked(kept, ann, "Older", 200)
-    away = await worked(kept, ann, "Put away", 40)
+    away = await worked(kept, ann, "Archived one", 40)
     await kept.archive(ann, away)
     visitor = await enter()
     page = visitor.page
@@ -60,7 +60,7 @@ async def test_what_was_said_is_added_up_and_each_day_leads_to_its_sessions(
     await expect(sums).to_have_text(["Active days2", "Messages5", "Tokens5.0k", "Cost$1.25"])
     await expect(page).to_have_url(f"{visitor.base}/overview?days=365")
     await page.get_by_role("link", name=f"{day(40)}: 4 messages").click()
-    await shown(visitor, "Put away", "Old")
+    await shown(visitor, "Archived one", "Old")
     await expect(page).to_have_url(f"{visitor.base}/?day={day(40)}")
 
 
@@ -122,7 +122,7 @@ async def test_arrows_go_from_mark_to_mark(enter: Enter, kept: Sessions, ann: Pr
 
 async def test_an_overview_of_nothing_is_calm_and_fits_a_small_phone(enter: Enter) -> None:
     visitor = await enter("/overview", viewport=PHONE, has_touch=True, is_mobile=True)
-    await expect(visitor.page.get_by_text("Nothing was said in this time.")).to_be_visible()
+    await expect(visitor.page.get_by_text("No sessions in this period.")).to_be_visible()
     assert await visitor.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 

@@ -37,7 +37,7 @@ def asking(*calls: dict[str, Any]) -> str:
 
 
 async def prompted(page: Page, text: str) -> None:
-    await page.get_by_label("Say something in this session").fill(text)
+    await page.get_by_label("Write a prompt").fill(text)
     await page.get_by_role("button", name="Send").click()
 
 
@@ -58,8 +58,8 @@ async def test_each_answer_does_what_it_says(
     page, question = visitor.page, visitor.page.get_by_role("region", name="A tool asks for permission")
     await prompted(page, asking(COMMAND))
     await expect(question).to_contain_text("Bash wants to run a command")
-    await expect(question.get_by_label("The command")).to_have_text("make <all>")
-    await expect(page.locator(".about .status.waiting")).to_have_text("waiting for an answer")
+    await expect(question.get_by_label("Command")).to_have_text("make <all>")
+    await expect(page.locator(".about .status.waiting")).to_have_text("waiting for permission")
     await page.keyboard.press("Escape")
     await page.keyboard.press("y")
     await expect(question.get_by_role("button", name="Allow once")).to_be_focused()
@@ -122,7 +122,7 @@ class TestWithoutTheRight:
         made = await begun(kept, ann, "Talk")
         visitor = await enter(f"/s/{made}")
         await prompted(visitor.page, asking(COMMAND))
-        await expect(visitor.page.locator(".asking")).to_contain_text("waits for somebody who may")
+        await expect(visitor.page.locator(".asking")).to_contain_text("your token lacks the scope")
         await expect(visitor.page.locator(".asking").get_by_role("button")).to_have_count(0)
         await visitor.page.get_by_role("button", name="Stop").click()
         await expect(visitor.page.locator(".asking")).to_have_count(0)

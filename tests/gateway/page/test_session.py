@@ -246,18 +246,18 @@ async def test_a_compaction_is_marked_and_nothing_is_lost(
     mark = page.locator(".entry.compaction")
     await expect(mark).to_contain_text("Compacted here")
     await expect(page.get_by_text("In short: numbers.")).to_be_hidden()
-    await mark.get_by_text("The summary").click()
+    await mark.get_by_text("Summary of earlier messages").click()
     await expect(page.get_by_text("In short: numbers.")).to_be_visible()
     # What has left the context is folded away, can be looked at, and folded again.
     await expect(messages).to_have_count(5)
     await expect(page.get_by_text("Message 15.")).to_have_count(0)
-    await page.get_by_role("link", name="16 messages left the context").click()
+    await page.get_by_role("link", name="16 earlier messages not in the context").click()
     await expect(messages).to_have_count(21)
     await expect(page.locator(".past")).to_have_count(16)
     await expect(page.get_by_text("The context begins here")).to_be_visible()
-    await page.get_by_role("button", name="Fold what left it").click()
+    await page.get_by_role("button", name="Hide earlier messages").click()
     await expect(messages).to_have_count(5)
-    await expect(page.get_by_role("link", name="16 messages left the context")).to_be_visible()
+    await expect(page.get_by_role("link", name="16 earlier messages not in the context")).to_be_visible()
 
 
 async def test_a_link_to_what_has_left_the_context_opens_there(
@@ -287,13 +287,13 @@ async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
     await expect(target).to_contain_text("failed")
     await visitor.page.keyboard.press("p")
     await expect(target).to_contain_text("Message 190.")
-    await visitor.page.get_by_role("button", name="To the previous one").click()
+    await visitor.page.get_by_role("button", name="Previous of this kind").click()
     await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 180.")
-    await visitor.page.get_by_label("Jump from").select_option("Answer")
-    await visitor.page.get_by_role("button", name="To the next one").click()
+    await visitor.page.get_by_label("Jump to").select_option("Answer")
+    await visitor.page.get_by_role("button", name="Next of this kind").click()
     await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 181.")
-    await visitor.page.get_by_label("Jump from").select_option("Summary")
-    await visitor.page.get_by_role("button", name="To the next one").click()
+    await visitor.page.get_by_label("Jump to").select_option("Summary")
+    await visitor.page.get_by_role("button", name="Next of this kind").click()
     await expect(visitor.page.get_by_text("There is no summary after this.")).to_be_visible()
 
 
@@ -321,7 +321,7 @@ async def test_a_result_stands_in_the_card_of_its_call_wherever_a_page_ends(
     session = await kept.create(ann, title="Calls")
     drafts: list[Draft] = []
     for number in range(70):
-        call = ToolCall(id=f"c{number}", name="Look", input={"path": f"/{number}"})
+        call = ToolCall(id=f"c{number}", name="View", input={"path": f"/{number}"})
         drafts.append(Draft(role="assistant", parts=(Text(text=f"Message {number}."), call)))
         drafts.append(Draft(role="tool", parts=(ToolResult(id=f"c{number}", content=(Text(text="found"),)),)))
     ids = (await kept.append(ann, session.id, drafts)).entries

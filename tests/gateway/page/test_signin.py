@@ -73,7 +73,7 @@ async def test_a_code_that_was_used_says_so(enter: Enter, browser: Browser) -> N
     context = await context_of(browser)
     page = await context.new_page()
     await page.goto(f"{visitor.base}/#code={used}")
-    await expect(page.get_by_role("status").first).to_contain_text("used before")
+    await expect(page.get_by_role("status").first).to_contain_text("already used")
     await expect(page).not_to_have_url(re.compile("code"))
     await context.close()
 
@@ -91,7 +91,7 @@ async def test_signing_out_takes_the_cookie_back(enter: Enter) -> None:
 async def test_a_page_whose_token_is_revoked_says_that_one_is_signed_out(enter: Enter) -> None:
     visitor = await enter()
     await visitor.kept.tokens.revoke(visitor.token.id)
-    await expect(visitor.page.get_by_text("You are signed out.")).to_be_visible()
+    await expect(visitor.page.get_by_text("You were signed out.")).to_be_visible()
     await visitor.page.get_by_role("button", name="Sign in again").click()
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     # The browser itself notes the refusal of the request that waited.

@@ -133,14 +133,14 @@ async def _answered(work: Work, visit: Visit) -> Shown:
     try:
         return await work(visit)
     except NotFound:
-        return _sorry(
-            404, "There is nothing here", "No session of yours has this address. It may have been deleted."
-        )
+        return _sorry(404, "Not found", "No session of yours has this address. It may have been deleted.")
     except InvalidInput as error:
-        return _sorry(400, "This cannot be shown", f"{error.message[:1].upper()}{error.message[1:]}.")
+        return _sorry(400, "Invalid request", f"{error.message[:1].upper()}{error.message[1:]}.")
     except HithertoError as error:
-        log.warning("a page cannot be shown: %s", error.message)
-        return _sorry(503, "This cannot be shown now", f"The store says: {error.message}")
+        log.warning("cannot render a page: %s", error.message)
+        return _sorry(
+            503, "The store is unavailable", f"Reload the page to try again. Details: {error.message}"
+        )
 
 
 def _sorry(status: int, title: str, told: str) -> Shown:
@@ -195,7 +195,7 @@ async def _find(visit: Visit) -> Shown:
 async def _jump(visit: Visit) -> Shown:
     told = visit.asked
     if told.get("kind") not in KINDS:
-        raise unreadable(400, f"kind is one of {', '.join(KINDS)}")
+        raise unreadable(400, f"kind must be one of {', '.join(KINDS)}")
     target = await find.jump(
         visit.caller, told.get("session", ""), told.get("from"), told["kind"], back="back" in told
     )
@@ -205,7 +205,7 @@ async def _jump(visit: Visit) -> Shown:
 async def _live(visit: Visit) -> Shown:
     number = visit.asked.get("after")
     if number is not None and (not number.isdecimal() or int(number) > LARGEST_NUMBER):
-        raise unreadable(400, "after is the number of a change")
+        raise unreadable(400, "after must be the number of a change")
     after = None if number is None else int(number)
     seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
     told = await live.news(visit.desk, visit.caller, after, visit.asked.get("session"), seconds)
@@ -216,7 +216,7 @@ async def _asset(desk: Desk, scope: Scope, _: Receive) -> Shown:
     found = templates.assets().get(scope["path_params"]["name"])
     if found is None or scope["path_params"]["stamp"] != templates.stamp():
         desk.greet(scope)
-        return _sorry(404, "There is nothing here", "Load the page again.")
+        return _sorry(404, "Not found", "Reload the page.")
     return Shown(found.body, kind=found.kind, headers=FOR_EVER)
 
 

@@ -65,4 +65,4 @@ async def _exchanged(desk: Desk, given: _Given) -> str | None:
 
 
 def _not_ours() -> Refusal:
-    return Refusal(403, failure("forbidden", "only the page itself signs in and out"))
+    return Refusal(403, failure("forbidden", "only the page itself can sign in and out"))

@@ -73,7 +73,7 @@ def picture(part: Image) -> Picture:
     if part.mime_type not in IMAGE_TYPES or part.data is None:
         return Picture(noted(part))
     if len(part.data) > LARGEST:
-        return Picture(f"{part.mime_type}, too large to be shown here")
+        return Picture(f"{part.mime_type}, too large to show here")
     try:
         pure = base64.b64encode(base64.b64decode(part.data, validate=True)).decode()
     except ValueError:

@@ -14,8 +14,8 @@ from hitherto.gateway.page.templates import named
 from hitherto.model import Hit, Session, agent_of
 from hitherto.presentation import formats
 
-UNTITLED = "A session without a title"
-STATUSES = {"running": "running", "waiting": "waiting for an answer", "failed": "failed"}
+UNTITLED = "Untitled session"
+STATUSES = {"running": "running", "waiting": "waiting for permission", "failed": "failed"}
 WINDOWS = (200_000, 1_000_000)
 """How much models see, as is usual. A session does not say which it had, so it is measured by the least that holds it."""
 FULL = 0.8

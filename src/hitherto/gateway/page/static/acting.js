@@ -97,7 +97,7 @@ async function answer(button) {
   for (const each of asked().querySelectorAll("button")) each.disabled = true;
   try {
     const told = await call("session.answer", given);
-    if (!told.answered) say("That was answered elsewhere, or is not asked any more.");
+    if (!told.answered) say("This request was already answered, or is no longer open.");
     document.getElementById("asking").replaceChildren();
     writeHere();
   } catch (error) {
@@ -128,7 +128,7 @@ async function rewind(entry) {
   keepDraft(id, put);
   try {
     const went = call("store.rewind", {session_id: id, to: idAt(entry, before), before});
-    await leave(id, "You went back. What was here is kept as a checkpoint.", went, {put, box});
+    await leave(id, "Rewound. A checkpoint keeps what was here.", went, {put, box});
   } catch (error) {
     keepDraft(id, box);
     throw error;
@@ -172,7 +172,7 @@ function beginWriting() {
   stop.addEventListener("click", async () => {
     try {
       const told = await call("session.cancel", {session_id: session()});
-      say(told.cancelled ? "Stopped." : "Nothing was running.");
+      say(told.cancelled ? "Stopped." : "Nothing is running.");
     } catch (error) {
       complain(error);
     }

@@ -57,14 +57,14 @@ const WORKS = {
   pin: async (refresh) => {
     const pinned = !chosenRows().every((row) => row.querySelector(".flag.pinned"));
     const ids = await each(() => ({pinned}));
-    say(pinned ? "Pinned." : "No longer pinned.");
+    say(pinned ? "Pinned." : "Unpinned.");
     clear();
     await refresh(ids);
   },
   archive: async (refresh) => {
     const archived = !("archived" in document.getElementById("main").dataset);
     const ids = await each(() => ({archived}));
-    say(archived ? "Put away." : "Taken back.");
+    say(archived ? "Archived." : "Unarchived.");
     clear();
     await refresh(ids);
   },

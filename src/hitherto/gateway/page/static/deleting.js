@@ -15,7 +15,7 @@ export function deleteSoon(ids, {hide, done}) {
   ticking = setInterval(tick, 1_000);
   const many = waiting.reduce((sum, each) => sum + each.ids.length, 0);
   const words = `Deleting ${many === 1 ? "this session" : `${many} sessions`}`;
-  const item = say(words, {stays: true, name: "deleting", action: {text: "Take it back", work: takeBack}});
+  const item = say(words, {stays: true, name: "deleting", action: {text: "Undo", work: takeBack}});
   const count = document.createElement("span");
   count.id = "left";
   count.ariaHidden = "true"; // told once, not every second

@@ -27,11 +27,11 @@ export async function exportAll(ids) {
     say(`Exporting ${at + 1} of ${ids.length}.`, {stays: true, name: "passing"});
     const {data} = await call("session.export", {session_id: id, format: "jsonl"}, LONG);
     size += data.length;
-    if (size > MOST) throw new Error("Together they are too large for a browser: use `hitherto export`.");
+    if (size > MOST) throw new Error("The export is too large for a browser. Use `hitherto export` instead.");
     replaced += replacedIn(data);
     parts.push(data.endsWith("\n") ? data : `${data}\n`);
   }
   download(ids.length === 1 ? "session.jsonl" : "sessions.jsonl", parts);
-  const told = replaced ? `${many(replaced, "secret was", "secrets were")} replaced.` : "No secrets were found in them.";
+  const told = replaced ? `${many(replaced, "secret was", "secrets were")} replaced.` : "No secrets found.";
   say(`${many(ids.length, "session", "sessions")} exported. ${told}`);
 }

@@ -217,7 +217,7 @@ export function refold(first) {
     for (const each of gone) each.remove();
     const past = Number(feed.dataset.past);
     feed.dataset.first = first.dataset.id;
-    point("older", first.dataset.id, `${past} message${past === 1 ? "" : "s"} left the context. Show`).classList.add("folded");
+    point("older", first.dataset.id, `${past} earlier message${past === 1 ? "" : "s"} not in the context. Show`).classList.add("folded");
   });
   first.querySelector(".at").focus({preventScroll: true});
 }

@@ -174,7 +174,7 @@ export function find() {
 
 // Jumping
 
-const NAMES = {user: "prompt", assistant: "answer", tool: "tool", failure: "failure", summary: "summary"};
+const NAMES = {user: "prompt", assistant: "answer", tool: "tool call", failure: "failure", summary: "summary"};
 
 export async function jump(kind, back) {
   const asked = new URLSearchParams({session: decodeURIComponent(session), kind});
@@ -182,7 +182,7 @@ export async function jump(kind, back) {
   if (at) asked.set("from", decodeURIComponent(at));
   if (back) asked.set("back", "1");
   const {entry} = JSON.parse(await text(`/jump?${asked}`));
-  if (entry === null) say(`There is no ${NAMES[kind]} ${back ? "before" : "after"} this.`);
+  if (entry === null) say(`No ${back ? "earlier" : "later"} ${NAMES[kind]}.`);
   else await goTo(named(entry));
 }
 

@@ -56,17 +56,17 @@ export function away(state) {
   if (out) return;
   out = state === "signed out";
   const again = {text: "Sign in again", work: () => location.reload()};
-  if (out) say("You are signed out.", {stays: true, name: "away", action: again});
-  else if (state === "away") say("The server is away. Trying again.", {stays: true, name: "away"});
+  if (out) say("You were signed out.", {stays: true, name: "away", action: again});
+  else if (state === "away") say("Cannot reach the server. Retrying.", {stays: true, name: "away"});
   else {
     unsay("away");
-    say("The server is back.");
+    say("Reconnected.");
   }
 }
 
 export function complain(error) {
   if (error instanceof SignedOut) away("signed out");
-  else say(error.message || "That did not work.");
+  else say(error.message || "Something went wrong.");
 }
 
 // Times

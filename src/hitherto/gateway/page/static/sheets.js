@@ -48,7 +48,7 @@ const tell = (id, words, was = null) => sessionStorage.setItem(toldOf(id), JSON.
 // The newest checkpoint is what was there before; whoever takes it back can take that back too.
 async function takeBack(id, was) {
   const {checkpoints} = await call("sessions.compaction.list", {session_id: id, limit: 1});
-  if (!checkpoints.length) throw new Error("There is nothing to go back to.");
+  if (!checkpoints.length) throw new Error("There is no checkpoint to go back to.");
   if (was && draft(id) === was.put) keepDraft(id, was.box);
   await restore(id, checkpoints.at(-1).checkpoint_id, false);
 }
@@ -57,11 +57,11 @@ export function tellWhatWasDone(id) {
   const told = JSON.parse(sessionStorage.getItem(toldOf(id)) ?? "null");
   sessionStorage.removeItem(toldOf(id));
   if (!told) return;
-  say(told.words, {stays: true, action: {text: "Take it back", work: () => takeBack(id, told.was).catch(complain)}});
+  say(told.words, {stays: true, action: {text: "Undo", work: () => takeBack(id, told.was).catch(complain)}});
 }
 
 async function restore(id, checkpoint, since) {
-  const words = since ? "Restored, with what was said since." : "Restored.";
+  const words = since ? "Restored. Messages added since were kept." : "Restored.";
   await leave(id, words, call("sessions.compaction.restore", {session_id: id, checkpoint_id: checkpoint, since}));
   return go(id);
 }
@@ -71,13 +71,13 @@ async function compact(button) {
   button.disabled = true;
   button.textContent = "Summarising…";
   try {
-    const done = await leave(id, "The context is smaller now.", call("session.compact", {session_id: id}, LONG));
+    const done = await leave(id, "Compacted.", call("session.compact", {session_id: id}, LONG));
     if (!done.compacted) {
       sessionStorage.removeItem(toldOf(id));
-      throw new Refused(200, `Nothing was changed: ${done.reason}.`);
+      throw new Refused(200, `Nothing to compact: ${done.reason}.`);
     }
-    const gone = many(done.messages_before - done.messages_after + 1, "message has", "messages have");
-    tell(id, `${gone} left the context, which a summary stands for now.`);
+    const gone = many(done.messages_before - done.messages_after + 1, "message", "messages");
+    tell(id, `Compacted: a summary replaces ${gone} in the context.`);
     await go(id);
   } finally {
     button.disabled = false;
@@ -98,7 +98,7 @@ const WORKS = {
     const {data} = await call("session.export", {session_id: sessionOf(button), format, raw}, LONG);
     download(file, [typeof data === "string" ? data : JSON.stringify(data)], type);
     sheet?.close();
-    say(`${file} is among your downloads.`);
+    say(`Downloaded ${file}.`);
   },
   copy: (button) => copyText(button.previousElementSibling.textContent),
 };

@@ -30,13 +30,13 @@ function useCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (!code) return false;
   history.replaceState(null, "", location.pathname + location.search);
-  signIn({code}, "This address was used before, or is too old. Get a new one as below.");
+  signIn({code}, "This sign-in link was already used or has expired. Get a new one as described below.");
   return true;
 }
 
 document.getElementById("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  signIn({token: new FormData(event.target).get("token").trim()}, "The server does not know this token.");
+  signIn({token: new FormData(event.target).get("token").trim()}, "This token is not valid.");
 });
 addEventListener("hashchange", useCode);
 overhear((event) => event.data === "in" && enter());

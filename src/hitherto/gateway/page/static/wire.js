@@ -3,19 +3,19 @@
 const OWN = {"X-Hitherto": "1"};
 const LONGEST = 40_000; // milliseconds until nobody waits for an answer any more; /live takes 25 s
 export const LONG = 600_000; // the same for what the server works on for long
-const BUSY = "Something is being written in this session. Stop it, or wait.";
+const BUSY = "A turn is running in this session. Stop it, or wait until it is done.";
 const WORDS = {
-  403: "This token may not do that.",
-  404: "There is nothing here any more.",
-  413: "That is too much at once.",
-  429: "That was too much at once. Try again in a moment.",
-  503: "The server cannot do that now. Try again in a moment.",
+  403: "Your token does not allow this.",
+  404: "Not found. It may have been deleted.",
+  413: "The request is too large.",
+  429: "Too many requests. Try again in a moment.",
+  503: "The server is unavailable. Try again in a moment.",
 };
 
 export class SignedOut extends Error {}
 export class Refused extends Error {
   constructor(status, message = "", code = "") {
-    super(message || WORDS[status] || "That did not work.");
+    super(message || WORDS[status] || "Something went wrong.");
     this.status = status;
     this.code = code;
   }

@@ -17,11 +17,11 @@ from hitherto.model import Checkpoint, Session
 MOST = 200
 REASONS = {
     "compaction": "Before a compaction",
-    "rewind": "Before going back",
-    "reset": "Before starting anew",
-    "restore": "Before another one was restored",
+    "rewind": "Before a rewind",
+    "reset": "Before a reset",
+    "restore": "Before a restore",
 }
-OTHERWISE = "As it was"
+OTHERWISE = "Checkpoint"
 
 
 async def checkpoints(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:

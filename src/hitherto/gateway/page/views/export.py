@@ -25,15 +25,15 @@ from hitherto.service.transfer.export import Reviewed
 from hitherto.sources.handoff.resume import resume_command
 
 TOLD = {
-    "html": ("Page", "One HTML file to read, that loads and runs nothing."),
-    "markdown": ("Markdown", "To read, and to paste elsewhere."),
-    "jsonl": ("JSON lines", "All of it, with checkpoints and facts; it can be imported again."),
-    "json": ("JSON", "The messages as any program reads them; it can be imported again."),
+    "html": ("Page", "One HTML file to read. It loads and runs nothing."),
+    "markdown": ("Markdown", "To read, or to paste elsewhere."),
+    "jsonl": ("JSON lines", "Everything, with checkpoints and facts. You can import it again."),
+    "json": ("JSON", "The messages, for other programs. You can import it again."),
 }
 PLACES = {
-    "session": "the title, tags and notes",
-    "facts": "what is remembered",
-    "raw copies": "files of the agent",
+    "session": "Title, tags and metadata",
+    "facts": "Facts in memory",
+    "raw copies": "Files of the agent",
 }
 AROUND, SNIPPETS = 60, 3
 _PLACEHOLDER = re.compile(r"\[redacted: [^\]]{1,60}\]")
@@ -97,11 +97,7 @@ def _changes(seen: Reviewed) -> Iterator[Change]:
     for (entry_id, where), replaced in places.items():
         entry = shown.get(entry_id or "")
         told = (
-            SPEAKERS[entry.role]
-            if entry
-            else "a message"
-            if entry_id
-            else PLACES.get(where or "", where or "")
+            SPEAKERS[entry.role] if entry else "Message" if entry_id else PLACES.get(where or "", where or "")
         )
         yield Change(told, entry.at if entry else None, replaced, list(_snippets(entry)) if entry else [])
 
@@ -143,5 +139,5 @@ def _ways(session: Session) -> Iterator[Way]:
     if (how := resume_command(session)) is not None:
         yield Way(f"In {SOURCES.get(session.source or '', session.source)}", how.line)
     folder = f"cd {shlex.quote(session.cwd)} && " if session.cwd else ""
-    note = "It goes on as a fork: the session itself stays as it is." if session.source else ""
+    note = "This continues in a fork. The session itself does not change." if session.source else ""
     yield Way("In a terminal, with Hitherto", f"{folder}hitherto chat {shlex.quote(session.id)}", note)

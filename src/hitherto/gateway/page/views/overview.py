@@ -103,7 +103,7 @@ class _Drawn:
 
     def called(self, name: str | None) -> str:
         if name is None:
-            return "others"
+            return "other"
         if name == UNKNOWN:
             return "Hitherto" if self._wanted.by == "agent" else "no model"
         return called(name) if self._wanted.by == "agent" else name
@@ -173,14 +173,14 @@ def _health(caller: Caller, facets: Facets, store: Json) -> list[tuple[str, str]
     """About the store; how large it is only to somebody who has it for themselves, for others are in it too."""
     told = [
         ("Sessions", f"{facets.total:,}"),
-        ("Put away", f"{facets.archived:,}"),
+        ("Archived", f"{facets.archived:,}"),
         (
-            "Kept in",
+            "Database",
             " ".join(filter(None, (STORES[store["kind"]], store.get("sqlite") or store.get("server")))),
         ),
     ]
     if "schema" in store:
-        told.append(("Form", f"version {store['schema']}"))
+        told.append(("Schema", f"version {store['schema']}"))
     if caller.who == LOCAL:
         told.append(("Size", formats.size(store["bytes"])))
     return told

@@ -12,13 +12,13 @@ from hitherto.service import Sessions
 WANTS = {
     "execute": "wants to run a command",
     "edit": "wants to change a file",
-    "delete": "wants to delete something",
-    "move": "wants to move something",
-    "fetch": "wants to fetch something from elsewhere",
-    "switch_mode": "wants to go on in another mode",
+    "delete": "wants to delete files or data",
+    "move": "wants to move or rename files",
+    "fetch": "wants to fetch external data",
+    "switch_mode": "wants to switch to another mode",
 }
-ALWAYS = {"execute": "Always is for exactly this command in this folder, within this session."}
-ALWAYS_ELSE = "Always is for all that this tool does, within this session."
+ALWAYS = {"execute": "“Always” applies to exactly this command in this folder, in this session."}
+ALWAYS_ELSE = "“Always” applies to every use of this tool, in this session."
 ANSWERS: tuple[tuple[Choice, str], ...] = (
     ("allow_once", "Allow once"),
     ("allow_always", "Always allow"),
@@ -43,6 +43,4 @@ async def question_of(home: Sessions, who: Principal, session: Session) -> Quest
     if call is None:
         return None
     kind = call.kind or "other"
-    return Question(
-        call.id, card(call, None), WANTS.get(kind, "wants to be used"), ALWAYS.get(kind, ALWAYS_ELSE)
-    )
+    return Question(call.id, card(call, None), WANTS.get(kind, "wants to run"), ALWAYS.get(kind, ALWAYS_ELSE))
