@@ -43,7 +43,7 @@ def test_every_command_is_documented() -> None:
 
 def test_every_key_of_meta_is_documented() -> None:
     folder = ROOT / "src" / "hitherto" / "acp"
-    keys = {key for path in folder.glob("*.py") for key in KEYS.findall(path.read_text())}
+    keys = {key for path in folder.rglob("*.py") for key in KEYS.findall(path.read_text())}
     assert len(keys) > 8
     for key in keys:
         assert f"`{key}`" in PAGE or f'"{key}"' in PAGE, key

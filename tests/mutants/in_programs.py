@@ -59,7 +59,7 @@ MUTANTS = (
     mutant(
         "server-looks-into-folders",
         "acp/agent/open.py",
-        "here = door.offer.local and door.who == LOCAL",
+        "here = connection.offer.local and connection.who == LOCAL",
         "here = True",
         "tests/gateway/server/test_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
     ),
@@ -106,8 +106,8 @@ MUTANTS = (
     mutant(
         "proxy-drops-unknown-members",
         "acp/proxy/frames.py",
-        '    return {**members, "params": Raw(joined({**params, "sessionId": session_id}))}',
-        '    return {**members, "params": Raw(joined({"sessionId": session_id, **{k: v for k, v in params.items() if k in ("update", "prompt")}}))}',
+        '    return {**members, "params": Raw(join_members({**params, "sessionId": session_id}))}',
+        '    return {**members, "params": Raw(join_members({"sessionId": session_id, **{k: v for k, v in params.items() if k in ("update", "prompt")}}))}',
         "tests/acp/proxy/test_relay.py::test_unknown_updates_fields_and_methods_pass_both_ways",
     ),
     mutant(

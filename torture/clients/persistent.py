@@ -24,7 +24,7 @@ DENIED = ("invalid_input", "session_not_found", "idempotency_conflict", *UNFORES
 """Answers that no repetition makes better, or that must not be given whatever has failed."""
 
 
-class Door(NamedTuple):
+class Connection(NamedTuple):
     """A server as a client knows it."""
 
     port: int
@@ -38,7 +38,7 @@ class Refused(Exception):
 class Stubborn:
     """Speaks to one server at a time, and to the next when that one fails."""
 
-    def __init__(self, doors: Sequence[Door], first: int = 0) -> None:
+    def __init__(self, doors: Sequence[Connection], first: int = 0) -> None:
         self._doors, self._at = doors, first
         self._wire: Wire | None = None
         self.failures: Counter[str] = Counter()
@@ -88,7 +88,7 @@ class Stubborn:
 class Writer:
     """Says one message after the other in a session of its own, and notes what was acknowledged and when."""
 
-    def __init__(self, doors: Sequence[Door], name: str, first: int = 0) -> None:
+    def __init__(self, doors: Sequence[Connection], name: str, first: int = 0) -> None:
         self.client, self._name = Stubborn(doors, first), name
         self.pages = Pages("")
         self.last = 0.0

@@ -31,7 +31,7 @@ from hitherto.values.scopes import SCOPES
 from tests.gateway.servers import go
 from tests.mutants import ROOT
 from torture.clients.acknowledged import Judged, code_of, judged
-from torture.clients.persistent import Door, Stubborn, Writer, at_work
+from torture.clients.persistent import Connection, Stubborn, Writer, at_work
 from torture.trial.network import Connected, address, aside, connected
 from torture.trial.program import Environment
 from torture.trial.row import Outcome, Setting
@@ -116,7 +116,7 @@ async def _tried(setting: Setting, environment: Environment) -> tuple[Tally, Jud
 
 
 @contextmanager
-def server(store: str, environment: Environment, log: Any) -> Iterator[tuple[int, Door]]:
+def server(store: str, environment: Environment, log: Any) -> Iterator[tuple[int, Connection]]:
     """A server, as on a machine of its own; its process, and how a client knows it."""
     asked = json.dumps({"store": store, "tokens": {"local": ("local", SCOPES)}})
     process = subprocess.Popen(
@@ -129,7 +129,7 @@ def server(store: str, environment: Environment, log: Any) -> Iterator[tuple[int
     try:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
-        yield process.pid, Door(told["port"], told["tokens"]["local"]["secret"])
+        yield process.pid, Connection(told["port"], told["tokens"]["local"]["secret"])
     finally:
         process.kill()
         process.communicate()
@@ -193,7 +193,7 @@ class Round:
 class Watcher:
     """Listens to what a writer says, at whichever server answers."""
 
-    def __init__(self, doors: Sequence[Door], writer: Writer, first: int) -> None:
+    def __init__(self, doors: Sequence[Connection], writer: Writer, first: int) -> None:
         self._client, self._writer = Stubborn(doors, first), writer
         self._cursor: str | None = None
         self._due = 0
@@ -260,7 +260,7 @@ class Turn:
         os.mkfifo(self.pipe)
         os.mkfifo(self._second)
 
-    async def begin(self, door: Door) -> None:
+    async def begin(self, door: Connection) -> None:
         """Say something in a new session, and see its answer begin."""
         self._wire = await Wire.open(*door)
         self._id = (await self._sessions.create(LOCAL)).id
@@ -268,7 +268,7 @@ class Turn:
         self._wire.send(request("session.send", self._first))
         await _until(lambda: self._lease(), "the turn has begun")
 
-    async def take_over(self, door: Door, fault: float) -> None:
+    async def take_over(self, door: Connection, fault: float) -> None:
         """Ask another server until it begins a turn in the same session."""
         lease = await self._lease()
         assert lease is not None, "the lease was given up before its time"
@@ -298,7 +298,7 @@ class Turn:
         if code_of(answer) is None:
             self._wrong("a turn that had lost its lease was answered as done", str(answer))
 
-    async def finish(self, door: Door) -> None:
+    async def finish(self, door: Connection) -> None:
         """Let the second turn come to its end, and look at what is there."""
         self._wire.close()
         go(self._second)

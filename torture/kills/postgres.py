@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from bench.workloads.server_load import served
 from tests.support.postgres_server import PostgresServer
 from torture.clients.acknowledged import Judged, judged
-from torture.clients.persistent import Door, Writer, at_work
+from torture.clients.persistent import Connection, Writer, at_work
 from torture.trial.network import Connected, address, aside, connected
 from torture.trial.row import Outcome, Setting, Trial
 
@@ -71,7 +71,7 @@ async def _tried(setting: Setting, *, careless: bool) -> tuple[Seen, Judged]:
         with (setting.folder / "log").open("wb") as log:
             starting = served(setting.folder, {"HITHERTO_STORE": store}, log)
             async with aside(starting) as server:
-                door = Door(server.port, server.token)
+                door = Connection(server.port, server.token)
                 writers = [Writer([door], f"w{number}") for number in range(WRITERS)]
                 cut = setting.of(short=1, full=12)
                 await at_work(writers, lambda: _hit(postgres, plan, writers, seen, dice, cut))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hitherto.acp.agent.stdio import run_making
+from hitherto.acp.agent.stdio import run_made
 from hitherto.acp.protocol.initialize import About
 from hitherto.engines.model.capabilities import reads_of
 
@@ -42,10 +42,10 @@ def run_agent(store: str | None, model: str | None, agent: str | None = None) ->
 
         run_text(agent, store)
         return
-    run_making(lambda: _made(store, model), reads_of(model or os.environ.get(MODEL) or None), About())
+    run_made(lambda: _make_agent(store, model), reads_of(model or os.environ.get(MODEL) or None), About())
 
 
-def _made(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:
+def _make_agent(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:
     from hitherto import wiring
     from hitherto.acp.agent.connection import Offer
     from hitherto.settings import read_settings, store_url

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.acp.protocol.options import Chosen, kept
+from hitherto.acp.protocol.options import ChosenOptions, options_meta
 from hitherto.engine import Event, Message, ToolEnded, Turn, answering
 from hitherto.model import LOCAL, Text, ToolCall, ToolResult
 from tests.acp.agent.in_process import Line, is_told, opened, serving
@@ -41,7 +41,7 @@ async def test_a_mode_that_is_chosen_while_a_turn_runs_holds_for_what_it_does_ne
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
         question = line.seen[await line.until(lambda message: message.get("method") == QUESTION)]
         if elsewhere:
-            await sessions.catalog.set_own_meta(LOCAL, session_id, kept(Chosen(mode=mode)))  # type: ignore[arg-type]
+            await sessions.catalog.set_own_meta(LOCAL, session_id, options_meta(ChosenOptions(mode=mode)))  # type: ignore[arg-type]
             await line.until(lambda message: is_told(message, "current_mode_update"))
         else:
             await line.call("session/set_mode", sessionId=session_id, modeId=mode)

@@ -13,7 +13,7 @@ import pytest
 
 from hitherto.acp.client import AgentLeft, AgentRefused, Client, Ended, OpenedSession, Update
 from hitherto.acp.client.callbacks import Abilities, Question
-from hitherto.acp.client.updates import UNHEARD
+from hitherto.acp.client.updates import UNREAD_LIMIT
 from hitherto.engine import HttpServer, McpServer, StdioServer
 from hitherto.errors import EngineError, InvalidInput, SessionNotFound
 from tests.support.waits import arrives, within
@@ -352,7 +352,7 @@ async def test_an_agent_is_held_up_by_a_slow_reader_but_not_by_one_who_waits_for
                 before = sent
                 for _round in range(2_000):
                     await asyncio.sleep(0)
-            assert UNHEARD <= sent < many / 4
+            assert UNREAD_LIMIT <= sent < many / 4
             await client.delete_session("other")  # whoever waits for an answer gets it
             assert sent < many
         flooding[0].cancel()
@@ -378,7 +378,7 @@ async def test_a_turn_that_is_left_is_cancelled_and_over_before_the_next_one() -
                 while not agent.asked("session/cancel"):
                     agent.told.clear()
                     await agent.told.wait()
-            for _ in range(3 * UNHEARD):
+            for _ in range(3 * UNREAD_LIMIT):
                 await agent.update("s", **chunk("more" * 300))
             await agent.say({"id": waiting[0], "result": {"stopReason": "cancelled"}})
 

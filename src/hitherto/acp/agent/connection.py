@@ -11,11 +11,11 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from hitherto.acp.agent.display import Showing
+from hitherto.acp.agent.display import SessionDisplay
 from hitherto.acp.agent.editor_host import editor_host
-from hitherto.acp.agent.session import Attached
+from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.initialize import About, Client
-from hitherto.acp.protocol.options import Choosable
+from hitherto.acp.protocol.options import AvailableOptions
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.engine import Engine, McpServer, Notice
 from hitherto.engines.model.capabilities import Reads, reads_of
@@ -55,9 +55,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return self.reading or reads_of(chosen or next(iter(self.models), None))
 
     @property
-    def choosable(self) -> Choosable:
+    def available_options(self) -> AvailableOptions:
         """What users can choose."""
-        return Choosable(self.models, self.options)
+        return AvailableOptions(self.models, self.options)
 
     @property
     def native(self) -> bool | None:
@@ -73,13 +73,13 @@ class Watcher(Protocol):
     def end(self) -> None: ...
 
 
-class Door:
+class Connection:
     """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request
     is answered with it."""
 
-    peer: Peer[Door]
-    attached_type: type[Attached] = Attached
-    showing_type: type[Showing] = Showing
+    peer: Peer[Connection]
+    session_type: type[AttachedSession] = AttachedSession
+    display_type: type[SessionDisplay] = SessionDisplay
 
     def __init__(
         self,
@@ -94,18 +94,18 @@ class Door:
     ) -> None:
         self.who, self.engine, self.offer, self._warm = who, engine, offer, warm
         self.client = client
-        self.attached: dict[str, Attached] = {}
+        self.attached: dict[str, AttachedSession] = {}
         self.watchers: dict[str, Watcher] = {}
-        self._coming = 0
+        self._reserved = 0
         self._sessions = sessions
         self._tasks = tasks
         self._started: set[asyncio.Task[None]] = set()
-        self._following: asyncio.Task[None] | None = None
-        self._attending: asyncio.Task[None] | None = None
-        self._moved = asyncio.Event()
+        self._follow_task: asyncio.Task[None] | None = None
+        self._presence_task: asyncio.Task[None] | None = None
+        self._presence_changed = asyncio.Event()
         self.holder = new_holder()
-        self._left = False
-        self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closed = False
+        self._session_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def sessions(self) -> Sessions:
@@ -118,48 +118,48 @@ class Door:
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that ends with the connection. If it fails, it is alone in that."""
-        task = self._tasks.create_task(_alone(work))
+        task = self._tasks.create_task(_log_failure(work))
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         return task
 
-    def gate(self, session_id: str) -> asyncio.Lock:
+    def session_lock(self, session_id: str) -> asyncio.Lock:
         """Held by whoever opens or closes the session: one at a time."""
-        return self._gates.setdefault(session_id, asyncio.Lock())
+        return self._session_locks.setdefault(session_id, asyncio.Lock())
 
     @contextmanager
-    def room(self, session_id: str | None = None) -> Iterator[None]:
+    def reserve(self, session_id: str | None = None) -> Iterator[None]:
         """Within this block there is room for one more open session, unless this one is open already. Asked for before
         anything is stored, so that what cannot be opened is not made either."""
         if session_id in self.attached:
             yield
             return
-        if len(self.attached) + self._coming >= OPEN_SESSIONS:
-            told = f"a client may have at most {OPEN_SESSIONS} sessions open: close some"
-            raise Failure(OVERLOADED, told)
-        self._coming += 1
+        if len(self.attached) + self._reserved >= OPEN_SESSIONS:
+            message = f"a client may have at most {OPEN_SESSIONS} sessions open: close some"
+            raise Failure(OVERLOADED, message)
+        self._reserved += 1
         try:
             yield
         finally:
-            self._coming -= 1
+            self._reserved -= 1
 
     async def attach(
         self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
-    ) -> Attached:
-        """Open a session, for which there is `room`; from now on its changes are noted. Nothing is shown before
-        `Attached.begin`."""
+    ) -> AttachedSession:
+        """Open a session, within `reserve`; from now on its changes are noted. Nothing is shown before
+        `AttachedSession.begin`."""
         await self.detach(session.id)
         await self.follow()
-        if self._attending is None:
-            self._attending = self.start(self._attend())
+        if self._presence_task is None:
+            self._presence_task = self.start(self._report_presence())
         client = self.client or Client()
         roots = roots_of(session, cwd, directories)
-        attached = self.attached_type(
+        attached = self.session_type(
             self.sessions,
             self.who,
             session,
             self.engine,
-            await self._showing(session, client),
+            await self._make_display(session, client),
             self.start,
             roots=roots,
             servers=servers,
@@ -168,29 +168,39 @@ class Door:
             warm=self._warm,
         )
         self.attached[session.id] = attached
-        self._moved.set()
+        self._presence_changed.set()
         return attached
 
-    async def _showing(self, session: Session, client: Client) -> Showing:
+    async def _make_display(self, session: Session, client: Client) -> SessionDisplay:
         """What the client will see: one that has gone on in a fork, as it is there."""
-        goes_on = await self.sessions.turns.continued(self.who, session.id)
-        showing = self.showing_type(
-            self.sessions, self.who, session, client, self.peer.send, self.offer.choosable, goes_on=goes_on
+        continuation = await self.sessions.turns.continued(self.who, session.id)
+        display = self.display_type(
+            self.sessions,
+            self.who,
+            session,
+            client,
+            self.peer.send,
+            self.offer.available_options,
+            continuation=continuation,
         )
-        grown = goes_on is not None and goes_on.id != session.id and session.updated_at > goes_on.created_at
+        grown = (
+            continuation is not None
+            and continuation.id != session.id
+            and session.updated_at > continuation.created_at
+        )
         if grown and recording_of(session) is None:
-            showing.report(Notice(text=GROWN.format(session.source), severity="warning"))
-        return showing
+            display.report(Notice(text=GROWN.format(session.source), severity="warning"))
+        return display
 
-    async def reached(self, session_id: str) -> Attached:
+    async def ensure_open(self, session_id: str) -> AttachedSession:
         """The open session of this id; one that is not open yet is opened as it was made, without further roots."""
-        async with self.gate(session_id):
+        async with self.session_lock(session_id):
             known = self.attached.get(session_id)
             if known is None:
                 session = await self.sessions.get(self.who, session_id)
-                with self.room():
+                with self.reserve():
                     known = await self.attach(session, next(iter(folders_of(session)), None), (), ())
-                await known.showing.skip()
+                await known.display.skip()
                 await known.begin()
             return known
 
@@ -198,64 +208,64 @@ class Door:
         """Close a session, if it is open; what runs in it ends first."""
         attached = self.attached.pop(session_id, None)
         if attached is not None:
-            self._moved.set()
+            self._presence_changed.set()
             await attached.close()
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Close everything, all at once: a client that leaves does not wait for long."""
         await asyncio.gather(*map(self.detach, list(self.attached)))
-        self._left = True
-        self._moved.set()
-        if self._attending is not None:
-            await asyncio.wait([self._attending])
+        self._closed = True
+        self._presence_changed.set()
+        if self._presence_task is not None:
+            await asyncio.wait([self._presence_task])
         for task in self._started:
             task.cancel()
 
     async def follow(self) -> None:
         """Note all changes from now on."""
-        if self._following is None:
+        if self._follow_task is None:
             position = await self.sessions.changes.newest(self.who)
-            self._following = self.start(self._follow(position))
+            self._follow_task = self.start(self._follow(position))
 
     async def _follow(self, position: int) -> None:
         while True:
             try:
                 async for change in self.sessions.watch(self.who, after=position):
                     position = change.number
-                    self._tell(change)
+                    self._dispatch(change)
             except HithertoError:
                 log.exception("the change feed cannot be read; trying again")
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _attend(self) -> None:
+    async def _report_presence(self) -> None:
         """Tell everybody which sessions are open here, when that changes and every now and then."""
-        told: set[str] = set()
+        reported: set[str] = set()
         while True:
-            self._moved.clear()
-            leaving, present = self._left, set(self.attached)
+            self._presence_changed.clear()
+            leaving, present = self._closed, set(self.attached)
             try:
                 await self.sessions.presence.attend(
-                    self.who, self.holder, opened=present, left=told - present
+                    self.who, self.holder, opened=present, left=reported - present
                 )
-                told = present
+                reported = present
             except HithertoError:
                 log.exception("which sessions are open here cannot be told")
-                told |= present
+                reported |= present
             if leaving:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(PRESENT_SECONDS):
-                    await self._moved.wait()
+                    await self._presence_changed.wait()
 
-    def _tell(self, change: Change) -> None:
+    def _dispatch(self, change: Change) -> None:
         for attached in self.attached.values():
             if change.session in (attached.session.id, attached.target):
-                attached.showing.changed(change)
+                attached.display.note_change(change)
         for watcher in list(self.watchers.values()):
             watcher.note(change)
 
 
-async def _alone(work: Coroutine[Any, Any, None]) -> None:
+async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Gone:
@@ -273,18 +283,18 @@ def failing(error: HithertoError, params: Any) -> Failure:
     return failure
 
 
-def checked_cwd(session: Session, cwd: str) -> str:
+def check_cwd(session: Session, cwd: str) -> str:
     """The folder that a client opens a session in, which must be the session's own."""
     given = normal_cwd(cwd)
     if session.cwd is not None and given != session.cwd:
-        told = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `hitherto move`"
+        message = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `hitherto move`"
         raise Failure(
-            INVALID_PARAMS, told, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
+            INVALID_PARAMS, message, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
         )
     return given
 
 
-def checked_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
+def check_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
     """Additional folders: exactly those that the client names, each absolute."""
     for directory in directories or ():
         if not directory:

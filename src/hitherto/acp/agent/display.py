@@ -17,11 +17,18 @@ import msgspec
 
 from hitherto.acp.protocol.entry_bytes import Result, Stored, read_page, read_stored, value_of
 from hitherto.acp.protocol.initialize import Client
-from hitherto.acp.protocol.options import Choosable, Chosen, choose, chosen_of, kept, options
-from hitherto.acp.protocol.session_rows import facts
+from hitherto.acp.protocol.options import (
+    AvailableOptions,
+    ChosenOptions,
+    choose,
+    chosen_options,
+    options,
+    options_meta,
+)
+from hitherto.acp.protocol.session_rows import meta_fields
 from hitherto.acp.protocol.times import rfc3339
-from hitherto.acp.protocol.tool_calls import shown
-from hitherto.acp.protocol.updates import Begun, Renderer
+from hitherto.acp.protocol.tool_calls import content_of
+from hitherto.acp.protocol.updates import Renderer, ShownSoFar
 from hitherto.engine import Context, Notice, ToolProgress
 from hitherto.errors import EntryNotFound, HithertoError, SessionNotFound
 from hitherto.ids import uuid7
@@ -40,9 +47,9 @@ Send = Callable[[bytes], Awaitable[None]]
 Alone = Callable[[], AbstractAsyncContextManager[Send]]
 
 
-class Showing:
+class SessionDisplay:
     """One session as one client sees it. `target` is the session that is read: that of the client, or the fork in which
-    a read-only one goes on, `goes_on` if it does so already."""
+    a read-only one goes on, `continuation` if it does so already."""
 
     def __init__(
         self,
@@ -51,30 +58,30 @@ class Showing:
         session: Session,
         client: Client,
         send: Send,
-        choosable: Choosable = Choosable(),  # noqa: B008 - a frozen value
+        available_options: AvailableOptions = AvailableOptions(),  # noqa: B008 - a frozen value
         *,
-        goes_on: Session | None = None,
+        continuation: Session | None = None,
     ) -> None:
-        read = goes_on or session
+        read = continuation or session
         self.target = read.id
-        self.known = Known(read, choosable)
+        self.known = KnownState(read, available_options)
         self._sessions, self._who, self._client, self._send = sessions, who, client, send
-        self._choosable = choosable
+        self._available_options = available_options
         self._renderer = Renderer(session.id, compaction=client.compaction)
         self._revision: int | None = read.revision
         self._last: str | None = None
-        self._begun: Begun | None = None
-        self._said: list[tuple[bool, list[str]]] = []
-        self._saying = ""
+        self._begun: ShownSoFar | None = None
+        self._buffered: list[tuple[bool, list[str]]] = []
+        self._buffered_entry = ""
         self._progress: dict[str, ToolProgress] = {}
         self._context: Context | None = None
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
         self._reports: deque[Notice] = deque(maxlen=NOTICES)
-        self._own: set[str] = set()
-        self._prompting = False
-        self._turning = False
-        self._grown = self._spoken = False
-        self._changed = True  # maybe, since it was read
+        self._own_prompts: set[str] = set()
+        self._prompt_pending = False
+        self._turn_running = False
+        self._has_new_entries = self._has_live_text = False
+        self._session_changed = True  # maybe, since it was read
         self._wake = asyncio.Event()
         self._wake.set()
         self._lock = asyncio.Lock()
@@ -85,12 +92,12 @@ class Showing:
         """Something happened in a turn of this client."""
         match update:
             case Said():
-                self._hear(update)
+                self._buffer(update)
             case Kept():
-                if self._prompting and update.entry.role == "user":
-                    self._own.add(update.entry.id)
-                    self._prompting = False
-                self._grown = self._changed = True
+                if self._prompt_pending and update.entry.role == "user":
+                    self._own_prompts.add(update.entry.id)
+                    self._prompt_pending = False
+                self._has_new_entries = self._session_changed = True
             case ToolProgress():
                 self._progress[update.id] = update
             case Context():
@@ -98,9 +105,9 @@ class Showing:
             case Notice():
                 self._notices.append(update)
             case Compacted():
-                self._grown = True
+                self._has_new_entries = True
             case _:
-                self._changed = True
+                self._session_changed = True
         self._wake.set()
 
     def report(self, notice: Notice) -> None:
@@ -111,23 +118,23 @@ class Showing:
         else:
             self._reports.append(notice)
 
-    def changed(self, change: Change) -> None:
+    def note_change(self, change: Change) -> None:
         """Somebody, anywhere, has changed the session."""
         if change.revision != self._revision:  # a live text is a change too, and may hide the one before it
             self._revision = change.revision
-            self._grown = self._changed = True
-        self._spoken = True
+            self._has_new_entries = self._session_changed = True
+        self._has_live_text = True
         self._wake.set()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """While a turn of this client runs: its prompt is not told back to it, and its words come from `emit`."""
-        self._prompting = self._turning = True
+        self._prompt_pending = self._turn_running = True
         self._wake.set()
         try:
             yield
         finally:
-            self._prompting = self._turning = False
+            self._prompt_pending = self._turn_running = False
             self._wake.set()
 
     # What is shown
@@ -158,11 +165,11 @@ class Showing:
         """Choose, and keep it with the session, so that it is the same when it is opened again."""
         async with self._lock:  # it is no news to whoever has chosen
             await self._show_session()  # what others have chosen stays
-            chosen = choose(self.known.chosen, option, value, self._choosable)
-            await self._sessions.catalog.set_own_meta(self._who, self.target, kept(chosen))
+            chosen = choose(self.known.chosen, option, value, self._available_options)
+            await self._sessions.catalog.set_own_meta(self._who, self.target, options_meta(chosen))
             self.known.chosen = chosen
 
-    async def say(self, text: str) -> None:
+    async def show_message(self, text: str) -> None:
         """Show a message that is not part of the conversation."""
         async with self._lock:
             await self._send(self._renderer.chunk(uuid7(), text, thought=False))
@@ -180,22 +187,22 @@ class Showing:
             self._last, self._begun = None, None
             await self._pages(send)
             if await self._sessions.leases.current(self._who, self.target) is None:
-                for line in self._renderer.interrupted():
+                for line in self._renderer.close_interrupted():
                     await send(line)
-            self._spoken = True  # somebody may be speaking right now
+            self._has_live_text = True  # somebody may be speaking right now
             self._wake.set()
 
     async def _show(self) -> None:
-        if self._changed:
-            self._changed = False
+        if self._session_changed:
+            self._session_changed = False
             await self._show_session()
-        if self._grown and not self._prompting:
-            self._grown = False
+        if self._has_new_entries and not self._prompt_pending:
+            self._has_new_entries = False
             await self._pages(self._send)
-        if self._said:
-            await self._show_said()
-        elif self._spoken and not self._turning:
-            self._spoken = False
+        if self._buffered:
+            await self._show_buffered()
+        elif self._has_live_text and not self._turn_running:
+            self._has_live_text = False
             await self._show_live()
         await self._show_rest()
 
@@ -226,24 +233,24 @@ class Showing:
         """The updates of a page; `_last` is its last entry from now on."""
         lines: list[bytes] = []
         entries, marks = read_page(page.raw), frozenset(page.marks)
-        if self._own or self._begun or self._saying or self._progress:
+        if self._own_prompts or self._begun or self._buffered_entry or self._progress:
             for at, stored in enumerate(entries):
-                self._tell_rest(stored, lines, marks=(0,) if at in marks else ())
+                self._render_unshown(stored, lines, marks=(0,) if at in marks else ())
         else:
             self._renderer.entries(entries, lines, marks=marks)
         if entries:
             self._last = value_of(entries[-1].id)
         return lines
 
-    def _tell_rest(self, stored: Stored, lines: list[bytes], *, marks: tuple[int, ...]) -> None:
+    def _render_unshown(self, stored: Stored, lines: list[bytes], *, marks: tuple[int, ...]) -> None:
         """What is left to tell of an entry: a prompt of this client nothing, words that were shown not again."""
         entry = value_of(stored.id)
-        if entry in self._own:
-            self._own.discard(entry)
+        if entry in self._own_prompts:
+            self._own_prompts.discard(entry)
             return
         begun = self._begun if self._begun is not None and self._begun.entry == entry else None
-        if entry == self._saying:
-            self._said, self._saying = [], ""
+        if entry == self._buffered_entry:
+            self._buffered, self._buffered_entry = [], ""
         if begun is not None:
             self._begun = None
         for part in stored.parts if self._progress else ():
@@ -257,22 +264,24 @@ class Showing:
 
     async def _show_session(self) -> None:
         """What the client does not know yet about the session."""
-        for kind, fields in self.known.news(await self._sessions.get(self._who, self.target)):
+        for kind, fields in self.known.pending_updates(await self._sessions.get(self._who, self.target)):
             await self.update(kind, fields)
 
     # Words that are being said
 
-    def _hear(self, said: Said) -> None:
+    def _buffer(self, said: Said) -> None:
         """Keep a piece until it is shown. What is kept of a message goes when the message is stored and shown."""
-        if said.entry != self._saying:
-            self._saying, self._said = said.entry, []
-        if not self._said or self._said[-1][0] != said.thought:
-            self._said.append((said.thought, []))
-        self._said[-1][1].append(said.text)
+        if said.entry != self._buffered_entry:
+            self._buffered_entry, self._buffered = said.entry, []
+        if not self._buffered or self._buffered[-1][0] != said.thought:
+            self._buffered.append((said.thought, []))
+        self._buffered[-1][1].append(said.text)
 
-    async def _show_said(self) -> None:
-        pieces, self._said = self._said, []
-        lines = [self._say(self._saying, "".join(texts), thought) for thought, texts in pieces]
+    async def _show_buffered(self) -> None:
+        pieces, self._buffered = self._buffered, []
+        lines = [
+            self._render_chunk(self._buffered_entry, "".join(texts), thought) for thought, texts in pieces
+        ]
         await self._send(b"".join(lines))
 
     async def _show_live(self) -> None:
@@ -282,18 +291,20 @@ class Showing:
             return
         live = msgspec.convert(decode_json(data), Live)
         begun = (
-            self._begun if self._begun is not None and self._begun.entry == live.entry else Begun(live.entry)
+            self._begun
+            if self._begun is not None and self._begun.entry == live.entry
+            else ShownSoFar(live.entry)
         )
         for part in live.parts:
             thought = not isinstance(part, Text)
             known = "".join(begun.thoughts if thought else begun.texts)
             text = getattr(part, "text", "")
             if text.startswith(known) and len(text) > len(known):
-                await self._send(self._say(live.entry, text[len(known) :], thought))
+                await self._send(self._render_chunk(live.entry, text[len(known) :], thought))
 
-    def _say(self, entry: str, text: str, thought: bool) -> bytes:
+    def _render_chunk(self, entry: str, text: str, thought: bool) -> bytes:
         if self._begun is None or self._begun.entry != entry:
-            self._begun = Begun(entry)
+            self._begun = ShownSoFar(entry)
         (self._begun.thoughts if thought else self._begun.texts).append(text)
         return self._renderer.chunk(entry, text, thought=thought)
 
@@ -303,12 +314,12 @@ class Showing:
         while self._progress:
             _, progress = self._progress.popitem()
             parts = read_stored(encode({"id": "", "at": 0, "role": "tool", "parts": progress.content})).parts
-            fields = {"toolCallId": progress.id, "status": "in_progress", "content": shown(parts)}
+            fields = {"toolCallId": progress.id, "status": "in_progress", "content": content_of(parts)}
             await self.update("tool_call_update", fields)
         if self._context is not None:
             await self._show_usage(self._context)
             self._context = None
-        while self._reports and self._turning:
+        while self._reports and self._turn_running:
             await self._send(self._renderer.chunk(uuid7(), self._reports.popleft().text, thought=True))
         while self._notices:
             notice = self._notices.popleft()
@@ -323,7 +334,7 @@ class Showing:
         await self.update("usage_update", {"used": context.used, "size": context.size, **cost})
 
 
-UNTOLD = frozenset(
+LIST_ONLY = frozenset(
     (
         *("hitherto/tokens", "hitherto/cost", "hitherto/status"),
         *("hitherto/source", "hitherto/parent", "hitherto/parentMessage"),
@@ -332,19 +343,19 @@ UNTOLD = frozenset(
 """Facts that change all the time, or never but in the fork in which a session goes on; clients see them in lists."""
 
 
-class Known:
+class KnownState:
     """See the module."""
 
-    def __init__(self, session: Session, choosable: Choosable) -> None:
-        self.chosen: Chosen = chosen_of(session)
-        self._choosable = choosable
-        self._title, self._facts = session.title, _told(session)
+    def __init__(self, session: Session, available_options: AvailableOptions) -> None:
+        self.chosen: ChosenOptions = chosen_options(session)
+        self._available_options = available_options
+        self._title, self._meta = session.title, _update_meta(session)
 
-    def news(self, session: Session) -> Iterator[tuple[str, Json]]:
+    def pending_updates(self, session: Session) -> Iterator[tuple[str, Json]]:
         """The updates that tell the client what it does not know yet, whoever has changed it; then it does."""
-        if fields := self._described(session):
+        if fields := self._changed_fields(session):
             yield "session_info_update", {"updatedAt": rfc3339(session.updated_at), **fields}
-        chosen = chosen_of(session)
+        chosen = chosen_options(session)
         if chosen != self.chosen:
             moved, self.chosen = chosen.mode != self.chosen.mode, chosen
             if moved:
@@ -357,17 +368,17 @@ class Known:
 
     def options(self) -> tuple[str, Json]:
         """The update that tells all options."""
-        return "config_option_update", {"configOptions": options(self.chosen, self._choosable)}
+        return "config_option_update", {"configOptions": options(self.chosen, self._available_options)}
 
-    def _described(self, session: Session) -> Json:
+    def _changed_fields(self, session: Session) -> Json:
         fields: Json = {}
         if session.title != self._title:
             fields["title"] = self._title = session.title
-        if (told := _told(session)) != self._facts:
-            gone = {name: None for name in self._facts if name not in told}
-            fields["_meta"], self._facts = {**told, **gone}, told
+        if (meta := _update_meta(session)) != self._meta:
+            gone = {name: None for name in self._meta if name not in meta}
+            fields["_meta"], self._meta = {**meta, **gone}, meta
         return fields
 
 
-def _told(session: Session) -> Json:
-    return {name: value for name, value in facts(session).items() if name not in UNTOLD}
+def _update_meta(session: Session) -> Json:
+    return {name: value for name, value in meta_fields(session).items() if name not in LIST_ONLY}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hitherto.acp.agent.connection import Door
+from hitherto.acp.agent.connection import Connection
 from hitherto.acp.protocol.params import BatchGet, Search, Subscribe, Unsubscribe
 from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import rfc3339
@@ -23,44 +23,48 @@ LEAVING = frozenset(("archive", "move", "sync"))
 """Kinds of changes by which a session may leave a list."""
 
 
-async def search(door: Door, params: Search) -> Json:
+async def search(connection: Connection, params: Search) -> Json:
     """`_hitherto/session/search`: the newest hit of each session, newest first."""
-    given = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "include")
-    page = await door.sessions.search(door.who, params.query, given=given, cursor=params.cursor, limit=HITS)
+    given = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "include")
+    page = await connection.sessions.search(
+        connection.who, params.query, given=given, cursor=params.cursor, limit=HITS
+    )
     answer: Json = {"hits": [_hit(hit) for hit in page.hits]}
     return answer if page.cursor is None else {**answer, "nextCursor": page.cursor}
 
 
-async def batch_get(door: Door, params: BatchGet) -> Json:
+async def batch_get(connection: Connection, params: BatchGet) -> Json:
     """`_hitherto/session/batch_get`: the rows of these sessions, and which of them are not there."""
     if len(params.session_ids) > BATCH:
         raise TooLarge(f"at most {BATCH} sessions can be asked for at once")
-    found = {name: await _found(door, name) for name in dict.fromkeys(params.session_ids)}
+    found = {name: await _find_session(connection, name) for name in dict.fromkeys(params.session_ids)}
     return {
         "sessions": [row(session) for session in found.values() if session is not None],
         "missing": [name for name, session in found.items() if session is None],
     }
 
 
-async def subscribe(door: Door, params: Subscribe) -> Then:
+async def subscribe(connection: Connection, params: Subscribe) -> Then:
     """`_hitherto/session/list/subscribe`: from now on changes of the list are told as they happen."""
-    looked = Filter(cwd=params.cwd, native=door.offer.native, archived=params.archived or "exclude")
+    looked = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "exclude")
     given = normal_filter(looked)
-    if len(door.watchers) >= SUBSCRIPTIONS:
+    if len(connection.watchers) >= SUBSCRIPTIONS:
         raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
-    await door.follow()
-    subscription = _Subscription(door, uuid7(), given, await door.sessions.changes.newest(door.who))
-    door.watchers[subscription.id] = subscription
+    await connection.follow()
+    subscription = _Subscription(
+        connection, uuid7(), given, await connection.sessions.changes.newest(connection.who)
+    )
+    connection.watchers[subscription.id] = subscription
 
     async def begin() -> None:
-        subscription.task = door.start(subscription.run())
+        subscription.task = connection.start(subscription.run())
 
     return Then({"subscriptionId": subscription.id}, begin)
 
 
-async def unsubscribe(door: Door, params: Unsubscribe) -> Json:
+async def unsubscribe(connection: Connection, params: Unsubscribe) -> Json:
     """`_hitherto/session/list/unsubscribe`."""
-    subscription = door.watchers.pop(params.subscription_id, None)
+    subscription = connection.watchers.pop(params.subscription_id, None)
     if subscription is not None:
         subscription.end()
     return {}
@@ -74,9 +78,9 @@ class _Subscription:
 
     task: asyncio.Task[None] | None = None
 
-    def __init__(self, door: Door, subscription: str, given: Filter, after: int) -> None:
+    def __init__(self, connection: Connection, subscription: str, given: Filter, after: int) -> None:
         self.id = subscription
-        self._door, self._given, self._after = door, given, after
+        self._connection, self._given, self._after = connection, given, after
         self._changed: dict[str, bool] = {}
         self._listed: set[str] = set()
         self._wake, self._ended = asyncio.Event(), False
@@ -99,10 +103,10 @@ class _Subscription:
             self._wake.clear()
             changed, self._changed = list(self._changed.items()), {}
             for start in range(0, len(changed), BATCH):
-                await self._tell(dict(changed[start : start + BATCH]))
+                await self._notify(dict(changed[start : start + BATCH]))
 
-    async def _tell(self, changed: dict[str, bool]) -> None:
-        found = {name: await _found(self._door, name) for name in changed}
+    async def _notify(self, changed: dict[str, bool]) -> None:
+        found = {name: await _find_session(self._connection, name) for name in changed}
         listed = {
             name: session
             for name, session in found.items()
@@ -117,14 +121,14 @@ class _Subscription:
         if not listed and not removed:
             return  # others, that never were in this list
         rows = [row(session) for session in listed.values()]
-        await self._door.peer.notify(
+        await self._connection.peer.notify(
             CHANGES, {"subscriptionId": self.id, "sessions": rows, "removed": removed}
         )
 
 
-async def _found(door: Door, session_id: str) -> Session | None:
+async def _find_session(connection: Connection, session_id: str) -> Session | None:
     try:
-        return await door.sessions.get(door.who, session_id)
+        return await connection.sessions.get(connection.who, session_id)
     except SessionNotFound:
         return None
 

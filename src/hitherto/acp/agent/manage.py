@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hitherto.acp.agent.connection import Door
+from hitherto.acp.agent.connection import Connection
 from hitherto.acp.protocol.params import ListSessions, NamedSession, SetTitle
 from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import milliseconds
@@ -18,82 +18,82 @@ PAGE_BYTES = 256 * 1024
 PAGES_LOOKED_AT = 20
 
 
-async def list_sessions(door: Door, params: ListSessions) -> bytes:
+async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
     """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
     given = Filter(
         cwd=params.cwd,
-        project=params.project and await door.sessions.projects.called(door.who, params.project),
-        native=door.offer.native,
+        project=params.project and await connection.sessions.projects.called(connection.who, params.project),
+        native=connection.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
         created_after=None if params.created_after is None else milliseconds(params.created_after),
     )
-    page = await _page(door, given, params.cursor, PAGE)
+    page = await _page(connection, given, params.cursor, PAGE)
     rows = _rows(page)
     if (fitting := _fitting(rows)) < len(rows):
-        page = await _page(door, given, params.cursor, fitting)
+        page = await _page(connection, given, params.cursor, fitting)
         rows = _rows(page)
     more = b"" if page.cursor is None else b',"nextCursor":' + frames.encode(page.cursor)
     return b'{"sessions":[%b]%b}' % (b",".join(rows), more)
 
 
-async def delete_session(door: Door, params: NamedSession) -> Json:
+async def delete_session(connection: Connection, params: NamedSession) -> Json:
     """`session/delete`: gone for good; what was never there is gone too. A turn of it in another process ends by
     itself, for nothing of it can be kept."""
-    sessions = door.sessions
-    async with door.gate(params.session_id):
-        await door.detach(params.session_id)
+    sessions = connection.sessions
+    async with connection.session_lock(params.session_id):
+        await connection.detach(params.session_id)
         with suppress(SessionNotFound):
-            await sessions.delete(door.who, params.session_id)
+            await sessions.delete(connection.who, params.session_id)
     return {}
 
 
-async def archive_session(door: Door, params: NamedSession) -> Json:
+async def archive_session(connection: Connection, params: NamedSession) -> Json:
     """`session/archive`: closed, and left out of lists. What runs ends first, in whichever process it does."""
-    sessions = door.sessions
-    async with door.gate(params.session_id):
-        await sessions.get(door.who, params.session_id)
-        await door.detach(params.session_id)
-        await sessions.turns.end(door.who, params.session_id)
-        await sessions.archive(door.who, params.session_id)
+    sessions = connection.sessions
+    async with connection.session_lock(params.session_id):
+        await sessions.get(connection.who, params.session_id)
+        await connection.detach(params.session_id)
+        await sessions.turns.end(connection.who, params.session_id)
+        await sessions.archive(connection.who, params.session_id)
     return {}
 
 
-async def unarchive_session(door: Door, params: NamedSession) -> Json:
+async def unarchive_session(connection: Connection, params: NamedSession) -> Json:
     """`session/unarchive`: back in lists, not opened."""
-    await door.sessions.archive(door.who, params.session_id, archived=False)
+    await connection.sessions.archive(connection.who, params.session_id, archived=False)
     return {}
 
 
-async def set_title(door: Door, params: SetTitle) -> Json:
+async def set_title(connection: Connection, params: SetTitle) -> Json:
     """`session/set_title`: the user's title, which no automatic one replaces."""
-    sessions = door.sessions
-    await sessions.get(door.who, params.session_id)
+    sessions = connection.sessions
+    await sessions.get(connection.who, params.session_id)
     if not clean_title(params.title):
         raise InvalidInput("a title cannot be empty")
-    session = await sessions.rename(door.who, params.session_id, params.title)
+    session = await sessions.rename(connection.who, params.session_id, params.title)
     return {"title": session.title}
 
 
-async def session_status(door: Door, params: NamedSession) -> Json:
+async def session_status(connection: Connection, params: NamedSession) -> Json:
     """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved."""
-    sessions, who, session_id = door.sessions, door.who, params.session_id
+    sessions, who, session_id = connection.sessions, connection.who, params.session_id
     is_open = (
         await sessions.leases.current(who, session_id) is not None
-        or session_id in door.attached
+        or session_id in connection.attached
         # Of ourselves we know better.
-        or await sessions.presence.attended(who, session_id, besides=door.holder)
+        or await sessions.presence.attended(who, session_id, besides=connection.holder)
     )
     return {"status": "open" if is_open else "saved"}
 
 
-async def _page(door: Door, given: Filter, cursor: str | None, limit: int) -> Page:
+async def _page(connection: Connection, given: Filter, cursor: str | None, limit: int) -> Page:
     """A page with at least one row, unless there is none, or none for long."""
-    page = await door.sessions.find(door.who, given, cursor=cursor, limit=limit)
+    page = await connection.sessions.find(connection.who, given, cursor=cursor, limit=limit)
     for _ in range(PAGES_LOOKED_AT):
         if page.cursor is None or page.sessions:
             break
-        page = await door.sessions.find(door.who, given, cursor=page.cursor, limit=limit)
+        page = await connection.sessions.find(connection.who, given, cursor=page.cursor, limit=limit)
     return page
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitherto.acp.agent import extensions, manage, open, prompt
-from hitherto.acp.agent.connection import Door
-from hitherto.acp.protocol.initialize import InitializeParams, greeted
+from hitherto.acp.agent.connection import Connection
+from hitherto.acp.protocol.initialize import InitializeParams, answer_initialize
 from hitherto.acp.protocol.params import (
     Authenticate,
     BatchGet,
@@ -25,18 +25,18 @@ from hitherto.model import Json
 from hitherto.rpc.peer import Method
 
 
-async def initialize(door: Door, params: InitializeParams) -> Json:
+async def initialize(connection: Connection, params: InitializeParams) -> Json:
     """`initialize`."""
-    door.client, answer = greeted(params, door.offer.reads(), door.offer.about)
+    connection.client, answer = answer_initialize(params, connection.offer.reads(), connection.offer.about)
     return answer
 
 
-async def authenticate(_: Door, params: Authenticate) -> Json:
+async def authenticate(_: Connection, params: Authenticate) -> Json:
     """`authenticate`: nobody has to, and no way to do so is offered."""
     raise InvalidInput(f"there is no way {params.method_id!r:.100} to authenticate: none is needed")
 
 
-REQUESTS: dict[str, Method[Door]] = {
+REQUESTS: dict[str, Method[Connection]] = {
     "initialize": Method(initialize, InitializeParams),
     "authenticate": Method(authenticate, Authenticate),
     "session/new": Method(open.new_session, NewSession, whole=True),
@@ -59,6 +59,6 @@ REQUESTS: dict[str, Method[Door]] = {
     "_hitherto/session/list/unsubscribe": Method(extensions.unsubscribe, Unsubscribe),
 }
 
-NOTIFICATIONS: dict[str, Method[Door]] = {
+NOTIFICATIONS: dict[str, Method[Connection]] = {
     "session/cancel": Method(prompt.cancel, NamedSession),
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hitherto.acp.agent.connection import Door, checked_cwd, checked_directories, roots_of
-from hitherto.acp.agent.session import Attached
+from hitherto.acp.agent.connection import Connection, check_cwd, check_directories, roots_of
+from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.mcp_servers import servers_of
-from hitherto.acp.protocol.options import Chosen, modes, options
+from hitherto.acp.protocol.options import ChosenOptions, modes, options
 from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.errors import EntryNotFound, InvalidInput
@@ -18,106 +18,111 @@ from hitherto.values.filters import normal_cwd
 FORK_AT = "hitherto/messageId"
 
 
-async def new_session(door: Door, params: NewSession) -> Then:
+async def new_session(connection: Connection, params: NewSession) -> Then:
     """`session/new`: stored at once, since clients start another process before the first prompt."""
-    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
-    with door.room():
-        session = await door.sessions.create(
-            door.who, cwd=params.cwd, additional_directories=directories, **await placed_in(door, params.cwd)
+    directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
+    with connection.reserve():
+        session = await connection.sessions.create(
+            connection.who,
+            cwd=params.cwd,
+            additional_directories=directories,
+            **await folder_project(connection, params.cwd),
         )
-        attached = await door.attach(session, session.cwd, directories, servers)
-    return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
+        attached = await connection.attach(session, session.cwd, directories, servers)
+    return Then({"sessionId": session.id, **session_state(connection, attached.chosen)}, attached.begin)
 
 
-async def load_session(door: Door, params: OpenSession) -> Then:
+async def load_session(connection: Connection, params: OpenSession) -> Then:
     """`session/load`: the whole conversation, then the answer."""
-    async with door.gate(params.session_id):
-        attached, fresh = await _opened(door, params)
+    async with connection.session_lock(params.session_id):
+        attached, fresh = await _open_session(connection, params)
         try:
-            await attached.showing.replay(attached.session, door.peer.alone)
+            await attached.display.replay(attached.session, connection.peer.alone)
         except BaseException:  # cancelled, for one: then it is not open
             if fresh:
-                await door.detach(params.session_id)
+                await connection.detach(params.session_id)
             raise
-        return _answer(door, attached, fresh)
+        return _answer(connection, attached, fresh)
 
 
-async def resume_session(door: Door, params: OpenSession) -> Then:
+async def resume_session(connection: Connection, params: OpenSession) -> Then:
     """`session/resume`: open without telling what was said."""
-    async with door.gate(params.session_id):
-        attached, fresh = await _opened(door, params)
+    async with connection.session_lock(params.session_id):
+        attached, fresh = await _open_session(connection, params)
         if fresh:
-            await attached.showing.skip()
-        return _answer(door, attached, fresh)
+            await attached.display.skip()
+        return _answer(connection, attached, fresh)
 
 
-async def fork_session(door: Door, params: OpenSession) -> Then:
+async def fork_session(connection: Connection, params: OpenSession) -> Then:
     """`session/fork`: a new session that shares this one's history, all of it or up to a message."""
-    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
+    directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
     at = params.meta.get(FORK_AT)
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} is the id of a message")
-    with door.room():
-        session = await forked(door, params, at)
-        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
-        attached = await door.attach(session, session.cwd, directories, servers)
-    await attached.showing.skip()
-    return Then({"sessionId": session.id, **state(door, attached.chosen)}, attached.begin)
+    with connection.reserve():
+        session = await make_fork(connection, params, at)
+        session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
+        attached = await connection.attach(session, session.cwd, directories, servers)
+    await attached.display.skip()
+    return Then({"sessionId": session.id, **session_state(connection, attached.chosen)}, attached.begin)
 
 
-async def forked(door: Door, params: OpenSession, at: str | None) -> Session:
+async def make_fork(connection: Connection, params: OpenSession, at: str | None) -> Session:
     """The fork. What is listed as being in `/` because it has no folder gets none from that either."""
-    source = await door.sessions.get(door.who, params.session_id)
+    source = await connection.sessions.get(connection.who, params.session_id)
     nowhere = source.cwd is None and normal_cwd(params.cwd) == NOWHERE
     try:
-        return await door.sessions.fork(door.who, source.id, at=at, cwd=None if nowhere else params.cwd)
+        return await connection.sessions.fork(
+            connection.who, source.id, at=at, cwd=None if nowhere else params.cwd
+        )
     except EntryNotFound as error:
         wrong = {"code": error.code, "sessionId": source.id, "messageId": at}
         raise Failure(INVALID_PARAMS, f"{FORK_AT}: {error.message}", wrong) from error
 
 
-async def close_session(door: Door, params: NamedSession) -> Json:
+async def close_session(connection: Connection, params: NamedSession) -> Json:
     """`session/close`: end what runs and let go; the session stays in the list."""
-    async with door.gate(params.session_id):
-        if params.session_id not in door.attached:
-            await door.sessions.get(door.who, params.session_id)
-        await door.detach(params.session_id)
+    async with connection.session_lock(params.session_id):
+        if params.session_id not in connection.attached:
+            await connection.sessions.get(connection.who, params.session_id)
+        await connection.detach(params.session_id)
     return {}
 
 
-async def placed_in(door: Door, cwd: str) -> Placed:
+async def folder_project(connection: Connection, cwd: str) -> Placed:
     """The project of a folder that the person at this machine names; into those of others nobody looks."""
-    here = door.offer.local and door.who == LOCAL
-    return await placed(door.sessions.projects, cwd if here else None)
+    here = connection.offer.local and connection.who == LOCAL
+    return await placed(connection.sessions.projects, cwd if here else None)
 
 
-def state(door: Door, chosen: Chosen) -> Json:
+def session_state(connection: Connection, chosen: ChosenOptions) -> Json:
     """The modes and options of a session, as every method that opens one answers."""
-    choosable = door.offer.choosable
-    return {"modes": modes(chosen, choosable), "configOptions": options(chosen, choosable)}
+    available_options = connection.offer.available_options
+    return {"modes": modes(chosen, available_options), "configOptions": options(chosen, available_options)}
 
 
-async def _opened(door: Door, params: OpenSession) -> tuple[Attached, bool]:
+async def _open_session(connection: Connection, params: OpenSession) -> tuple[AttachedSession, bool]:
     """The session, opened as the client says, and whether it is opened anew: one with a running turn is left alone.
 
     The folders that the client names are those that the session has from then on.
     """
-    directories, servers = checked_directories(params.additional_directories), servers_of(params.mcp_servers)
-    session: Session = await door.sessions.get(door.who, params.session_id)
-    cwd = checked_cwd(session, params.cwd)
-    known = door.attached.get(session.id)
+    directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
+    session: Session = await connection.sessions.get(connection.who, params.session_id)
+    cwd = check_cwd(session, params.cwd)
+    known = connection.attached.get(session.id)
     if known is not None and known.running:
         if not known.is_set_up(roots_of(session, cwd, directories), servers):
             known.expect_idle()
         return known, False
     if session.additional_directories != directories:
-        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
-    with door.room(session.id):
-        return await door.attach(session, cwd, directories, servers), True
+        session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
+    with connection.reserve(session.id):
+        return await connection.attach(session, cwd, directories, servers), True
 
 
-def _answer(door: Door, attached: Attached, fresh: bool) -> Then:
-    return Then(state(door, attached.chosen), attached.begin if fresh else _nothing)
+def _answer(connection: Connection, attached: AttachedSession, fresh: bool) -> Then:
+    return Then(session_state(connection, attached.chosen), attached.begin if fresh else _nothing)
 
 
 async def _nothing() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hitherto.acp.protocol.entry_bytes import Call, read_stored
-from hitherto.acp.protocol.tool_calls import called
+from hitherto.acp.protocol.tool_calls import call_fields
 from hitherto.model import Json, ToolCall, encode
 from hitherto.permissions import CHOICES, Choice, Verdict
 from hitherto.rpc.errors import Gone, Refused
@@ -36,16 +36,16 @@ class _Answer(msgspec.Struct):
     outcome: _Outcome
 
 
-async def permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
+async def ask_permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
     """What the user says; whatever is not one of the answers means no. `read` gives the text of a file, if there is one:
     who is asked about a whole file sees what it would replace."""
-    described = _described(call)
-    for block in described.get("content", ()):
+    rendered = _render_call(call)
+    for block in rendered.get("content", ()):
         if block["type"] == "diff" and block["oldText"] is None:
             block["oldText"] = await read(block["path"])
-    asked = {"sessionId": session_id, "toolCall": described, "options": OPTIONS}
+    params = {"sessionId": session_id, "toolCall": rendered, "options": OPTIONS}
     try:
-        result = await peer.ask("session/request_permission", asked)
+        result = await peer.ask("session/request_permission", params)
         outcome = msgspec.json.decode(result, type=_Answer).outcome
     except (Refused, Gone, msgspec.MsgspecError):
         return Verdict(allowed=False, reason=UNANSWERED)
@@ -55,7 +55,7 @@ async def permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Rea
     return Verdict(allowed=False, reason=UNANSWERED)
 
 
-def _described(call: ToolCall) -> Json:
+def _render_call(call: ToolCall) -> Json:
     (stored,) = read_stored(encode({"id": "", "at": 0, "role": "assistant", "parts": [call]})).parts
     assert isinstance(stored, Call)  # noqa: S101 - it was one before it was written and read
-    return called(stored, "pending")
+    return call_fields(stored, "pending")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hitherto.acp.agent.connection import Door
-from hitherto.acp.agent.permission import permission
-from hitherto.acp.agent.slash_commands import errand
+from hitherto.acp.agent.connection import Connection
+from hitherto.acp.agent.permission import ask_permission
+from hitherto.acp.agent.slash_commands import parse_command
 from hitherto.acp.protocol.content import expect_readable, parts_of
 from hitherto.acp.protocol.options import options
 from hitherto.acp.protocol.params import NamedSession, Prompt, SetMode, SetOption
@@ -13,59 +13,59 @@ from hitherto.model import Json, ToolCall, Usage
 from hitherto.permissions import Choice, Verdict
 
 
-async def prompt(door: Door, params: Prompt) -> Json:
+async def prompt(connection: Connection, params: Prompt) -> Json:
     """`session/prompt`: one turn, answered at its end. A session of another agent goes on in a fork of it.
 
     A command is carried out in place of a turn.
     """
     parts = parts_of(params.prompt)
-    attached = await door.reached(params.session_id)
-    expect_readable(parts, door.offer.reads(attached.chosen.model))
-    command = errand(parts)
+    attached = await connection.ensure_open(params.session_id)
+    expect_readable(parts, connection.offer.reads(attached.chosen.model))
+    command = parse_command(parts)
 
     async def ask(call: ToolCall) -> Choice | Verdict:
-        await attached.showing.settle()  # the call is shown before it is asked about
-        return await permission(door.peer, attached.session.id, call, attached.text_of)
+        await attached.display.settle()  # the call is shown before it is asked about
+        return await ask_permission(connection.peer, attached.session.id, call, attached.text_of)
 
     before = attached.target
-    turn = attached.prompt(parts, params.meta, ask) if command is None else attached.carry_out(command)
+    turn = attached.prompt(parts, params.meta, ask) if command is None else attached.run_command(command)
     try:
         outcome = await turn
     finally:  # also if it failed: what was said is there
         if attached.target != before:
-            await attached.showing.update("session_info_update", {"_meta": {CONTINUED: attached.target}})
+            await attached.display.update("session_info_update", {"_meta": {CONTINUED: attached.target}})
     answer: Json = {"stopReason": outcome.stop_reason, **_usage(outcome.usage)}
     if attached.target != attached.session.id:
         answer["_meta"] = {CONTINUED: attached.target}
     return answer
 
 
-async def cancel(door: Door, params: NamedSession) -> None:
+async def cancel(connection: Connection, params: NamedSession) -> None:
     """`session/cancel`: the running prompt is answered with `cancelled`, whichever client of any process it is of."""
-    attached = door.attached.get(params.session_id)
+    attached = connection.attached.get(params.session_id)
     if attached is None:
         return
     if attached.running:
         attached.cancel()
     else:
-        await door.sessions.leases.request_end(door.who, attached.target)
+        await connection.sessions.leases.request_end(connection.who, attached.target)
 
 
-async def set_mode(door: Door, params: SetMode) -> Json:
+async def set_mode(connection: Connection, params: SetMode) -> Json:
     """`session/set_mode`: the same as the option `mode`, for clients that know no options."""
-    showing = (await door.reached(params.session_id)).showing
-    await showing.choose("mode", params.mode_id)
-    await showing.update(*showing.known.options())
+    display = (await connection.ensure_open(params.session_id)).display
+    await display.choose("mode", params.mode_id)
+    await display.update(*display.known.options())
     return {}
 
 
-async def set_option(door: Door, params: SetOption) -> Json:
+async def set_option(connection: Connection, params: SetOption) -> Json:
     """`session/set_config_option`: answered with all options."""
-    showing = (await door.reached(params.session_id)).showing
-    await showing.choose(params.config_id, params.value)
+    display = (await connection.ensure_open(params.session_id)).display
+    await display.choose(params.config_id, params.value)
     if params.config_id == "mode":
-        await showing.update(*showing.known.mode())
-    return {"configOptions": options(showing.known.chosen, door.offer.choosable)}
+        await display.update(*display.known.mode())
+    return {"configOptions": options(display.known.chosen, connection.offer.available_options)}
 
 
 def _usage(usage: Usage | None) -> Json:

@@ -24,13 +24,13 @@ from hitherto.model import LOCAL
 from hitherto.service import Sessions
 
 if TYPE_CHECKING:
-    from hitherto.acp.agent.stdio import Made
+    from hitherto.acp.agent.stdio import MakeAgent
 
 HEAVY = "hitherto.engines.model.loop"
 log = logging.getLogger(__name__)
 
 
-async def run_on(wires: Wires, make: Made, client: Client | None) -> None:
+async def run_on(wires: Wires, make: MakeAgent, client: Client | None) -> None:
     """Serve until the client leaves or the process is told to end; either way all that was said is stored."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="hitherto: %(message)s")
     serving = asyncio.ensure_future(_run(wires, make, client))
@@ -40,7 +40,7 @@ async def run_on(wires: Wires, make: Made, client: Client | None) -> None:
         await serving
 
 
-async def _run(wires: Wires, make: Made, client: Client | None) -> None:
+async def _run(wires: Wires, make: MakeAgent, client: Client | None) -> None:
     async with AsyncExitStack() as stack:
         pipes = Pipes(wires.source, wires.target, wires.lines)
         stack.callback(pipes.close)
@@ -48,26 +48,26 @@ async def _run(wires: Wires, make: Made, client: Client | None) -> None:
             engine, store, given = make()
             sessions: Sessions | HithertoError = await stack.enter_async_context(wiring.open(store))
         except HithertoError as error:
-            engine, given, sessions = _unable, None, told(error)
+            engine, given, sessions = _no_store, None, store_failure(error)
         offer = given or Offer()
-        warm = _warmed() if offer.models else None
+        warm = _import_ahead() if offer.models else None
         await serve(pipes, sessions, LOCAL, engine, client=client, offer=offer, warm=warm)
 
 
-def told(error: HithertoError) -> StoreError:
+def store_failure(error: HithertoError) -> StoreError:
     """Why there is no store, as the client is told at each request: a wrong setting is no fault of its parameters."""
     log.error("%s [%s]", error.message, error.code)
     return error if isinstance(error, StoreError) else StoreUnavailable(error.message)
 
 
 @answering
-async def _unable(_: Turn) -> AsyncIterator[Event]:
+async def _no_store(_: Turn) -> AsyncIterator[Event]:
     """Without a store nobody is ever asked anything."""
     raise EngineError("there is no store")
     yield
 
 
-def _warmed() -> asyncio.Event:
+def _import_ahead() -> asyncio.Event:
     """Import what a turn needs, so that the first prompt does not wait for it; set when that is done."""
     warm, loop = asyncio.Event(), asyncio.get_running_loop()
 

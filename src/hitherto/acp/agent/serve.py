@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hitherto.acp.agent.connection import Door, Offer, failing
+from hitherto.acp.agent.connection import Connection, Offer, failing
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.acp.protocol.initialize import Client
 from hitherto.engine import Engine
@@ -32,9 +32,9 @@ async def serve(
     in its place, and told to the client.
     """
     async with asyncio.TaskGroup() as tasks:
-        door = Door(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
-        door.peer = Peer(transport, REQUESTS, NOTIFICATIONS, door, failing=failing)
+        connection = Connection(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
+        connection.peer = Peer(transport, REQUESTS, NOTIFICATIONS, connection, failing=failing)
         try:
-            await door.peer.run()
+            await connection.peer.run()
         finally:
-            await door.leave()
+            await connection.close()

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from hitherto.acp.agent.display import PAGE_BYTES, Showing
+from hitherto.acp.agent.display import PAGE_BYTES, SessionDisplay
 from hitherto.acp.agent.editor_host import Start as Start
 from hitherto.acp.agent.editor_host import text_within
-from hitherto.acp.agent.slash_commands import Errand, Subject, offered
-from hitherto.acp.protocol.options import Chosen, choices
+from hitherto.acp.agent.slash_commands import CommandRun, CommandTarget, available_commands
+from hitherto.acp.protocol.options import ChosenOptions, choices
 from hitherto.engine import Context, Conversation, Engine, Host, McpServer, Setup
 from hitherto.errors import Busy, HithertoError
 from hitherto.model import Json, Part, Principal, Session, Shrunk
@@ -20,11 +20,11 @@ from hitherto.service.turns.context import tokens_used
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Outcome, Update
 
-LOOKED_AT = 100
+USAGE_ENTRIES = 100
 """So many entries at the end of a session are looked at for what its last answer used."""
 
 
-class Attached:
+class AttachedSession:
     """See the module. `start` makes tasks that end with the connection."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Attached:
         who: Principal,
         session: Session,
         engine: Engine,
-        showing: Showing,
+        display: SessionDisplay,
         start: Start,
         *,
         roots: Sequence[str] = (),
@@ -43,17 +43,17 @@ class Attached:
         warm: asyncio.Event | None = None,
     ) -> None:
         self.session = session
-        self.showing = showing
-        self._sessions, self._who, self._engine, self._start = sessions, who, _Heard(engine), start
+        self.display = display
+        self._sessions, self._who, self._engine, self._start = sessions, who, _CapturingEngine(engine), start
         self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
         self._warm = warm
-        self._beside: list[asyncio.Task[None]] = []
-        self._holder: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._open_task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[OpenSession] | None = None
         self._turn: asyncio.Task[Outcome] | None = None
         self._since = 0.0
-        self._cancelled = self._errand = False
+        self._cancelled = self._command_running = False
 
     @property
     def running(self) -> bool:
@@ -63,12 +63,12 @@ class Attached:
     @property
     def target(self) -> str:
         """The session that is written to."""
-        return self.showing.target
+        return self.display.target
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenOptions:
         """What the user has chosen for the session."""
-        return self.showing.known.chosen
+        return self.display.known.chosen
 
     def is_set_up(self, roots: Sequence[str], servers: Sequence[McpServer]) -> bool:
         """Whether the session was opened with these folders and servers."""
@@ -83,12 +83,12 @@ class Attached:
     async def begin(self) -> None:
         """Tell what the client has to know, and show what happens from now on; and get the engine ready, unless the
         session may never be prompted."""
-        await self.showing.update("available_commands_update", {"availableCommands": offered()})
+        await self.display.update("available_commands_update", {"availableCommands": available_commands()})
         if self._closing.is_set():
             return
-        self._beside.append(self._start(self.showing.run()))
+        self._background.append(self._start(self.display.run()))
         if self.session.source is None and self._opened is None:
-            self._beside.append(self._start(self._tell_usage(self._open())))
+            self._background.append(self._start(self._send_usage(self._open())))
 
     async def text_of(self, path: str) -> str | None:
         """The text of a file that the session's tools may touch; None if there is none that can be shown."""
@@ -97,23 +97,23 @@ class Attached:
     async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
         """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
         self.expect_idle()
-        with self.showing.turn():
-            return await self._run(self._prompted(parts, meta, ask))
+        with self.display.turn():
+            return await self._run(self._run_prompt(parts, meta, ask))
 
-    async def carry_out(self, errand: Errand) -> Outcome:
+    async def run_command(self, command: CommandRun) -> Outcome:
         """Do something in the place of a turn, and say what came of it; nothing of that is stored."""
 
         async def done() -> Outcome:
-            said = await errand(Subject(self._sessions, self._who, self.target, self._compact))
-            await self.showing.say(said)
+            said = await command(CommandTarget(self._sessions, self._who, self.target, self._compact))
+            await self.display.show_message(said)
             return Outcome(stop_reason="end_turn", prompt="", text=said)
 
         self.expect_idle()
-        self._errand = True
+        self._command_running = True
         try:
             return await self._run(done())
         finally:
-            self._errand = False
+            self._command_running = False
 
     async def _run(self, turn: Coroutine[Any, Any, Outcome]) -> Outcome:
         self._since, self._cancelled = asyncio.get_running_loop().time(), False
@@ -129,12 +129,12 @@ class Attached:
             raise
         finally:
             self._turn = None
-            await self.showing.settle()
+            await self.display.settle()
 
     def cancel(self) -> None:
         """End the running turn, or the one that is about to run."""
         self._cancelled = self._turn is not None
-        if self._turn is not None and self._errand:
+        if self._turn is not None and self._command_running:
             self._turn.cancel()
         elif self._opened is not None and self._opened.done() and not self._opened.exception():
             self._opened.result().cancel()
@@ -145,19 +145,19 @@ class Attached:
         if self._turn is not None:
             await asyncio.wait([self._turn])
         self._closing.set()
-        if self._holder is not None:
-            await asyncio.wait([self._holder])
-        for task in self._beside:
+        if self._open_task is not None:
+            await asyncio.wait([self._open_task])
+        for task in self._background:
             task.cancel()
 
-    async def _prompted(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
+    async def _run_prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
         opened = await self._ready()
         if self._cancelled:
             return Outcome(stop_reason="cancelled", prompt="")
 
         def emit(update: Update) -> None:
-            self.showing.target = opened.session_id  # it is there, since something happens in it
-            self.showing.emit(update)
+            self.display.target = opened.session_id  # it is there, since something happens in it
+            self.display.emit(update)
 
         chosen = choices(self.chosen, meta)
         return await opened.prompt(parts, choices=chosen, ask=ask, emit=emit, mode=lambda: self.chosen.mode)
@@ -165,7 +165,7 @@ class Attached:
     async def _compact(self) -> Shrunk:
         opened = await self._ready()
         done = await opened.compact(choices=choices(self.chosen, {}))
-        self.showing.target = opened.session_id
+        self.display.target = opened.session_id
         return done
 
     async def _ready(self) -> OpenSession:
@@ -176,10 +176,10 @@ class Attached:
             opened = self._open()
         return await asyncio.shield(opened)
 
-    async def _tell_usage(self, ready: asyncio.Future[OpenSession]) -> None:
+    async def _send_usage(self, ready: asyncio.Future[OpenSession]) -> None:
         """Tell how full the context is, if the last answer and the engine say so. It is no reason to import anything."""
         page = await self._sessions.history(
-            self._who, self.target, last=True, limit=LOOKED_AT, max_bytes=PAGE_BYTES
+            self._who, self.target, last=True, limit=USAGE_ENTRIES, max_bytes=PAGE_BYTES
         )
         used = tokens_used(page.entries)
         if used is None:
@@ -190,14 +190,14 @@ class Attached:
                 await self._warm.wait()
             size = await self._engine.conversation.window(choices(self.chosen, {}))
             if not self.running:  # a turn tells it better
-                self.showing.emit(Context(used=used, size=size))
+                self.display.emit(Context(used=used, size=size))
 
     def _open(self) -> asyncio.Future[OpenSession]:
         self._opened = asyncio.get_running_loop().create_future()
-        self._holder = self._start(self._hold(self._opened))
+        self._open_task = self._start(self._keep_open(self._opened))
         return self._opened
 
-    async def _hold(self, ready: asyncio.Future[OpenSession]) -> None:
+    async def _keep_open(self, ready: asyncio.Future[OpenSession]) -> None:
         """Keep the engine's conversation open. It is entered and left by one task, as its tool servers want."""
         try:
             async with self._sessions.opened(
@@ -209,7 +209,7 @@ class Attached:
                 host=self._host,
                 local=self._local,
                 continuing=True,
-                report=self.showing.report,
+                report=self.display.report,
             ) as opened:
                 ready.set_result(opened)
                 await self._closing.wait()
@@ -221,7 +221,7 @@ class Attached:
                 ready.result()  # whoever prompts is told; if nobody does, nobody needs to be
 
 
-class _Heard:
+class _CapturingEngine:
     """An engine, and the conversation that was opened with it."""
 
     conversation: Conversation

@@ -17,7 +17,7 @@ from hitherto.service import Sessions
 _COMMAND = re.compile(r"\s*/([a-z]+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
-class Subject(NamedTuple):
+class CommandTarget(NamedTuple):
     """The session that a command is about, and how it is compacted by whatever engine has it open."""
 
     sessions: Sessions
@@ -26,7 +26,7 @@ class Subject(NamedTuple):
     compact: Callable[[], Awaitable[Shrunk]]
 
 
-Errand = Callable[[Subject], Awaitable[str]]
+CommandRun = Callable[[CommandTarget], Awaitable[str]]
 """Does something with a session, and returns what is to be said about it."""
 
 
@@ -35,10 +35,10 @@ class Command(NamedTuple):
 
     description: str
     hint: str | None
-    run: Callable[[str, Subject], Awaitable[str]]
+    run: Callable[[str, CommandTarget], Awaitable[str]]
 
 
-def errand(parts: Sequence[Part]) -> Errand | None:
+def parse_command(parts: Sequence[Part]) -> CommandRun | None:
     """What a prompt commands, if it is a command and nothing else. All others are for the engine: it may have commands
     of its own, and `/etc/hosts looks wrong` is none."""
     match parts:
@@ -47,7 +47,7 @@ def errand(parts: Sequence[Part]) -> Errand | None:
     return None
 
 
-def offered() -> list[Json]:
+def available_commands() -> list[Json]:
     """The commands as the protocol lists them."""
     return [
         {"name": name, "description": command.description}
@@ -56,7 +56,7 @@ def offered() -> list[Json]:
     ]
 
 
-async def _compact(rest: str, subject: Subject) -> str:
+async def _compact(rest: str, subject: CommandTarget) -> str:
     if rest:
         raise InvalidInput("/compact stands alone: it takes nothing more")
     done = await subject.compact()
@@ -69,13 +69,13 @@ async def _compact(rest: str, subject: Subject) -> str:
     )
 
 
-async def _title(rest: str, subject: Subject) -> str:
+async def _title(rest: str, subject: CommandTarget) -> str:
     sessions, who, session_id, _ = subject
     session = await (sessions.rename(who, session_id, rest) if rest else sessions.get(who, session_id))
     return f"Title: {session.title}" if session.title else "There is no title yet."
 
 
-async def _tags(rest: str, subject: Subject) -> str:
+async def _tags(rest: str, subject: CommandTarget) -> str:
     named = rest.split()
     add = [name for name in named if not name.startswith("-")]
     remove = [name.removeprefix("-") for name in named if name.startswith("-")]

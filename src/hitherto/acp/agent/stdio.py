@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hitherto.acp.agent.wires import Wires
-from hitherto.acp.protocol.initialize import About, Client, InitializeParams, greeted
+from hitherto.acp.protocol.initialize import About, Client, InitializeParams, answer_initialize
 from hitherto.engines.model.capabilities import Reads
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hitherto.acp.agent.connection import Offer
     from hitherto.engine import Engine
 
-    Made = Callable[[], tuple[Engine, str | None, Offer | None]]
+    MakeAgent = Callable[[], tuple[Engine, str | None, Offer | None]]
 
 
 def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
@@ -35,7 +35,7 @@ def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
         if frame.method != "initialize" or not frames.has_id(frame):
             raise BadFrame(b"")
         params = frames.decoded(msgspec.json.Decoder(InitializeParams), frames.params_of(frame))
-        client, answer = greeted(params, reads, about)
+        client, answer = answer_initialize(params, reads, about)
     except (BadFrame, Failure):
         wires.lines.put_back(line)
         return None
@@ -50,10 +50,10 @@ def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = 
     `sqlite:///file.db`, None for the user's own.
     """
     known = (Reads(), About()) if offer is None else (offer.reads(), offer.about)
-    run_making(lambda: (engine, store, offer), *known)
+    run_made(lambda: (engine, store, offer), *known)
 
 
-def run_making(make: Made, reads: Reads, about: About) -> None:
+def run_made(make: MakeAgent, reads: Reads, about: About) -> None:
     """The same, with an engine, a store and an offer that are made once the client has been greeted; `reads` and `about`
     are what the offer will say, of the model that is used unless another is chosen."""
     try:

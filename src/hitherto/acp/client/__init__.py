@@ -21,10 +21,10 @@ from typing import Protocol
 from hitherto import __version__
 from hitherto.acp.client import process
 from hitherto.acp.client.callbacks import Abilities as Abilities
-from hitherto.acp.client.callbacks import capabilities
+from hitherto.acp.client.callbacks import client_capabilities
 from hitherto.acp.client.capabilities import AgentInfo as AgentInfo
 from hitherto.acp.client.capabilities import agent_info
-from hitherto.acp.client.process import StreamLine, started
+from hitherto.acp.client.process import StreamLine, start_agent
 from hitherto.acp.client.requests import AgentLeft as AgentLeft
 from hitherto.acp.client.requests import AgentRefused as AgentRefused
 from hitherto.acp.client.sessions import SessionCalls, TurnCalls
@@ -68,7 +68,7 @@ class Client(SessionCalls, TurnCalls):
         """Start an agent as a child process and greet it. It has this program's environment and stderr unless others
         are given; with the block its input ends, and if it does not leave then it is made to."""
         async with (
-            started(command, args, env=env, cwd=cwd, stderr=stderr) as line,
+            start_agent(command, args, env=env, cwd=cwd, stderr=stderr) as line,
             cls.connect(line, abilities=abilities, name=name, version=version) as client,
         ):
             yield client
@@ -101,10 +101,10 @@ class Client(SessionCalls, TurnCalls):
         try:
             asked = {
                 "protocolVersion": PROTOCOL_VERSION,
-                "clientCapabilities": capabilities(abilities),
+                "clientCapabilities": client_capabilities(abilities),
                 "clientInfo": {"name": name, "version": version},
             }
-            client.agent = agent_info(await client._answered("initialize", asked))
+            client.agent = agent_info(await client._call("initialize", asked))
             yield client
         finally:
             await line.hang_up()
@@ -128,7 +128,7 @@ class Client(SessionCalls, TurnCalls):
 
     async def notify(self, method: str, params: Json) -> None:
         """Tell the agent something under a name of its own, which begins with `_`."""
-        await self._tell(_own(method), params)
+        await self._notify(_own(method), params)
 
 
 def _own(method: str) -> str:

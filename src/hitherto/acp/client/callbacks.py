@@ -108,7 +108,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     notified: Mapping[str, Callable[[Json], None]] = {}
 
 
-def capabilities(abilities: Abilities) -> Json:
+def client_capabilities(abilities: Abilities) -> Json:
     """What the agent is told at `initialize`. All kinds of updates are welcome: those who hear them choose."""
     return {
         "fs": {
@@ -120,25 +120,25 @@ def capabilities(abilities: Abilities) -> Json:
     }
 
 
-class _Told(msgspec.Struct, frozen=True, rename="camel"):
+class _UpdateParams(msgspec.Struct, frozen=True, rename="camel"):
     session_id: str
     update: Json
 
 
-class Desk:
+class ClientCallbacks:
     """Where what the agent sends arrives."""
 
     def __init__(self, abilities: Abilities, inbox: Inbox) -> None:
         self.abilities, self._inbox = abilities, inbox
         self._asking: dict[str, set[asyncio.Future[str | None]]] = {}
 
-    async def update(self, told: _Told) -> None:
+    async def update(self, params: _UpdateParams) -> None:
         # Nothing is awaited here: updates are handed over in the order in which they came.
-        kind = text(told.update.get("sessionUpdate")) or ""
-        self._inbox.take(Update(session_id=told.session_id, kind=kind, fields=told.update))
+        kind = text(params.update.get("sessionUpdate")) or ""
+        self._inbox.take(Update(session_id=params.session_id, kind=kind, fields=params.update))
 
     async def permission(self, question: Question) -> Json:
-        chosen = await self._chosen(question)
+        chosen = await self._ask_user(question)
         if chosen is None:
             return {"outcome": {"outcome": "cancelled"}}
         if chosen not in [option.get("optionId") for option in question.options]:
@@ -150,7 +150,7 @@ class Desk:
         for asking in self._asking.get(session_id, ()):
             asking.cancel()
 
-    async def _chosen(self, question: Question) -> str | None:
+    async def _ask_user(self, question: Question) -> str | None:
         if self.abilities.permit is None:
             return None
         asking = asyncio.ensure_future(self.abilities.permit(question))
@@ -166,10 +166,10 @@ class Desk:
                 self._asking.pop(question.session_id, None)
 
 
-def requests(abilities: Abilities) -> dict[str, Method[Desk]]:
+def requests(abilities: Abilities) -> dict[str, Method[ClientCallbacks]]:
     """What the agent may ask for."""
-    served: dict[str, Method[Desk]] = {
-        "session/request_permission": Method(Desk.permission, Question, waits=True)
+    served: dict[str, Method[ClientCallbacks]] = {
+        "session/request_permission": Method(ClientCallbacks.permission, Question, waits=True)
     }
     if (read := abilities.read_file) is not None:
         served["fs/read_text_file"] = _method(ReadFile, read, lambda found: {"content": found})
@@ -178,14 +178,16 @@ def requests(abilities: Abilities) -> dict[str, Method[Desk]]:
     return served if abilities.terminals is None else served | _terminal_methods(abilities.terminals)
 
 
-def notifications(abilities: Abilities) -> dict[str, Method[Desk]]:
+def notifications(abilities: Abilities) -> dict[str, Method[ClientCallbacks]]:
     """What the agent may tell."""
-    heard: dict[str, Method[Desk]] = {"session/update": Method(Desk.update, _Told)}
-    return heard | {name: _hearing(hear) for name, hear in abilities.notified.items()}
+    heard: dict[str, Method[ClientCallbacks]] = {
+        "session/update": Method(ClientCallbacks.update, _UpdateParams)
+    }
+    return heard | {name: _notification(hear) for name, hear in abilities.notified.items()}
 
 
-def _terminal_methods(terminals: Terminals) -> dict[str, Method[Desk]]:
-    def of(work: Callable[[str], Awaitable[Any]], answer: Callable[[Any], Any]) -> Method[Desk]:
+def _terminal_methods(terminals: Terminals) -> dict[str, Method[ClientCallbacks]]:
+    def of(work: Callable[[str], Awaitable[Any]], answer: Callable[[Any], Any]) -> Method[ClientCallbacks]:
         return _method(_Terminal, lambda asked: work(asked.terminal_id), answer, waits=True)
 
     return {
@@ -203,16 +205,16 @@ def _method(
     answer: Callable[[Any], Any],
     *,
     waits: bool = False,
-) -> Method[Desk]:
-    async def handle(_: Desk, asked: Any) -> Any:
+) -> Method[ClientCallbacks]:
+    async def handle(_: ClientCallbacks, asked: Any) -> Any:
         return answer(await work(asked))
 
     return Method(handle, params, waits=waits)
 
 
-def _hearing(hear: Callable[[Json], None]) -> Method[Desk]:
-    async def handle(_: Desk, told: Json) -> None:
-        hear(told)
+def _notification(hear: Callable[[Json], None]) -> Method[ClientCallbacks]:
+    async def handle(_: ClientCallbacks, params: Json) -> None:
+        hear(params)
 
     return Method(handle, dict)
 

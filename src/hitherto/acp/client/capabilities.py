@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hitherto.acp.client.values import items, table, text
-from hitherto.acp.protocol.initialize import PROTOCOL_VERSION, is_given
+from hitherto.acp.protocol.initialize import PROTOCOL_VERSION, has_capability
 from hitherto.engine import HttpServer, McpServer, SseServer, StdioServer
 from hitherto.errors import EngineError, InvalidInput
 from hitherto.model import Json
@@ -54,7 +54,7 @@ class AgentInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     def offers(self, *path: str) -> bool:
         """Whether a capability is there: `true`, or an object, even an empty one."""
-        return is_given(self.capabilities, *path)
+        return has_capability(self.capabilities, *path)
 
     def supports(self, method: str) -> bool:
         """Whether a method may be called."""
@@ -85,8 +85,8 @@ def agent_info(answer: Json) -> AgentInfo:
 def check(agent: AgentInfo, path: Path, wanted: str) -> None:
     """`InvalidInput` unless the agent offers this."""
     if not agent.offers(*path):
-        named = agent.title or agent.name or "the agent"
-        raise InvalidInput(f"{named} does not offer {wanted}: it advertises no {'.'.join(path)}")
+        agent_name = agent.title or agent.name or "the agent"
+        raise InvalidInput(f"{agent_name} does not offer {wanted}: it advertises no {'.'.join(path)}")
 
 
 def check_method(agent: AgentInfo, method: str) -> None:
@@ -94,7 +94,9 @@ def check_method(agent: AgentInfo, method: str) -> None:
         check(agent, GATES[method], method)
 
 
-def setting(agent: AgentInfo, cwd: str, directories: Sequence[str], servers: Sequence[McpServer]) -> Json:
+def session_params(
+    agent: AgentInfo, cwd: str, directories: Sequence[str], servers: Sequence[McpServer]
+) -> Json:
     """Where a session works and with what, as parameters; only what the agent can make use of passes."""
     if not cwd.startswith("/"):
         raise InvalidInput(f"a session's folder is an absolute path, not {cwd!r:.200}")
@@ -107,7 +109,7 @@ def setting(agent: AgentInfo, cwd: str, directories: Sequence[str], servers: Seq
     return {**params, "additionalDirectories": list(directories)} if directories else params
 
 
-def content(agent: AgentInfo, prompt: str | Sequence[Json]) -> list[Json]:
+def prompt_blocks(agent: AgentInfo, prompt: str | Sequence[Json]) -> list[Json]:
     """A prompt as content blocks; only kinds that the agent takes pass."""
     blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
     for block in blocks:

@@ -80,7 +80,7 @@ class StreamLine:
 
 
 @asynccontextmanager
-async def started(
+async def start_agent(
     command: str,
     args: Sequence[str],
     *,

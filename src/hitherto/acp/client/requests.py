@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from hitherto.acp.client.callbacks import Abilities, Desk, notifications, requests
+from hitherto.acp.client.callbacks import Abilities, ClientCallbacks, notifications, requests
 from hitherto.acp.client.capabilities import AgentInfo, check_method
-from hitherto.acp.client.updates import Flow, Inbox
+from hitherto.acp.client.updates import Inbox, PausableTransport
 from hitherto.acp.client.values import OpenedSession, Update, table
 from hitherto.errors import EngineError, SessionNotFound
 from hitherto.model import Json
@@ -39,19 +39,21 @@ class AgentLeft(EngineError):
         super().__init__("the agent has left")
 
 
-class Asking:
+class Requests:
     """See the module. `agent` is what it said of itself when it was greeted."""
 
     agent: AgentInfo
 
     def __init__(self, transport: Transport, abilities: Abilities) -> None:
-        self._flow = Flow(transport)
+        self._flow = PausableTransport(transport)
         self._inbox = Inbox(self._flow, abilities.update)
-        self._desk = Desk(abilities, self._inbox)
-        self._peer: Peer[Desk] = Peer(self._flow, requests(abilities), notifications(abilities), self._desk)
+        self._callbacks = ClientCallbacks(abilities, self._inbox)
+        self._peer: Peer[ClientCallbacks] = Peer(
+            self._flow, requests(abilities), notifications(abilities), self._callbacks
+        )
         self._opened: dict[str, OpenedSession] = {}
 
-    async def _tell(self, method: str, params: Json) -> None:
+    async def _notify(self, method: str, params: Json) -> None:
         try:
             await self._peer.notify(method, params)
         except Gone:
@@ -60,9 +62,9 @@ class Asking:
     async def _ask(self, method: str, params: Json, meta: Json | None = None) -> Json:
         """Make a request, if the agent offers it, and return the result: what is no object counts as an empty one."""
         check_method(self.agent, method)
-        return await self._answered(method, params, meta)
+        return await self._call(method, params, meta)
 
-    async def _answered(
+    async def _call(
         self, method: str, params: Json, meta: Json | None = None, *, streamed: bool = False
     ) -> Json:
         asked = params if meta is None else {**params, "_meta": meta}
@@ -76,7 +78,7 @@ class Asking:
                 raise SessionNotFound(params["sessionId"]) from refused
             raise AgentRefused(refused.code, refused.message, refused.data) from refused
 
-    async def _streamed(
+    async def _stream(
         self, method: str, session_id: str, params: Json, meta: Json | None, *, leave: Leave | None = None
     ) -> AsyncGenerator[Update | Json, None]:
         """The updates of a session until a request is answered, then the result. Whoever goes before that calls it off,
@@ -84,7 +86,7 @@ class Asking:
         check_method(self.agent, method)
         asked = {"sessionId": session_id, **params}
         with self._inbox.listening(session_id) as listener:
-            asking = asyncio.ensure_future(self._answered(method, asked, meta, streamed=True))
+            asking = asyncio.ensure_future(self._call(method, asked, meta, streamed=True))
             asking.add_done_callback(lambda _: listener.finish())
             try:
                 async for update in listener:

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import TypedDict, Unpack
 
-from hitherto.acp.client.capabilities import ARCHIVED, check, content, setting
-from hitherto.acp.client.requests import Asking
+from hitherto.acp.client.capabilities import ARCHIVED, check, prompt_blocks, session_params
+from hitherto.acp.client.requests import Requests
 from hitherto.acp.client.updates import Hear
 from hitherto.acp.client.values import (
     Ended,
@@ -16,10 +16,10 @@ from hitherto.acp.client.values import (
     SessionRow,
     Update,
     ended,
-    named,
-    needed,
+    objects_with,
     opened,
     page,
+    required_text,
 )
 from hitherto.engine import McpServer
 from hitherto.errors import EngineError, InvalidInput, SessionNotFound
@@ -34,13 +34,13 @@ class Setting(TypedDict, total=False):
     meta: Json
 
 
-class SessionCalls(Asking):
+class SessionCalls(Requests):
     """See the module."""
 
     async def new_session(self, cwd: str, **how: Unpack[Setting]) -> OpenedSession:
         """A new session, open."""
         answer = await self._ask("session/new", self._setting(cwd, how), how.get("meta"))
-        return self._note(opened(needed(answer, "sessionId"), answer))
+        return self._note(opened(required_text(answer, "sessionId"), answer))
 
     async def load_session(
         self, session_id: str, cwd: str, *, hear: Hear = lambda _: None, **how: Unpack[Setting]
@@ -55,7 +55,7 @@ class SessionCalls(Asking):
         self, session_id: str, cwd: str, **how: Unpack[Setting]
     ) -> AsyncGenerator[Update | OpenedSession, None]:
         """The same as an iterator: the whole conversation, then the session, open. A slow reader holds the agent up."""
-        replay = self._streamed("session/load", session_id, self._setting(cwd, how), how.get("meta"))
+        replay = self._stream("session/load", session_id, self._setting(cwd, how), how.get("meta"))
         async with aclosing(replay) as steps:
             async for step in steps:
                 yield step if isinstance(step, Update) else self._note(opened(session_id, step))
@@ -69,7 +69,7 @@ class SessionCalls(Asking):
         """A new session, open, that goes on from this one's conversation."""
         params = {"sessionId": session_id, **self._setting(cwd, how)}
         answer = await self._ask("session/fork", params, how.get("meta"))
-        return self._note(opened(needed(answer, "sessionId"), answer))
+        return self._note(opened(required_text(answer, "sessionId"), answer))
 
     async def close_session(self, session_id: str) -> None:
         """Let the agent free what it keeps for an open session; one that it does not know is closed already."""
@@ -93,13 +93,13 @@ class SessionCalls(Asking):
 
     async def set_title(self, session_id: str, title: str) -> str:
         """Give a session a title; returns it as it was stored."""
-        return needed(
+        return required_text(
             await self._ask("session/set_title", {"sessionId": session_id, "title": title}), "title"
         )
 
     async def status(self, session_id: str) -> str:
         """`open` if some process has the session in memory, `saved` if none has; an agent may say something else."""
-        return needed(await self._ask("session/status", {"sessionId": session_id}), "status")
+        return required_text(await self._ask("session/status", {"sessionId": session_id}), "status")
 
     async def list_page(
         self,
@@ -133,14 +133,16 @@ class SessionCalls(Asking):
             cursor = found.next_cursor
 
     def _setting(self, cwd: str, how: Setting) -> Json:
-        return setting(self.agent, cwd, how.get("additional_directories", ()), how.get("mcp_servers", ()))
+        return session_params(
+            self.agent, cwd, how.get("additional_directories", ()), how.get("mcp_servers", ())
+        )
 
     def _note(self, session: OpenedSession) -> OpenedSession:
         self._opened[session.session_id] = session
         return session
 
 
-class TurnCalls(Asking):
+class TurnCalls(Requests):
     """See the module."""
 
     async def prompt(
@@ -148,20 +150,20 @@ class TurnCalls(Asking):
     ) -> AsyncGenerator[Update | Ended, None]:
         """Prompt a session: what happens until the prompt is answered, then how it ended. The prompt is a text or a
         list of content blocks. Leaving early (see `contextlib.aclosing`) cancels the turn and waits for its end."""
-        params = {"prompt": content(self.agent, prompt)}
+        params = {"prompt": prompt_blocks(self.agent, prompt)}
 
         async def leave() -> None:
             await self.cancel(session_id)
 
-        turn = self._streamed("session/prompt", session_id, params, meta, leave=leave)
+        turn = self._stream("session/prompt", session_id, params, meta, leave=leave)
         async with aclosing(turn) as steps:
             async for step in steps:
                 yield step if isinstance(step, Update) else ended(step)
 
     async def cancel(self, session_id: str) -> None:
         """End the running turn: its prompt is then answered with `cancelled`, and questions about it are withdrawn."""
-        await self._tell("session/cancel", {"sessionId": session_id})
-        self._desk.withdraw(session_id)
+        await self._notify("session/cancel", {"sessionId": session_id})
+        self._callbacks.withdraw(session_id)
 
     async def set_mode(self, session_id: str, mode: str) -> None:
         """Choose one of the modes that the session came with."""
@@ -175,7 +177,7 @@ class TurnCalls(Asking):
         if isinstance(value, bool):
             params["type"] = "boolean"
         answer = await self._ask("session/set_config_option", params)
-        return named(answer.get("configOptions"), ("id", "name", "type"))
+        return objects_with(answer.get("configOptions"), ("id", "name", "type"))
 
     def _session(self, session_id: str) -> OpenedSession:
         if session_id not in self._opened:

@@ -14,18 +14,18 @@ from hitherto.acp.client.values import Update
 from hitherto.rpc.errors import Gone
 from hitherto.rpc.transport import Transport
 
-UNHEARD = 1_000
+UNREAD_LIMIT = 1_000
 Hear = Callable[[Update], None]
 
 
-class Flow:
+class PausableTransport:
     """A transport that is read only when it should be."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._open = asyncio.Event()
         self._open.set()
-        self._unheard = self._waiting = 0
+        self._unread = self._waiting = 0
         self._left = False
 
     async def receive(self) -> bytes | None:
@@ -48,14 +48,14 @@ class Flow:
         finally:
             self._count(waiting=-1)
 
-    def unheard(self, change: int) -> None:
+    def count_unread(self, change: int) -> None:
         """So many more updates wait to be heard."""
-        self._count(unheard=change)
+        self._count(unread=change)
 
-    def _count(self, *, unheard: int = 0, waiting: int = 0) -> None:
-        self._unheard += unheard
+    def _count(self, *, unread: int = 0, waiting: int = 0) -> None:
+        self._unread += unread
         self._waiting += waiting
-        if self._unheard < UNHEARD or self._waiting:
+        if self._unread < UNREAD_LIMIT or self._waiting:
             self._open.set()
         else:
             self._open.clear()
@@ -64,12 +64,12 @@ class Flow:
 class Listener:
     """Hears the updates of a session while something runs in it."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: PausableTransport) -> None:
         self._flow = flow
         self._heard: asyncio.Queue[Update | None] = asyncio.Queue()
 
     def take(self, update: Update) -> None:
-        self._flow.unheard(1)
+        self._flow.count_unread(1)
         self._heard.put_nowait(update)
 
     def finish(self) -> None:
@@ -81,7 +81,7 @@ class Listener:
         left = 0
         while not self._heard.empty():
             left += self._heard.get_nowait() is not None
-        self._flow.unheard(-left)
+        self._flow.count_unread(-left)
 
     def __aiter__(self) -> Listener:
         return self
@@ -94,22 +94,22 @@ class Listener:
             update = self._heard.get_nowait()
         if update is None:
             raise StopAsyncIteration
-        self._flow.unheard(-1)
+        self._flow.count_unread(-1)
         return update
 
 
 class Inbox:
-    """Hands each update to those who listen to its session, and to `told`, which hears all. An update that comes before
+    """Hands each update to those who listen to its session, and to `on_update`, which hears all. An update that comes before
     a response has been handed over when the response is."""
 
-    def __init__(self, flow: Flow, told: Hear) -> None:
-        self._flow, self._told = flow, told
+    def __init__(self, flow: PausableTransport, on_update: Hear) -> None:
+        self._flow, self._on_update = flow, on_update
         self._hearing: dict[str, list[Hear]] = {}
 
     def take(self, update: Update) -> None:
         for hear in self._hearing.get(update.session_id, ()):
             hear(update)
-        self._told(update)
+        self._on_update(update)
 
     @contextmanager
     def hearing(self, session_id: str, hear: Hear) -> Iterator[None]:

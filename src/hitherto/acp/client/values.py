@@ -70,7 +70,7 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def ended(answer: Json) -> Ended:
     return Ended(
-        stop_reason=needed(answer, "stopReason"),
+        stop_reason=required_text(answer, "stopReason"),
         usage=table(answer.get("usage")),
         meta=table(answer.get("_meta")),
     )
@@ -81,14 +81,14 @@ def opened(session_id: str, answer: Json) -> OpenedSession:
     return OpenedSession(
         session_id=session_id,
         mode=text(modes.get("currentModeId")),
-        modes=named(modes.get("availableModes"), ("id", "name")),
-        options=named(answer.get("configOptions"), ("id", "name", "type")),
+        modes=objects_with(modes.get("availableModes"), ("id", "name")),
+        options=objects_with(answer.get("configOptions"), ("id", "name", "type")),
         meta=table(answer.get("_meta")),
     )
 
 
 def page(answer: Json) -> SessionPage:
-    rows = named(answer.get("sessions"), ("sessionId", "cwd"))
+    rows = objects_with(answer.get("sessions"), ("sessionId", "cwd"))
     return SessionPage(sessions=tuple(map(_row, rows)), next_cursor=text(answer.get("nextCursor")))
 
 
@@ -128,14 +128,14 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def named(value: Any, names: Collection[str]) -> tuple[Json, ...]:
+def objects_with(value: Any, names: Collection[str]) -> tuple[Json, ...]:
     """The objects of a list that have a text under each of these names."""
     return tuple(
         each for each in map(table, items(value)) if all(text(each.get(name)) is not None for name in names)
     )
 
 
-def needed(answer: Json, name: str) -> str:
+def required_text(answer: Json, name: str) -> str:
     """A text without which an answer is none."""
     value = text(answer.get(name))
     if value is None:

@@ -68,7 +68,7 @@ class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
     client_capabilities: Any = None
 
 
-def greeted(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
+def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
     """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another.
 
     `reads` is what prompts may hold.
@@ -77,11 +77,11 @@ def greeted(params: InitializeParams, reads: Reads, about: About) -> tuple[Clien
         raise invalid(f"protocolVersion is 0 to {NEWEST_NUMBER}")
     able = params.client_capabilities
     client = Client(
-        reads_files=is_given(able, "fs", "readTextFile"),
-        writes_files=is_given(able, "fs", "writeTextFile"),
-        terminals=is_given(able, "terminal"),
-        notices=is_given(able, "session", "notices"),
-        compaction=is_given(able, "session", "compaction"),
+        reads_files=has_capability(able, "fs", "readTextFile"),
+        writes_files=has_capability(able, "fs", "writeTextFile"),
+        terminals=has_capability(able, "terminal"),
+        notices=has_capability(able, "session", "notices"),
+        compaction=has_capability(able, "session", "compaction"),
     )
     return client, {
         "protocolVersion": PROTOCOL_VERSION,
@@ -98,7 +98,7 @@ def greeted(params: InitializeParams, reads: Reads, about: About) -> tuple[Clien
     }
 
 
-def is_given(value: Any, *path: str) -> bool:
+def has_capability(value: Any, *path: str) -> bool:
     """Whether a capability is there: `true`, or an object, at the end of the path."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -11,7 +11,7 @@ from hitherto.errors import InvalidInput
 from hitherto.model import OWN, Json, Session
 from hitherto.permissions import MODES, Mode
 
-KEPT = f"{OWN}choices"
+META_KEY = f"{OWN}choices"
 """The key of a session's meta under which they are kept."""
 TRACE = {"traceparent": 128, "tracestate": 512, "baggage": 8192}
 """What is passed on of a request's trace, and how long it may be: whatever else a client puts there, a prompt must not
@@ -42,14 +42,14 @@ OPTIONS: dict[str, tuple[str, str]] = {
 """Each option's name for people, and its category."""
 
 
-class Choosable(msgspec.Struct, frozen=True):
+class AvailableOptions(msgspec.Struct, frozen=True):
     """What can be chosen: which of the options, and from which models."""
 
     models: tuple[str, ...] = ()
     options: tuple[str, ...] = tuple(OPTIONS)
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ChosenOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was chosen; None is what the engine does by itself."""
 
     model: str | None = None
@@ -57,46 +57,50 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     thinking: str | None = None
 
 
-def chosen_of(session: Session) -> Chosen:
+def chosen_options(session: Session) -> ChosenOptions:
     """What is kept with the session; what another program wrote there counts for nothing if it makes no sense."""
     try:
-        return msgspec.convert(session.meta.get(KEPT, {}), Chosen)
+        return msgspec.convert(session.meta.get(META_KEY, {}), ChosenOptions)
     except msgspec.ValidationError:
-        return Chosen()
+        return ChosenOptions()
 
 
-def kept(chosen: Chosen) -> Json:
+def options_meta(chosen: ChosenOptions) -> Json:
     """What to merge into the session's meta; nothing chosen is nothing kept."""
-    return {KEPT: msgspec.to_builtins(chosen) or None}
+    return {META_KEY: msgspec.to_builtins(chosen) or None}
 
 
-def choose(chosen: Chosen, option: str, value: str | bool, choosable: Choosable) -> Chosen:
+def choose(
+    chosen: ChosenOptions, option: str, value: str | bool, available_options: AvailableOptions
+) -> ChosenOptions:
     """The choices after setting an option."""
-    offered = {
-        name: [each["value"] for each in values] for name, values in _offered(chosen, choosable).items()
+    values = {
+        name: [each["value"] for each in values]
+        for name, values in _values(chosen, available_options).items()
     }
-    if option not in offered:
-        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(offered) or 'none'}")
-    if value not in offered[option]:
-        raise InvalidInput(f"{option} is one of {', '.join(offered[option])}, not {value!r:.100}")
+    if option not in values:
+        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(values) or 'none'}")
+    if value not in values[option]:
+        raise InvalidInput(f"{option} is one of {', '.join(values[option])}, not {value!r:.100}")
     if option == "mode":
         return replace(chosen, mode=value)
     return replace(chosen, **{option: None if value == "default" else value})
 
 
-def modes(chosen: Chosen, choosable: Choosable) -> Json | None:
+def modes(chosen: ChosenOptions, available_options: AvailableOptions) -> Json | None:
     """The mode, for clients that know modes and no options; None if there is nothing to choose."""
-    if "mode" not in choosable.options:
+    if "mode" not in available_options.options:
         return None
     return {
         "currentModeId": chosen.mode,
         "availableModes": [
-            {"id": mode, "name": name, "description": told} for mode, (name, told) in MODE_NAMES.items()
+            {"id": mode, "name": name, "description": description}
+            for mode, (name, description) in MODE_NAMES.items()
         ],
     }
 
 
-def options(chosen: Chosen, choosable: Choosable) -> list[Json]:
+def options(chosen: ChosenOptions, available_options: AvailableOptions) -> list[Json]:
     """All options, with what is chosen."""
     current = {
         "model": chosen.model or DEFAULT_MODEL,
@@ -112,20 +116,20 @@ def options(chosen: Chosen, choosable: Choosable) -> list[Json]:
             "currentValue": current[option],
             "options": values,
         }
-        for option, values in _offered(chosen, choosable).items()
+        for option, values in _values(chosen, available_options).items()
     ]
 
 
-def choices(chosen: Chosen, meta: Json) -> Choices:
+def choices(chosen: ChosenOptions, meta: Json) -> Choices:
     """The choices of a turn; the trace of the request goes with it to the model."""
     given = {name: meta.get(name) for name in TRACE}
     trace = {name: text for name, text in given.items() if isinstance(text, str) and len(text) <= TRACE[name]}
     return Choices(model=chosen.model, mode=chosen.mode, thinking=chosen.thinking, trace=trace)
 
 
-def _offered(chosen: Chosen, choosable: Choosable) -> dict[str, list[Json]]:
+def _values(chosen: ChosenOptions, available_options: AvailableOptions) -> dict[str, list[Json]]:
     """The values of each option that there is."""
-    models = choosable.models
+    models = available_options.models
     default, *others = models or (DEFAULT_MODEL,)
     known = dict.fromkeys([*others, *([chosen.model] if chosen.model else [])])
     values = {
@@ -138,4 +142,4 @@ def _offered(chosen: Chosen, choosable: Choosable) -> dict[str, list[Json]]:
         ],
         "thinking": [{"value": value, "name": name} for value, name in THINKING.items()],
     }
-    return {name: values[name] for name in choosable.options}
+    return {name: values[name] for name in available_options.options}

@@ -21,8 +21,8 @@ def row(session: Session) -> Json:
             "messageCount": session.message_count,
             "hasErrors": session.error_count > 0,
             "hitherto/createdAt": rfc3339(session.created_at),
-            **_place(session),
-            **facts(session),
+            **_project_fields(session),
+            **meta_fields(session),
         },
     }
     if session.title is not None:
@@ -32,12 +32,12 @@ def row(session: Session) -> Json:
     return fields
 
 
-def _place(session: Session) -> Json:
+def _project_fields(session: Session) -> Json:
     known = {"hitherto/project": session.project, "hitherto/branch": session.branch}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def facts(session: Session) -> Json:
+def meta_fields(session: Session) -> Json:
     """What people and programs have said about a session, where they have."""
     known: Json = {
         "tags": session.tags or None,

@@ -15,7 +15,7 @@ PRIORITIES = ("high", "medium", "low")
 STATUSES = ("pending", "in_progress", "completed")
 
 
-def called(call: Call, status: str = "in_progress") -> Json:
+def call_fields(call: Call, status: str = "in_progress") -> Json:
     """The call of a tool: the fields of a `tool_call`, and of the one that a permission is asked for."""
     fields: Json = {
         "toolCallId": call.id,
@@ -33,17 +33,17 @@ def called(call: Call, status: str = "in_progress") -> Json:
     return fields
 
 
-def ended(result: Result, *, shows_edit: bool) -> Json:
+def result_fields(result: Result, *, shows_edit: bool) -> Json:
     """The end of a tool: the fields of a `tool_call_update`.
 
     Content replaces what was there before; so an edit that its call shows as a diff already is left as it is.
     """
     fields: Json = {"toolCallId": result.id, "status": "failed" if result.is_error else "completed"}
-    changed = _changed(result)
+    changed = _reported_diff(result)
     if changed is not None:
-        fields["content"] = [changed, *(shown(result.content) if result.is_error else ())]
+        fields["content"] = [changed, *(content_of(result.content) if result.is_error else ())]
         return fields
-    content = shown(result.content)
+    content = content_of(result.content)
     if content and (result.is_error or not shows_edit):
         fields["content"] = content
     if memoryview(result.output):
@@ -51,7 +51,7 @@ def ended(result: Result, *, shows_edit: bool) -> Json:
     return fields
 
 
-def shown(parts: Sequence[Piece]) -> list[Block]:
+def content_of(parts: Sequence[Piece]) -> list[Block]:
     """What a tool says, as the content of its call."""
     return [item for part in _flat(parts) if (item := _item(part))]
 
@@ -64,7 +64,7 @@ def _item(part: Piece) -> Block | None:
     return None if block is None else {"type": "content", "content": block}
 
 
-def planned(plan: Plan) -> Json:
+def plan_fields(plan: Plan) -> Json:
     """A plan: always all of its steps."""
     return {"entries": [_step(step) for step in plan.steps]}
 
@@ -129,7 +129,7 @@ def _absolute(path: str, locations: Sequence[Json]) -> str:
     return named or (places[0] if len(places) == 1 else path)
 
 
-def _changed(result: Result) -> Block | None:
+def _reported_diff(result: Result) -> Block | None:
     """The change that a tool of ours has made."""
     if b'"diff"' not in bytes(result.output):
         return None

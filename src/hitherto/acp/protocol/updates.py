@@ -13,7 +13,7 @@ from msgspec import Raw
 from hitherto.acp.protocol.content import block_of
 from hitherto.acp.protocol.entry_bytes import NOTHING, Call, Piece, Result, Stored, Text, Thought, value_of
 from hitherto.acp.protocol.times import rfc3339, rfc3339_pieces
-from hitherto.acp.protocol.tool_calls import called, ended, planned
+from hitherto.acp.protocol.tool_calls import call_fields, plan_fields, result_fields
 from hitherto.model import Json, Plan, Unknown
 from hitherto.rpc import frames
 
@@ -36,7 +36,7 @@ _SAID = b'},"_meta":{"hitherto/at":"'
 _END = b'"}}}}\n'
 
 
-class Begun(msgspec.Struct):
+class ShownSoFar(msgspec.Struct):
     """What has been shown of a message before it was stored, piece by piece."""
 
     entry: str
@@ -71,26 +71,28 @@ class Renderer:
         lines: list[bytes],
         *,
         marks: Collection[int] = (),
-        begun: Begun | None = None,
+        begun: ShownSoFar | None = None,
     ) -> None:
         """Add the lines of entries to `lines`; a line may be added in several pieces. `marks` are the places of
         summaries, which stand among all that they sum up; `begun` is what has been shown already of the one entry."""
         chunks = self._chunks
         for at, stored in enumerate(page):
-            if (stored.meta is not NOTHING or at in marks) and self._unsaid(stored, lines, at in marks):
+            if (stored.meta is not NOTHING or at in marks) and self._render_hidden(
+                stored, lines, at in marks
+            ):
                 continue
             role = stored.role
             if self._open and role == "user":
-                lines.extend(self.interrupted())
+                lines.extend(self.close_interrupted())
             minute, second, thousandth = rfc3339_pieces(stored.at)
-            for part in stored.parts if begun is None else _left(stored.parts, begun):
+            for part in stored.parts if begun is None else _unshown_parts(stored.parts, begun):
                 if isinstance(part, _SPOKEN):
                     begin = chunks[type(part)][role]
                     lines += (begin, stored.id, _SAYS, part.text, _SAID, minute, second, thousandth, _END)
-                elif (line := self._other(part, stored)) is not None:
+                elif (line := self._render_other(part, stored)) is not None:
                     lines.append(line)
 
-    def interrupted(self) -> Iterator[bytes]:
+    def close_interrupted(self) -> Iterator[bytes]:
         """An end for every tool call that has none."""
         for number in list(self._open):
             said = {"type": "content", "content": {"type": "text", "text": INTERRUPTED}}
@@ -99,18 +101,18 @@ class Renderer:
             )
         self._open.clear()
 
-    def _other(self, part: Piece, stored: Stored) -> bytes | None:
+    def _render_other(self, part: Piece, stored: Stored) -> bytes | None:
         meta = {"_meta": {AT: rfc3339(stored.at)}}
         match part:
             case Call():
-                fields = called(part)
+                fields = call_fields(part)
                 self._open[part.id] = "content" in fields
                 return self.update("tool_call", {**fields, **meta})
             case Result():
-                fields = ended(part, shows_edit=self._open.pop(part.id, False))
+                fields = result_fields(part, shows_edit=self._open.pop(part.id, False))
                 return self.update("tool_call_update", {**fields, **meta})
             case Plan():
-                return self.update("plan", {**planned(part), **meta})
+                return self.update("plan", {**plan_fields(part), **meta})
             case Unknown(raw={"sessionUpdate": str()}):  # as another agent said it
                 return _LINE % (self._session, frames.encode(part.raw))
         block = block_of(part)
@@ -118,7 +120,7 @@ class Renderer:
             return None
         return self.update(CHUNKS[stored.role], {"messageId": stored.id, "content": block, **meta})
 
-    def _unsaid(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
+    def _render_hidden(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
         """Whether nobody has said this: what a program told its model, or a compaction. Only of that clients are told,
         and of those the ones that know such: every message that the summary stands for is replayed to them anyway."""
         meta = {} if stored.meta is NOTHING else value_of(stored.meta)
@@ -131,7 +133,7 @@ class Renderer:
         return True
 
 
-def _left(parts: tuple[Piece, ...], begun: Begun) -> Iterator[Piece]:
+def _unshown_parts(parts: tuple[Piece, ...], begun: ShownSoFar) -> Iterator[Piece]:
     """The parts without the texts and thoughts that have been shown."""
     shown = {Text: "".join(begun.texts), Thought: "".join(begun.thoughts)}
     said = [part for part in parts if isinstance(part, Text | Thought)]

@@ -10,16 +10,18 @@ from typing import Any
 
 from msgspec import Raw
 
-from hitherto.acp.client.process import ProcessLine, started
+from hitherto.acp.client.process import ProcessLine, start_agent
 from hitherto.acp.proxy.frames import (
     Members,
-    joined,
-    line,
+    join_members,
     members_of,
     object_of,
+    raw_json,
     text_of,
     value_of,
-    written,
+)
+from hitherto.acp.proxy.frames import (
+    line as line_of,
 )
 from hitherto.errors import EngineError
 from hitherto.rpc import frames
@@ -33,7 +35,7 @@ NOTHING = Raw(b"{}")
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
-class Left(EngineError):
+class AgentExited(EngineError):
     """The agent has left: what was asked of it is never answered. The next request starts it again."""
 
     def __init__(self, name: str) -> None:
@@ -49,20 +51,20 @@ class Refusal(Failure):
         super().__init__(number, text_of(error, "message") or "", value_of(error.get("data")))
 
 
-class Life:
+class AgentProcess:
     """The agent for as long as it runs. `forwarded` are the editor's own requests, by the number they go under here;
-    `asked` are ours."""
+    `pending` are ours."""
 
-    def __init__(self, name: str, process: ProcessLine) -> None:
-        self.name, self.line = name, process
-        self.left = False
+    def __init__(self, name: str, line: ProcessLine) -> None:
+        self.name, self.line = name, line
+        self.exited = False
         self.greeting: Members = {}
         self.forwarded: dict[int, Raw] = {}
-        self._asked: dict[int, asyncio.Future[Members]] = {}
+        self._pending: dict[int, asyncio.Future[Members]] = {}
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
 
-    def can(self, *path: str) -> bool:
+    def supports(self, *path: str) -> bool:
         """Whether the agent has a capability: `true`, or an object, at the end of the path."""
         value: Any = value_of(self.greeting.get("agentCapabilities"))
         for name in path:
@@ -75,56 +77,58 @@ class Life:
             async with self._turn:
                 await self.line.send(data)
         except Gone:
-            raise Left(self.name) from None
+            raise AgentExited(self.name) from None
 
-    async def begin(self, method: str, params: Members) -> asyncio.Future[Members]:
+    async def start_request(self, method: str, params: Members) -> asyncio.Future[Members]:
         """Make a request of our own; the answer is its whole message."""
-        if self.left:
-            raise Left(self.name)
+        if self.exited:
+            raise AgentExited(self.name)
         number = next(self._numbers)
-        asked: asyncio.Future[Members] = asyncio.get_running_loop().create_future()
-        self._asked[number] = asked
-        asked.add_done_callback(
-            lambda done: (self._asked.pop(number, None), done.cancelled() or done.exception())
+        pending: asyncio.Future[Members] = asyncio.get_running_loop().create_future()
+        self._pending[number] = pending
+        pending.add_done_callback(
+            lambda done: (self._pending.pop(number, None), done.cancelled() or done.exception())
         )
-        members = {"jsonrpc": JSONRPC, "id": Raw(b"%d" % number), "method": written(method)}
-        await self.send(line({**members, "params": Raw(joined(params))}))
-        return asked
+        members = {"jsonrpc": JSONRPC, "id": Raw(b"%d" % number), "method": raw_json(method)}
+        await self.send(line_of({**members, "params": Raw(join_members(params))}))
+        return pending
 
-    async def ask(self, method: str, params: Members) -> Members:
-        """Make a request of our own and return its result. Raises `Refusal` and `Left`."""
-        return result_of(await (await self.begin(method, params)))
+    async def call(self, method: str, params: Members) -> Members:
+        """Make a request of our own and return its result. Raises `Refusal` and `AgentExited`."""
+        return result_of(await (await self.start_request(method, params)))
 
-    async def tell(self, method: str, params: Members) -> None:
+    async def notify(self, method: str, params: Members) -> None:
         """Send a notification."""
-        await self.send(line({"jsonrpc": JSONRPC, "method": written(method), "params": Raw(joined(params))}))
+        await self.send(
+            line_of({"jsonrpc": JSONRPC, "method": raw_json(method), "params": Raw(join_members(params))})
+        )
 
     async def forward(self, message: Members) -> None:
         """Pass a request of the editor's on, under a number of ours."""
-        if self.left:
-            raise Left(self.name)
+        if self.exited:
+            raise AgentExited(self.name)
         number = next(self._numbers)
         self.forwarded[number] = message["id"]
-        await self.send(line({**message, "id": Raw(b"%d" % number)}))
+        await self.send(line_of({**message, "id": Raw(b"%d" % number)}))
 
-    def numbered(self, request_id: Raw) -> int | None:
+    def number_of(self, request_id: Raw) -> int | None:
         """The number under which a request of the editor's was passed on."""
         key = frames.key_of(request_id)
         return next((at for at, known in self.forwarded.items() if frames.key_of(known) == key), None)
 
     def resolve(self, number: Any, message: Members) -> bool:
         """Whether this answers a request of ours; then whoever asked has it."""
-        asked = self._asked.get(number) if isinstance(number, int) else None
-        if asked is not None and not asked.done():
-            asked.set_result(message)
-        return asked is not None
+        pending = self._pending.get(number) if isinstance(number, int) else None
+        if pending is not None and not pending.done():
+            pending.set_result(message)
+        return pending is not None
 
     def end(self) -> None:
         """The agent has left: nobody is answered any more."""
-        self.left = True
-        for asked in list(self._asked.values()):
-            if not asked.done():
-                asked.set_exception(Left(self.name))
+        self.exited = True
+        for pending in list(self._pending.values()):
+            if not pending.done():
+                pending.set_exception(AgentExited(self.name))
 
 
 class Agent:
@@ -135,65 +139,65 @@ class Agent:
         self._command, self._start, self._env = command, start, env
         self.name = os.path.basename(command[0])
         self.greeting: Members | None = None
-        self.life: Life | None = None
-        self.follow: Callable[[Life], Awaitable[None]]
-        self._gate = asyncio.Lock()
+        self.process: AgentProcess | None = None
+        self.follow: Callable[[AgentProcess], Awaitable[None]]
+        self._start_lock = asyncio.Lock()
 
     @property
     def source(self) -> str:
         """What sync calls the agent: sessions of its own have ids of ours that begin so."""
         return source_of_agent(self.name)
 
-    def named(self, own: str) -> str:
+    def session_id_of(self, own_id: str) -> str:
         """The id that one of the agent's own sessions has with us when it was read, or is listed."""
-        return f"{self.source}:{own}"
+        return f"{self.source}:{own_id}"
 
-    def own(self, session_id: str) -> str | None:
+    def own_id_of(self, session_id: str) -> str | None:
         """The agent's id of a session whose id of ours is such a one."""
-        source, _, own = session_id.partition(":")
-        return own if own and source == self.source else None
+        source, _, own_id = session_id.partition(":")
+        return own_id if own_id and source == self.source else None
 
     @property
-    def alive(self) -> Life | None:
+    def running(self) -> AgentProcess | None:
         """The agent, if it runs and has been greeted."""
-        return self.life if self.life is not None and not self.life.left else None
+        return self.process if self.process is not None and not self.process.exited else None
 
-    async def ready(self) -> Life:
+    async def ready(self) -> AgentProcess:
         """The agent, running and greeted."""
-        async with self._gate:
-            return self.alive or await self._begun()
+        async with self._start_lock:
+            return self.running or await self._start_process()
 
-    async def _begun(self) -> Life:
-        begun: asyncio.Future[Life] = asyncio.get_running_loop().create_future()
-        self._start(self._live(begun))
-        life = await begun
-        life.greeting = await life.ask("initialize", self.greeting or {})
-        version = value_of(life.greeting.get("protocolVersion"))
+    async def _start_process(self) -> AgentProcess:
+        started_process: asyncio.Future[AgentProcess] = asyncio.get_running_loop().create_future()
+        self._start(self._run_process(started_process))
+        process = await started_process
+        process.greeting = await process.call("initialize", self.greeting or {})
+        version = value_of(process.greeting.get("protocolVersion"))
         if version != VERSION:
-            await life.line.hang_up()
+            await process.line.hang_up()
             raise EngineError(
                 f"the agent {self.name!r} speaks version {version!r:.20} of the protocol, not {VERSION}"
             )
-        name = text_of(object_of(life.greeting, "agentInfo"), "name")
-        self.name = life.name = name[:100] if name and name.isprintable() else self.name
-        self.life = life
-        return life
+        name = text_of(object_of(process.greeting, "agentInfo"), "name")
+        self.name = process.name = name[:100] if name and name.isprintable() else self.name
+        self.process = process
+        return process
 
-    async def _live(self, begun: asyncio.Future[Life]) -> None:
+    async def _run_process(self, started_process: asyncio.Future[AgentProcess]) -> None:
         """One life of the agent."""
         command, *args = self._command
         try:
-            async with started(command, args, env=self._env, cwd=None, stderr=None) as process:
-                life = Life(self.name, process)
-                begun.set_result(life)
+            async with start_agent(command, args, env=self._env, cwd=None, stderr=None) as line:
+                process = AgentProcess(self.name, line)
+                started_process.set_result(process)
                 try:
-                    await self.follow(life)
+                    await self.follow(process)
                 finally:
-                    life.end()
+                    process.end()
         except EngineError as error:
-            if begun.done():
+            if started_process.done():
                 raise
-            begun.set_exception(error)
+            started_process.set_exception(error)
 
 
 def result_of(message: Members) -> Members:

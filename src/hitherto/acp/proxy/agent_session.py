@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from hitherto.acp.proxy.agent_process import Life
-from hitherto.acp.proxy.frames import joined, members_of, text_of, written
-from hitherto.acp.proxy.recorder import UNSAID, Collector
+from hitherto.acp.proxy.agent_process import AgentProcess
+from hitherto.acp.proxy.frames import join_members, members_of, raw_json, text_of
+from hitherto.acp.proxy.recorder import STATE_UPDATES, Collector
 from hitherto.rpc import frames
 
-RING_SECONDS = 0.1
+READY_SECONDS = 0.1
 """What is said is shown to other processes so often, at most."""
 CALL_SECONDS = 1.0
 """So long a call is kept waiting for its input."""
-STATE = UNSAID - {"user_message_chunk"}
+STATE = STATE_UPDATES - {"user_message_chunk"}
 _BEGIN = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
 
 
@@ -25,69 +25,69 @@ def is_state(update: Raw) -> bool:
     return text_of(members_of(update) or {}, "sessionUpdate") in STATE
 
 
-class Seat:
-    """See the module. While it is `waiting` the editor does not know the session yet. While it is `muted` the agent tells what was said before, which is known; `titles` says whether a
-    title that the agent finds is heeded, and `entitle` is told of it. `rung` is called when there is something to keep."""
+class AgentSession:
+    """See the module. While it is `waiting` the editor does not know the session yet. While it is `replaying` the agent tells what was said before, which is known; `accepts_titles` says whether a
+    title that the agent finds is heeded, and `on_title` is told of it. `on_ready` is called when there is something to keep."""
 
     def __init__(
         self,
-        life: Life,
-        behind: str,
-        ours: str,
+        process: AgentProcess,
+        agent_session_id: str,
+        session_id: str,
         *,
-        rung: Callable[[], None] = lambda: None,
-        entitle: Callable[[str], None] = lambda _: None,
+        on_ready: Callable[[], None] = lambda: None,
+        on_title: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.life, self.behind = life, behind
-        self.session, self.begin = written(ours), _BEGIN % frames.encode(ours)
+        self.process, self.agent_session_id = process, agent_session_id
+        self.session, self.begin = raw_json(session_id), _BEGIN % frames.encode(session_id)
         self.collector = Collector()
-        self.muted = self.closed = self.waiting = False
-        self.titles = True
-        self.counted = 0.0
-        self._rung, self._entitle = rung, entitle
-        self._ringing = self._calling = False
+        self.replaying = self.closed = self.waiting = False
+        self.accepts_titles = True
+        self.counted_cost = 0.0
+        self._on_ready, self._on_title = on_ready, on_title
+        self._ready_scheduled = self._flush_scheduled = False
 
-    def hear(self, update: Raw) -> Raw | None:
+    def take_update(self, update: Raw) -> Raw | None:
         """Take an update in; returns it as the editor gets it, None if it does not."""
         if self.closed:
             return None
-        if self.muted:
+        if self.replaying:
             return update if is_state(update) else None
-        fields = self.collector.hear(update)
+        fields = self.collector.record(update)
         if fields is not None and fields.get("sessionUpdate") == "session_info_update" and "title" in fields:
-            return self._titled(update, fields["title"])
-        self._ring()
+            return self._take_title(update, fields["title"])
+        self._schedule_ready()
         return update
 
     def ask(self, call: object) -> None:
         """The user is asked about a call."""
-        self.collector.ask(call)
-        self._ring()
+        self.collector.record_question(call)
+        self._schedule_ready()
 
-    def _titled(self, update: Raw, title: object) -> Raw:
-        if self.titles:
+    def _take_title(self, update: Raw, title: object) -> Raw:
+        if self.accepts_titles:
             if isinstance(title, str):
-                self._entitle(title)
+                self._on_title(title)
             return update
         members = members_of(update) or {}
-        return Raw(joined({name: raw for name, raw in members.items() if name != "title"}))
+        return Raw(join_members({name: raw for name, raw in members.items() if name != "title"}))
 
-    def _ring(self) -> None:
+    def _schedule_ready(self) -> None:
         if self.collector.is_ready:
-            self._rung()
-        elif not self._ringing:
-            self._ringing = True
-            asyncio.get_running_loop().call_later(RING_SECONDS, self._ring_late)
-        if not self._calling and self.collector.has_calls:
-            self._calling = True
-            asyncio.get_running_loop().call_later(CALL_SECONDS, self._call_late)
+            self._on_ready()
+        elif not self._ready_scheduled:
+            self._ready_scheduled = True
+            asyncio.get_running_loop().call_later(READY_SECONDS, self._report_ready)
+        if not self._flush_scheduled and self.collector.has_calls:
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_later(CALL_SECONDS, self._flush_calls)
 
-    def _ring_late(self) -> None:
-        self._ringing = False
-        self._rung()
+    def _report_ready(self) -> None:
+        self._ready_scheduled = False
+        self._on_ready()
 
-    def _call_late(self) -> None:
-        self._calling = False
+    def _flush_calls(self) -> None:
+        self._flush_scheduled = False
         if self.collector.has_calls:
-            self.collector.tell()
-            self._rung()
+            self.collector.complete_message()
+            self._on_ready()

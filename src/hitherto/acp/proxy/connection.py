@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, cast
 
-from hitherto.acp.agent import connection
-from hitherto.acp.agent.connection import Offer
+from hitherto.acp.agent.connection import Connection, Offer
 from hitherto.acp.proxy.agent_process import Agent
-from hitherto.acp.proxy.agent_session import Seat
+from hitherto.acp.proxy.agent_session import AgentSession
 from hitherto.acp.proxy.frames import text_of
 from hitherto.acp.proxy.relay import Relay
-from hitherto.acp.proxy.session import Proxied, Showing
+from hitherto.acp.proxy.session import ProxiedSession, ProxyDisplay
 from hitherto.engine import Event, McpServer, Turn, answering
 from hitherto.errors import EngineError, HithertoError
 from hitherto.model import Principal, Session
@@ -20,12 +19,12 @@ from hitherto.rpc.errors import Failure, failure_of
 from hitherto.service import Sessions
 
 
-class ProxyDoor(connection.Door):
+class ProxyConnection(Connection):
     """See the module. `agent` is the one behind, `relay` passes on what it says."""
 
     leaving = False
-    attached_type = Proxied
-    showing_type = Showing
+    session_type = ProxiedSession
+    display_type = ProxyDisplay
 
     def __init__(
         self,
@@ -37,39 +36,39 @@ class ProxyDoor(connection.Door):
         offer: Offer,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(sessions, who, _unasked, tasks, offer=offer)
+        super().__init__(sessions, who, _no_engine, tasks, offer=offer)
         self.agent = Agent(command, self.start, env)
         self.send_now: Callable[[bytes], bool] = lambda _: False
         self.relay = Relay(lambda data: self.peer.send(data), lambda data: self.send_now(data))
         self.agent.follow = self.relay.follow
 
-    def proxied(self, session_id: str | None) -> Proxied | None:
+    def proxied(self, session_id: str | None) -> ProxiedSession | None:
         """The open session of this id."""
-        return cast("Proxied | None", self.attached.get(session_id or ""))
+        return cast("ProxiedSession | None", self.attached.get(session_id or ""))
 
-    def seat(self, session_id: str | None) -> Seat | None:
+    def agent_session(self, session_id: str | None) -> AgentSession | None:
         """The agent's session behind an open one, if the agent that has it still runs."""
         proxied = self.proxied(session_id)
-        seat = None if proxied is None else proxied.seat
-        return None if seat is None or seat.life.left else seat
+        agent_session = None if proxied is None else proxied.agent_session
+        return None if agent_session is None or agent_session.process.exited else agent_session
 
     async def attach(
         self, session: Session, cwd: str | None, directories: Sequence[str], servers: Sequence[McpServer]
-    ) -> Proxied:
-        proxied = cast("Proxied", await super().attach(session, cwd, directories, servers))
-        proxied.door = self
+    ) -> ProxiedSession:
+        proxied = cast("ProxiedSession", await super().attach(session, cwd, directories, servers))
+        proxied.connection = self
         return proxied
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         self.leaving = True
-        await super().leave()
+        await super().close()
 
-    async def reached(self, session_id: str) -> Proxied:
-        return cast("Proxied", await super().reached(session_id))
+    async def ensure_open(self, session_id: str) -> ProxiedSession:
+        return cast("ProxiedSession", await super().ensure_open(session_id))
 
 
 @answering
-async def _unasked(_: Turn) -> AsyncIterator[Event]:
+async def _no_engine(_: Turn) -> AsyncIterator[Event]:
     """The agent behind answers."""
     raise EngineError("there is no agent")
     yield

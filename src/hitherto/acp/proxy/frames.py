@@ -63,12 +63,12 @@ def object_of(members: Members, name: str) -> Members:
     return {} if raw is None else members_of(raw) or {}
 
 
-def written(value: Any) -> Raw:
+def raw_json(value: Any) -> Raw:
     """A value as JSON."""
     return Raw(frames.encode(value))
 
 
-def joined(members: Members) -> bytes:
+def join_members(members: Members) -> bytes:
     """The object that has these members."""
     try:
         return msgspec.json.encode(members)
@@ -79,10 +79,10 @@ def joined(members: Members) -> bytes:
 
 def line(members: Members) -> bytes:
     """The line of a message."""
-    return joined(members) + b"\n"
+    return join_members(members) + b"\n"
 
 
 def with_session(members: Members, session_id: Raw) -> Members:
     """The message, about another session."""
     params = members_of(members["params"]) or {}
-    return {**members, "params": Raw(joined({**params, "sessionId": session_id}))}
+    return {**members, "params": Raw(join_members({**params, "sessionId": session_id}))}

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from hitherto.acp.agent import extensions, manage, open
-from hitherto.acp.agent.connection import checked_cwd, checked_directories, roots_of
+from hitherto.acp.agent.connection import check_cwd, check_directories, roots_of
 from hitherto.acp.agent.open import FORK_AT
-from hitherto.acp.protocol.initialize import CAPABILITIES, InitializeParams, greeted
+from hitherto.acp.protocol.initialize import CAPABILITIES, InitializeParams, answer_initialize
 from hitherto.acp.protocol.params import (
     BatchGet,
     ListSessions,
@@ -24,14 +24,21 @@ from hitherto.acp.protocol.params import (
     Unsubscribe,
 )
 from hitherto.acp.protocol.session_rows import CONTINUED
-from hitherto.acp.proxy import methods
-from hitherto.acp.proxy.agent_link import kept_of
-from hitherto.acp.proxy.agent_listing import adopted, noted, unknown_rows
-from hitherto.acp.proxy.agent_process import VERSION, Life, Refusal
-from hitherto.acp.proxy.connection import ProxyDoor
-from hitherto.acp.proxy.frames import Members, joined, members_of, object_of, text_of, value_of, written
+from hitherto.acp.proxy.agent_link import link_of
+from hitherto.acp.proxy.agent_listing import ensure_imported, ensure_noted, unknown_rows
+from hitherto.acp.proxy.agent_process import VERSION, AgentProcess, Refusal
+from hitherto.acp.proxy.connection import ProxyConnection
+from hitherto.acp.proxy.frames import (
+    Members,
+    join_members,
+    members_of,
+    object_of,
+    raw_json,
+    text_of,
+    value_of,
+)
 from hitherto.acp.proxy.recorder import parts_of
-from hitherto.acp.proxy.session import Found, Proxied, named, origin_of
+from hitherto.acp.proxy.session import OpenedBy, ProxiedSession, session_id_in, source_link
 from hitherto.engines.model.capabilities import Reads
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.model import Json, Session
@@ -65,198 +72,202 @@ _prompts = msgspec.json.Decoder(_Prompt)
 _greetings = msgspec.json.Decoder(InitializeParams)
 
 
-async def initialize(door: ProxyDoor, params: Members) -> bytes:
+async def initialize(connection: ProxyConnection, params: Members) -> bytes:
     """`initialize`: the agent is started, and asked first."""
-    read = frames.decoded(_greetings, Raw(joined(params)))
-    client, _ = greeted(read, Reads(), door.offer.about)
-    door.agent.greeting = methods.asked(params)
-    life = await door.agent.ready()
-    door.client = client
-    return joined(methods.answered(life.greeting))
+    read = frames.decoded(_greetings, Raw(join_members(params)))
+    client, _ = answer_initialize(read, Reads(), connection.offer.about)
+    connection.agent.greeting = greeting_for_agent(params)
+    process = await connection.agent.ready()
+    connection.client = client
+    return join_members(greeting_for_editor(process.greeting))
 
 
 # Opening and closing
 
 
-async def new_session(door: ProxyDoor, params: Members) -> Then:
+async def new_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/new`: the agent makes one, and ours is made for it."""
-    given = frames.decoded(_settings, Raw(joined(params)))
-    sessions, directories = door.sessions, checked_directories(given.additional_directories)
-    placed = await open.placed_in(door, given.cwd)
-    with door.room(), door.relay.opening():
-        life = await door.agent.ready()
-        result = await life.ask("session/new", params)
-        behind = named(result, door.agent.name)
+    given = frames.decoded(_settings, Raw(join_members(params)))
+    sessions, directories = connection.sessions, check_directories(given.additional_directories)
+    placed = await open.folder_project(connection, given.cwd)
+    with connection.reserve(), connection.relay.opening():
+        process = await connection.agent.ready()
+        result = await process.call("session/new", params)
+        agent_session_id = session_id_in(result, connection.agent.name)
         session = await sessions.create(
-            door.who, cwd=given.cwd, additional_directories=directories, agent_id=door.agent.name, **placed
+            connection.who,
+            cwd=given.cwd,
+            additional_directories=directories,
+            agent_id=connection.agent.name,
+            **placed,
         )
-        proxied = await door.attach(session, session.cwd, directories, ())
+        proxied = await connection.attach(session, session.cwd, directories, ())
         proxied.setting, proxied.opened_with = params, result
-        await proxied.sit(life, behind, known=None, waiting=True)
-    return _made(session, result, proxied)
+        await proxied.bind(process, agent_session_id, known=None, waiting=True)
+    return _creation_answer(session, result, proxied)
 
 
-async def load_session(door: ProxyDoor, params: Members) -> Then:
+async def load_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/load`: the conversation as it was kept here, then the answer. What the agent would replay is left out: it
     knows at most what passed through it, often less, under other ids each time."""
-    return await _open(door, params, replay=True)
+    return await _open(connection, params, replay=True)
 
 
-async def resume_session(door: ProxyDoor, params: Members) -> Then:
+async def resume_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/resume`: the same without telling what was said."""
-    return await _open(door, params, replay=False)
+    return await _open(connection, params, replay=False)
 
 
-async def _open(door: ProxyDoor, params: Members, *, replay: bool) -> Then:
-    given = frames.decoded(_settings, Raw(joined(params)))
-    async with door.gate(given.session_id):
-        _, told = await adopted(door, given.session_id, _setting(params))
-        proxied, fresh = await _attached(door, given)
+async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -> Then:
+    given = frames.decoded(_settings, Raw(join_members(params)))
+    async with connection.session_lock(given.session_id):
+        _, answered = await ensure_imported(connection, given.session_id, _setting(params))
+        proxied, fresh = await _attach(connection, given)
         try:
-            found = await proxied.open_behind(_setting(params), told) if fresh else None
+            found = await proxied.open_agent_session(_setting(params), answered) if fresh else None
             if replay:
-                await proxied.showing.replay(proxied.session, door.peer.alone)
+                await proxied.display.replay(proxied.session, connection.peer.alone)
             elif fresh:
-                await proxied.showing.skip()
+                await proxied.display.skip()
         except BaseException:  # cancelled, for one: then it is not open
             if fresh:
-                await door.detach(given.session_id)
+                await connection.detach(given.session_id)
             raise
         return Then(_state(proxied, found), proxied.begin if fresh else _nothing)
 
 
-async def _attached(door: ProxyDoor, given: _Setting) -> tuple[Proxied, bool]:
+async def _attach(connection: ProxyConnection, given: _Setting) -> tuple[ProxiedSession, bool]:
     """The session, opened as the editor says, and whether it is opened anew: one with a running turn is left alone."""
-    directories = checked_directories(given.additional_directories)
-    session = await door.sessions.get(door.who, given.session_id)
-    cwd = checked_cwd(session, given.cwd)
-    known = door.proxied(session.id)
+    directories = check_directories(given.additional_directories)
+    session = await connection.sessions.get(connection.who, given.session_id)
+    cwd = check_cwd(session, given.cwd)
+    known = connection.proxied(session.id)
     if known is not None and known.running:
         if not known.is_set_up(roots_of(session, cwd, directories), ()):
             known.expect_idle()
         return known, False
     if session.additional_directories != directories:
-        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
-    with door.room(session.id):
-        return await door.attach(session, cwd, directories, ()), True
+        session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
+    with connection.reserve(session.id):
+        return await connection.attach(session, cwd, directories, ()), True
 
 
-async def fork_session(door: ProxyDoor, params: Members) -> Then:
+async def fork_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/fork`: ours is forked; behind it stands the agent's own fork, or a session that is told what was said."""
-    given = frames.decoded(_settings, Raw(joined(params)))
-    directories = checked_directories(given.additional_directories)
+    given = frames.decoded(_settings, Raw(join_members(params)))
+    directories = check_directories(given.additional_directories)
     at = value_of(object_of(params, "_meta").get(FORK_AT))
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} is the id of a message")
-    with door.room(), door.relay.opening():
-        life = await door.agent.ready()
-        source, _ = await adopted(door, given.session_id, _setting(params))
-        behind, known, result = await _forked_behind(door, life, source, params, at)
+    with connection.reserve(), connection.relay.opening():
+        process = await connection.agent.ready()
+        source, _ = await ensure_imported(connection, given.session_id, _setting(params))
+        agent_session_id, known, result = await _fork_in_agent(connection, process, source, params, at)
         wanted = OpenSession(session_id=source.id, cwd=given.cwd)
-        session = await open.forked(door, wanted, at)
-        session = await door.sessions.catalog.set_directories(door.who, session.id, directories)
-        proxied = await door.attach(session, session.cwd, directories, ())
+        session = await open.make_fork(connection, wanted, at)
+        session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
+        proxied = await connection.attach(session, session.cwd, directories, ())
         proxied.setting, proxied.opened_with = _setting(params), result
-        seat = await proxied.sit(life, behind, known=known, waiting=True)
-        seat.titles = False
-    await proxied.showing.skip()
-    return _made(session, result, proxied)
+        agent_session = await proxied.bind(process, agent_session_id, known=known, waiting=True)
+        agent_session.accepts_titles = False
+    await proxied.display.skip()
+    return _creation_answer(session, result, proxied)
 
 
-async def _forked_behind(
-    door: ProxyDoor, life: Life, source: Session, params: Members, at: str | None
+async def _fork_in_agent(
+    connection: ProxyConnection, process: AgentProcess, source: Session, params: Members, at: str | None
 ) -> tuple[str, str | None, Members]:
     """The agent's session for a fork, how much of ours it knows, and what the agent answered."""
-    kept = kept_of(source, door.agent.name) or await origin_of(door, source)
-    if kept is not None and at is None and life.can("sessionCapabilities", "fork"):
+    link = link_of(source, connection.agent.name) or await source_link(connection, source)
+    if link is not None and at is None and process.supports("sessionCapabilities", "fork"):
         with suppress(Refusal):
-            result = await life.ask("session/fork", {**params, "sessionId": written(kept.id)})
-            behind = named(result, door.agent.name)
-            door.relay.forget(behind)
-            return behind, kept.known, result
-    result = await life.ask("session/new", {"mcpServers": Raw(b"[]"), **_setting(params)})
-    return named(result, door.agent.name), None, result
+            result = await process.call("session/fork", {**params, "sessionId": raw_json(link.id)})
+            agent_session_id = session_id_in(result, connection.agent.name)
+            connection.relay.forget(agent_session_id)
+            return agent_session_id, link.known, result
+    result = await process.call("session/new", {"mcpServers": Raw(b"[]"), **_setting(params)})
+    return session_id_in(result, connection.agent.name), None, result
 
 
-async def close_session(door: ProxyDoor, params: Members) -> Json:
+async def close_session(connection: ProxyConnection, params: Members) -> Json:
     """`session/close`."""
-    await _also(door, params, "session/close", "close")
-    return await open.close_session(door, _read(NamedSession, params))
+    await _forward_if_supported(connection, params, "session/close", "close")
+    return await open.close_session(connection, _read(NamedSession, params))
 
 
 # Prompts
 
 
-async def prompt(door: ProxyDoor, params: Members) -> bytes:
+async def prompt(connection: ProxyConnection, params: Members) -> bytes:
     """`session/prompt`: kept, answered by the agent, and what it said kept before the editor has the answer."""
-    given = frames.decoded(_prompts, Raw(joined(params)))
-    proxied = await door.reached(given.session_id)
-    result = await proxied.relayed(parts_of(given.prompt), params)
+    given = frames.decoded(_prompts, Raw(join_members(params)))
+    proxied = await connection.ensure_open(given.session_id)
+    result = await proxied.run_prompt(parts_of(given.prompt), params)
     if proxied.target != proxied.session.id:
-        meta = {**object_of(result, "_meta"), CONTINUED: written(proxied.target)}
-        result = {**result, "_meta": Raw(joined(meta))}
-    return joined(result)
+        meta = {**object_of(result, "_meta"), CONTINUED: raw_json(proxied.target)}
+        result = {**result, "_meta": Raw(join_members(meta))}
+    return join_members(result)
 
 
-async def cancel(door: ProxyDoor, params: Members) -> None:
+async def cancel(connection: ProxyConnection, params: Members) -> None:
     """`session/cancel`: for the agent, if the turn is this editor's; else for whichever process it runs in."""
-    proxied = door.proxied(text_of(params, "sessionId"))
+    proxied = connection.proxied(text_of(params, "sessionId"))
     if proxied is None:
         return
     if proxied.running:
-        await proxied.call_off()
+        await proxied.cancel_prompt()
     else:
-        await door.sessions.leases.request_end(door.who, proxied.target)
+        await connection.sessions.leases.request_end(connection.who, proxied.target)
 
 
 # Sessions that need not be open
 
 
-async def delete_session(door: ProxyDoor, params: Members) -> Json:
+async def delete_session(connection: ProxyConnection, params: Members) -> Json:
     """`session/delete`: here, and in the agent."""
     with suppress(SessionNotFound):  # what the agent cannot delete is not listed again either
-        await noted(door, text_of(params, "sessionId") or "")
-    await _also(door, params, "session/delete", "delete")
-    return await manage.delete_session(door, _read(NamedSession, params))
+        await ensure_noted(connection, text_of(params, "sessionId") or "")
+    await _forward_if_supported(connection, params, "session/delete", "delete")
+    return await manage.delete_session(connection, _read(NamedSession, params))
 
 
-async def set_title(door: ProxyDoor, params: Members) -> Json:
+async def set_title(connection: ProxyConnection, params: Members) -> Json:
     """`session/set_title`: the user's, which none of the agent's replaces."""
     given = _read(SetTitle, params)
-    await noted(door, given.session_id)
-    answer = await manage.set_title(door, given)
-    seat = door.seat(text_of(params, "sessionId"))
-    if seat is not None:
-        seat.titles = False
-    await _also(door, params, "session/set_title", "title")
+    await ensure_noted(connection, given.session_id)
+    answer = await manage.set_title(connection, given)
+    agent_session = connection.agent_session(text_of(params, "sessionId"))
+    if agent_session is not None:
+        agent_session.accepts_titles = False
+    await _forward_if_supported(connection, params, "session/set_title", "title")
     return answer
 
 
-async def archive_session(door: ProxyDoor, params: NamedSession) -> Json:
+async def archive_session(connection: ProxyConnection, params: NamedSession) -> Json:
     """`session/archive`."""
-    await noted(door, params.session_id)
-    return await manage.archive_session(door, params)
+    await ensure_noted(connection, params.session_id)
+    return await manage.archive_session(connection, params)
 
 
-async def session_status(door: ProxyDoor, params: NamedSession) -> Json:
+async def session_status(connection: ProxyConnection, params: NamedSession) -> Json:
     """`session/status`: nobody has a session open that only the agent has."""
-    if not await door.sessions.catalog.known(door.who, [params.session_id]) and door.agent.own(
-        params.session_id
-    ):
+    if not await connection.sessions.catalog.known(
+        connection.who, [params.session_id]
+    ) and connection.agent.own_id_of(params.session_id):
         return {"status": "saved"}
-    return await manage.session_status(door, params)
+    return await manage.session_status(connection, params)
 
 
-async def list_sessions(door: ProxyDoor, params: ListSessions) -> bytes:
+async def list_sessions(connection: ProxyConnection, params: ListSessions) -> bytes:
     """`session/list`: ours, and behind the last of them those that only the agent has."""
     cursor = params.cursor or ""
     theirs = cursor.removeprefix(THEIRS) if cursor.startswith(THEIRS) else None
-    answer = _END_OF_OURS if theirs is not None else await manage.list_sessions(door, params)
+    answer = _END_OF_OURS if theirs is not None else await manage.list_sessions(connection, params)
     listed = members_of(answer) or {}
     if "nextCursor" in listed or params.archived == "only" or _is_narrowed(params):
         return answer
     cwd = None if params.cwd is None else normal_cwd(params.cwd)
-    rows, more = await unknown_rows(door, cwd, theirs or None)
+    rows, more = await unknown_rows(connection, cwd, theirs or None)
     result: Json = {"sessions": [*value_of(listed["sessions"]), *rows]}
     return frames.encode(result if more is None else {**result, "nextCursor": THEIRS + more})
 
@@ -266,16 +277,18 @@ def _is_narrowed(params: ListSessions) -> bool:
     return any(given is not None for given in (params.project, params.search, params.created_after))
 
 
-async def _also(door: ProxyDoor, params: Members, method: str, capability: str) -> None:
+async def _forward_if_supported(
+    connection: ProxyConnection, params: Members, method: str, capability: str
+) -> None:
     """Let the agent do the same with its session, if it runs and can; ours does not depend on it."""
-    life = door.agent.alive
-    if life is None or not life.can("sessionCapabilities", capability):
+    process = connection.agent.running
+    if process is None or not process.supports("sessionCapabilities", capability):
         return
     with suppress(HithertoError, Refusal):
-        session = await door.sessions.get(door.who, text_of(params, "sessionId") or "")
-        kept = kept_of(session, door.agent.name) or await origin_of(door, session)
-        if kept is not None:
-            await life.ask(method, {**params, "sessionId": written(kept.id)})
+        session = await connection.sessions.get(connection.who, text_of(params, "sessionId") or "")
+        link = link_of(session, connection.agent.name) or await source_link(connection, session)
+        if link is not None:
+            await process.call(method, {**params, "sessionId": raw_json(link.id)})
 
 
 # Answers
@@ -283,11 +296,11 @@ async def _also(door: ProxyDoor, params: Members, method: str, capability: str) 
 
 def _read(shape: type[T], params: Members) -> T:
     """The parameters in the shape of a method of ours."""
-    read: T = frames.decoded(msgspec.json.Decoder(shape), Raw(joined(params)))
+    read: T = frames.decoded(msgspec.json.Decoder(shape), Raw(join_members(params)))
     return read
 
 
-def _ours(handle: Callable[[Any, Any], Awaitable[Any]], shape: type[Any]) -> Method[ProxyDoor]:
+def _own_method(handle: Callable[[Any, Any], Awaitable[Any]], shape: type[Any]) -> Method[ProxyConnection]:
     """A method that the agent has no part in."""
     return Method(handle, shape)
 
@@ -297,24 +310,24 @@ def _setting(params: Members) -> Members:
     return {name: raw for name, raw in params.items() if name != "sessionId"}
 
 
-def _made(session: Session, result: Members, proxied: Proxied) -> Then:
-    return Then(joined({**result, "sessionId": written(session.id)}), proxied.begin)
+def _creation_answer(session: Session, result: Members, proxied: ProxiedSession) -> Then:
+    return Then(join_members({**result, "sessionId": raw_json(session.id)}), proxied.begin)
 
 
-def _state(proxied: Proxied, found: Found | None) -> bytes:
+def _state(proxied: ProxiedSession, found: OpenedBy | None) -> bytes:
     """What the agent answered, as the answer to what the editor asked."""
     result = {name: raw for name, raw in proxied.opened_with.items() if name != "sessionId"}
     if found is not None:
-        meta = {**object_of(result, "_meta"), FOUND: written(found)}
-        result["_meta"] = Raw(joined(meta))
-    return joined(result)
+        meta = {**object_of(result, "_meta"), FOUND: raw_json(found)}
+        result["_meta"] = Raw(join_members(meta))
+    return join_members(result)
 
 
 async def _nothing() -> None:
     pass
 
 
-REQUESTS: dict[str, Method[ProxyDoor]] = {
+REQUESTS: dict[str, Method[ProxyConnection]] = {
     "initialize": Method(initialize, Members),
     "session/new": Method(new_session, Members, whole=True),
     "session/load": Method(load_session, Members),
@@ -324,31 +337,31 @@ REQUESTS: dict[str, Method[ProxyDoor]] = {
     "session/prompt": Method(prompt, Members, waits=True),
     "session/delete": Method(delete_session, Members),
     "session/set_title": Method(set_title, Members),
-    "session/list": _ours(list_sessions, ListSessions),
-    "session/archive": _ours(archive_session, NamedSession),
-    "session/unarchive": _ours(manage.unarchive_session, NamedSession),
-    "session/status": _ours(session_status, NamedSession),
-    "_hitherto/session/search": _ours(extensions.search, Search),
-    "_hitherto/session/batch_get": _ours(extensions.batch_get, BatchGet),
-    "_hitherto/session/list/subscribe": _ours(extensions.subscribe, Subscribe),
-    "_hitherto/session/list/unsubscribe": _ours(extensions.unsubscribe, Unsubscribe),
+    "session/list": _own_method(list_sessions, ListSessions),
+    "session/archive": _own_method(archive_session, NamedSession),
+    "session/unarchive": _own_method(manage.unarchive_session, NamedSession),
+    "session/status": _own_method(session_status, NamedSession),
+    "_hitherto/session/search": _own_method(extensions.search, Search),
+    "_hitherto/session/batch_get": _own_method(extensions.batch_get, BatchGet),
+    "_hitherto/session/list/subscribe": _own_method(extensions.subscribe, Subscribe),
+    "_hitherto/session/list/unsubscribe": _own_method(extensions.unsubscribe, Unsubscribe),
 }
 
-NOTIFICATIONS: dict[str, Method[ProxyDoor]] = {"session/cancel": Method(cancel, Members)}
+NOTIFICATIONS: dict[str, Method[ProxyConnection]] = {"session/cancel": Method(cancel, Members)}
 
 
 ADDED = ("list", "resume", "close", "delete", "fork", "archive", "title", "status")
 """Capabilities of sessions that the editor gets whether the agent has them or not."""
 
 
-def asked(params: Members) -> Members:
+def greeting_for_agent(params: Members) -> Members:
     """The editor's greeting as the agent gets it: in the version that is spoken here, and else as it is."""
     version = value_of(params.get("protocolVersion"))
     newer = isinstance(version, int) and version > VERSION
-    return {**params, "protocolVersion": written(VERSION)} if newer else params
+    return {**params, "protocolVersion": raw_json(VERSION)} if newer else params
 
 
-def answered(greeting: Members) -> Members:
+def greeting_for_editor(greeting: Members) -> Members:
     """The agent's greeting as the editor gets it."""
     able = object_of(greeting, "agentCapabilities")
     sessions = object_of(able, "sessionCapabilities")
@@ -357,11 +370,11 @@ def answered(greeting: Members) -> Members:
             sessions[name] = Raw(b"{}")
     meta = {
         **object_of(able, "_meta"),
-        **{name: written(value) for name, value in CAPABILITIES["_meta"].items()},
+        **{name: raw_json(value) for name, value in CAPABILITIES["_meta"].items()},
     }
     able |= {
         "loadSession": Raw(b"true"),
-        "sessionCapabilities": Raw(joined(sessions)),
-        "_meta": Raw(joined(meta)),
+        "sessionCapabilities": Raw(join_members(sessions)),
+        "_meta": Raw(join_members(meta)),
     }
-    return {**greeting, "agentCapabilities": Raw(joined(able))}
+    return {**greeting, "agentCapabilities": Raw(join_members(able))}

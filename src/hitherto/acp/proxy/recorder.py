@@ -21,9 +21,9 @@ from hitherto.model import Json, Part, Plan, Text, Thought, ToolCall, ToolResult
 
 MOST_CHARS = ENTRY_BYTES // 16
 """A message that is longer than this goes on in another one."""
-SAID = {"agent_message_chunk": False, "agent_thought_chunk": True}
-ENDED = {"completed": False, "failed": True}
-UNSAID = frozenset(
+CHUNK_KINDS = {"agent_message_chunk": False, "agent_thought_chunk": True}
+END_STATUSES = {"completed": False, "failed": True}
+STATE_UPDATES = frozenset(
     (
         *("user_message_chunk", "available_commands_update", "current_mode_update", "config_option_update"),
         *("session_info_update", "usage_update", "notice"),
@@ -44,10 +44,10 @@ class _Chunk(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Call:
-    """A tool call as far as it is known; `kept` says that it has been told."""
+    """A tool call as far as it is known; `emitted` says that it has been told."""
 
     def __init__(self, number: str) -> None:
-        self.id, self.kept = number, False
+        self.id, self.emitted = number, False
         self.fields: Json = {}
 
     def learn(self, fields: Json) -> None:
@@ -63,15 +63,15 @@ class _Call:
         return ToolCall(
             id=self.id,
             name=name or title or _text(fields.get("kind")) or "tool",
-            input=text_within(fields.get("rawInput")),
+            input=bounded_value(fields.get("rawInput")),
             kind=_text(fields.get("kind")),
             title=title,
-            locations=_objects(text_within(fields.get("locations"))),
+            locations=_objects(bounded_value(fields.get("locations"))),
         )
 
     def result(self, terminals: dict[str, str], is_error: bool) -> ToolResult:
         content = results_of(self.fields.get("content"), terminals)
-        output = text_within(self.fields.get("rawOutput"))
+        output = bounded_value(self.fields.get("rawOutput"))
         return ToolResult(id=self.id, content=content, is_error=is_error, output=output)
 
 
@@ -87,15 +87,15 @@ class Collector:
         self._texts: list[str] = []
         self._thought = False
         self._chars = 0
-        self._told = 0
+        self._emitted = 0
         self._calls: dict[str, _Call] = {}
         self._ready: list[Event] = []
         self._kinds: dict[str, Callable[[Json], None]] = {
-            **dict.fromkeys(SAID, self._hear_block),
-            "tool_call": self._hear_call,
-            "tool_call_update": self._hear_call,
-            "plan": self._hear_plan,
-            "usage_update": self._hear_usage,
+            **dict.fromkeys(CHUNK_KINDS, self._record_block),
+            "tool_call": self._record_call,
+            "tool_call_update": self._record_call,
+            "plan": self._record_plan,
+            "usage_update": self._record_usage,
         }
 
     @property
@@ -114,69 +114,69 @@ class Collector:
 
     # What is heard
 
-    def hear(self, update: Raw) -> Json | None:
+    def record(self, update: Raw) -> Json | None:
         """One more update; returns what it says, unless it is some more of a text."""
         try:
             chunk = self._decoder.decode(update)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            return self._hear_other(update)
-        thought = SAID.get(chunk.session_update)
+            return self._record_other(update)
+        thought = CHUNK_KINDS.get(chunk.session_update)
         if thought is None or chunk.content.type != "text" or chunk.content.text is None:
-            return self._hear_other(update)
-        self._say(chunk.content.text, thought, chunk.message_id)
+            return self._record_other(update)
+        self._record_text(chunk.content.text, thought, chunk.message_id)
         return None
 
-    def ask(self, call: Any) -> None:
+    def record_question(self, call: Any) -> None:
         """The user is asked about a call: nothing more will be said about it before it runs."""
         if isinstance(call, dict):
-            self._hear_call(call)
-            self.tell()
+            self._record_call(call)
+            self.complete_message()
 
-    def _hear_other(self, update: Raw) -> Json:
+    def _record_other(self, update: Raw) -> Json:
         fields = value_of(update)
         if not isinstance(fields, dict):
             return {}
         kind = _text(fields.get("sessionUpdate")) or ""
-        hear = self._kinds.get(kind)
-        if hear is not None:
-            hear(fields)
-        elif kind not in UNSAID:
-            self._add(Unknown(raw=text_within(fields)))
+        record = self._kinds.get(kind)
+        if record is not None:
+            record(fields)
+        elif kind not in STATE_UPDATES:
+            self._add(Unknown(raw=bounded_value(fields)))
         return fields
 
-    def _hear_block(self, fields: Json) -> None:
+    def _record_block(self, fields: Json) -> None:
         """A chunk that is no plain text, or not written as the protocol wants it."""
         block, message = fields.get("content"), _text(fields.get("messageId"))
         match block:
             case {"type": "text", "text": str(text)}:
-                self._say(text, SAID[fields["sessionUpdate"]], message)
+                self._record_text(text, CHUNK_KINDS[fields["sessionUpdate"]], message)
             case _:
-                self._turn_to(message)
+                self._switch_message(message)
                 self._add(part_of(block))
 
-    def _hear_plan(self, fields: Json) -> None:
+    def _record_plan(self, fields: Json) -> None:
         """A plan is always told whole: the newest stands for those before it."""
         self._parts = [part for part in self._parts if not isinstance(part, Plan)]
-        self._add(Plan(steps=_objects(text_within(fields.get("entries")))))
+        self._add(Plan(steps=_objects(bounded_value(fields.get("entries")))))
 
-    def _say(self, text: str, thought: bool, message: str | None) -> None:
+    def _record_text(self, text: str, thought: bool, message: str | None) -> None:
         if message != self._message or (self._parts and self.has_calls):
-            self._turn_to(message)
+            self._switch_message(message)
         if thought is not self._thought:
             self._close()
             self._thought = thought
         self._texts.append(text)
         self._chars += len(text)
         if self._chars > MOST_CHARS:
-            self.tell()
+            self.complete_message()
 
-    def _turn_to(self, message: str | None) -> None:
+    def _switch_message(self, message: str | None) -> None:
         """A message of this id goes on; whatever was said of another one is complete."""
         if self.has_calls or (message is not None and self._message is not None and message != self._message):
-            self.tell()
+            self.complete_message()
         self._message = message if message is not None else self._message
 
-    def _hear_call(self, fields: Json) -> None:
+    def _record_call(self, fields: Json) -> None:
         number = _text(fields.get("toolCallId"))
         if number is None:
             return
@@ -186,18 +186,18 @@ class Collector:
             self._add(call)
         call.learn(fields)
         status = fields.get("status")
-        if status in ENDED:
-            self._end(call, is_error=ENDED[status])
-        elif not call.kept and call.is_known:
-            self.tell()
+        if status in END_STATUSES:
+            self._end(call, is_error=END_STATUSES[status])
+        elif not call.emitted and call.is_known:
+            self.complete_message()
 
     def _end(self, call: _Call, *, is_error: bool) -> None:
-        if not call.kept:
-            self.tell()
+        if not call.emitted:
+            self.complete_message()
         del self._calls[call.id]
         self._ready.append(ToolEnded(result=call.result(self.terminals, is_error)))
 
-    def _hear_usage(self, fields: Json) -> None:
+    def _record_usage(self, fields: Json) -> None:
         match fields.get("cost"):
             case {"amount": int() | float() as amount, "currency": "USD"} if 0 <= amount < 1e9:
                 self.cost = float(amount)
@@ -210,48 +210,48 @@ class Collector:
         """What is being said becomes a part."""
         if self._texts:
             text = "".join(self._texts)
-            self._tell_said()
+            self._emit_delta()
             self._parts.append(Thought(text=text) if self._thought else Text(text=text))
-            self._texts, self._told = [], 0
+            self._texts, self._emitted = [], 0
 
     # What is told
 
     def events(self) -> list[Event]:
         """What has happened since it was asked for last, in order."""
-        self._tell_said()
+        self._emit_delta()
         ready, self._ready = self._ready, []
         return ready
 
-    def cut(self) -> None:
+    def discard_emitted(self) -> None:
         """The turn was cut off: what was told piece by piece is kept already, the rest is told with what follows."""
         self._parts = [part for part in self._parts if not isinstance(part, Text | Thought)]
-        self._texts, self._told = self._texts[self._told :], 0
+        self._texts, self._emitted = self._texts[self._emitted :], 0
         self._ready = [event for event in self._ready if not isinstance(event, Delta)]
 
-    def _tell_said(self) -> None:
-        if len(self._texts) > self._told:
-            self._ready.append(Delta(text="".join(self._texts[self._told :]), thought=self._thought))
-            self._told = len(self._texts)
+    def _emit_delta(self) -> None:
+        if len(self._texts) > self._emitted:
+            self._ready.append(Delta(text="".join(self._texts[self._emitted :]), thought=self._thought))
+            self._emitted = len(self._texts)
 
-    def tell(self, usage: Usage | None = None, meta: Json | None = None) -> None:
+    def complete_message(self, usage: Usage | None = None, meta: Json | None = None) -> None:
         """The message is complete as it is."""
         self._close()
         if self._parts:
-            parts = tuple(self._kept(self._parts))
+            parts = tuple(self._finished_parts(self._parts))
             self._ready.append(Message(parts=parts, usage=usage, meta=meta or {}))
         self._parts, self._message, self._chars = [], None, 0
 
     def end(self, usage: Usage | None = None, meta: Json | None = None) -> list[Event]:
         """The turn is over: everything that is left. Calls whose end was not told have none."""
-        self.tell(usage, meta)
+        self.complete_message(usage, meta)
         self._calls.clear()
         self.terminals.clear()
         return self.events()
 
-    def _kept(self, parts: list[Part | _Call]) -> Iterator[Part]:
+    def _finished_parts(self, parts: list[Part | _Call]) -> Iterator[Part]:
         for part in parts:
             if isinstance(part, _Call):
-                part.kept = True
+                part.emitted = True
                 yield part.part()
             else:
                 yield part
@@ -301,7 +301,7 @@ def _result_of(item: Any, terminals: dict[str, str]) -> Part:
     return part_of(item)
 
 
-def text_within(value: Any) -> Any:
+def bounded_value(value: Any) -> Any:
     """A value, unless it is too large to be kept."""
     if value is None:
         return None

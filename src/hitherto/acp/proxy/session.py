@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Raw
 from msgspec.structs import replace
 
-from hitherto.acp.agent import display
-from hitherto.acp.agent.session import Attached, Start
+from hitherto.acp.agent.display import SessionDisplay
+from hitherto.acp.agent.session import AttachedSession, Start
 from hitherto.acp.protocol.session_rows import NOWHERE
-from hitherto.acp.proxy.agent_link import Kept, keeping, kept_of, unknown_to
-from hitherto.acp.proxy.agent_process import Life, Refusal, result_of
-from hitherto.acp.proxy.agent_session import Seat
-from hitherto.acp.proxy.frames import Members, text_of, value_of, written
+from hitherto.acp.proxy.agent_link import AgentLink, entries_unknown_to, link_meta, link_of
+from hitherto.acp.proxy.agent_process import AgentProcess, Refusal, result_of
+from hitherto.acp.proxy.agent_session import AgentSession
+from hitherto.acp.proxy.frames import Members, raw_json, text_of, value_of
 from hitherto.engine import STOP_REASONS, Event, Message, Stopped, ToolEnded, Turn, answering
 from hitherto.errors import EngineError, HithertoError
 from hitherto.model import Change, Draft, Entry, Json, Part, Principal, Session, Usage
@@ -28,16 +28,16 @@ from hitherto.sources.sync.recordings import can_be_read, claim
 from hitherto.updates import Stored, Titled, Update
 
 if TYPE_CHECKING:
-    from hitherto.acp.proxy.connection import ProxyDoor
+    from hitherto.acp.proxy.connection import ProxyConnection
 
 AUTHENTICATE = -32000
-Found = Literal["resumed", "loaded", "new"]
+OpenedBy = Literal["resumed", "loaded", "new"]
 """How the agent's session was come by."""
-OPENERS: tuple[tuple[str, tuple[str, ...], Found], ...] = (
+OPENERS: tuple[tuple[str, tuple[str, ...], OpenedBy], ...] = (
     ("session/resume", ("sessionCapabilities", "resume"), "resumed"),
     ("session/load", ("loadSession",), "loaded"),
 )
-COUNTED = {
+TOKEN_FIELDS = {
     "input": "inputTokens",
     "output": "outputTokens",
     "cache_read": "cachedReadTokens",
@@ -45,11 +45,11 @@ COUNTED = {
 }
 
 
-class Proxied(Attached):
+class ProxiedSession(AttachedSession):
     """See the module. `setting` is what the editor opened it with: folders, MCP servers and whatever else it said."""
 
-    door: ProxyDoor
-    showing: Showing
+    connection: ProxyConnection
+    display: ProxyDisplay
 
     def __init__(
         self,
@@ -57,96 +57,112 @@ class Proxied(Attached):
         who: Principal,
         session: Session,
         engine: object,  # noqa: ARG002 - the agent answers
-        showing: Showing,
+        display: ProxyDisplay,
         start: Start,
         **how: Any,
     ) -> None:
         super().__init__(
-            sessions, who, session, answering(lambda turn: self._answered(turn)), showing, start, **how
+            sessions, who, session, answering(lambda turn: self._answer(turn)), display, start, **how
         )
-        self.setting: Members = {"cwd": written(session.cwd or NOWHERE)}
-        self.seat: Seat | None = None
-        self.kept: Kept | None = None
+        self.setting: Members = {"cwd": raw_json(session.cwd or NOWHERE)}
+        self.agent_session: AgentSession | None = None
+        self.link: AgentLink | None = None
         self.opened_with: Members = {}
-        self._seating = asyncio.Lock()
-        self._bell = asyncio.Event()
+        self._bind_lock = asyncio.Lock()
+        self._wake = asyncio.Event()
         self._asked: Members = {}
         self._result: Members = {}
         self._waiting: asyncio.Future[Members] | None = None
         self._refusal: Refusal | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._storing: asyncio.Task[None] | None = None
 
     # The agent's session
 
-    async def sit(self, life: Life, behind: str, *, known: str | None, waiting: bool = False) -> Seat:
+    async def bind(
+        self, process: AgentProcess, agent_session_id: str, *, known: str | None, waiting: bool = False
+    ) -> AgentSession:
         """Have this session of the agent's behind ours; `waiting`: the editor does not know ours yet."""
-        seat = Seat(life, behind, self.session.id, rung=self._rung, entitle=self._entitle)
-        seat.waiting = waiting
-        self._stand_up()
-        self.seat, self.kept = seat, Kept(id=behind, of=self.target, known=known)
-        self.door.relay.seat(seat)
-        seat.titles = (await self._remember()).title_by != "user"
-        return seat
+        agent_session = AgentSession(
+            process, agent_session_id, self.session.id, on_ready=self._on_ready, on_title=self._on_title
+        )
+        agent_session.waiting = waiting
+        self._unbind()
+        self.agent_session, self.link = (
+            agent_session,
+            AgentLink(id=agent_session_id, of=self.target, known=known),
+        )
+        self.connection.relay.register(agent_session)
+        agent_session.accepts_titles = (await self._remember()).title_by != "user"
+        return agent_session
 
-    async def seated(self, *, fresh: bool = False) -> Seat:
+    async def ensure_bound(self, *, fresh: bool = False) -> AgentSession:
         """The agent's session, opened if need be: its own if it still has it, else a new one."""
-        async with self._seating:
-            life = await self.door.agent.ready()
-            if not fresh and self.seat is not None and self.seat.life is life:
-                return self.seat
-            return (await self._seat(life, fresh=fresh))[0]
+        async with self._bind_lock:
+            process = await self.connection.agent.ready()
+            if not fresh and self.agent_session is not None and self.agent_session.process is process:
+                return self.agent_session
+            return (await self._bind_any(process, fresh=fresh))[0]
 
-    async def open_behind(self, setting: Members, told: Members | None = None) -> Found:
+    async def open_agent_session(self, setting: Members, told: Members | None = None) -> OpenedBy:
         """Open the agent's session with what the editor says now; `opened_with` is what the agent answers, or has `told`
         already when it opened it."""
-        async with self._seating:
+        async with self._bind_lock:
             self.setting = setting
-            if told is not None and (kept := await origin_of(self.door, self.session)) is not None:
-                await self.sit(await self.door.agent.ready(), kept.id, known=kept.known)
+            if told is not None and (link := await source_link(self.connection, self.session)) is not None:
+                await self.bind(await self.connection.agent.ready(), link.id, known=link.known)
                 self.opened_with = told
                 return "loaded"
-            return (await self._seat(await self.door.agent.ready(), fresh=False))[1]
+            return (await self._bind_any(await self.connection.agent.ready(), fresh=False))[1]
 
-    async def _seat(self, life: Life, *, fresh: bool) -> tuple[Seat, Found]:
+    async def _bind_any(self, process: AgentProcess, *, fresh: bool) -> tuple[AgentSession, OpenedBy]:
         target = await self._sessions.get(self._who, self.target)
-        kept = self.kept or kept_of(target, self.door.agent.name) or await origin_of(self.door, self.session)
-        if kept is not None and not fresh and (seated := await self._reseated(life, kept)) is not None:
-            return seated
-        with self.door.relay.opening():
-            result = await life.ask("session/new", {"mcpServers": Raw(b"[]"), **self.setting})
-            seat = await self.sit(life, named(result, self.door.agent.name), known=None)
-        seat.titles = seat.titles and target.message_count == 0
+        link = (
+            self.link
+            or link_of(target, self.connection.agent.name)
+            or await source_link(self.connection, self.session)
+        )
+        if link is not None and not fresh and (ensure_bound := await self._rebind(process, link)) is not None:
+            return ensure_bound
+        with self.connection.relay.opening():
+            result = await process.call("session/new", {"mcpServers": Raw(b"[]"), **self.setting})
+            agent_session = await self.bind(
+                process, session_id_in(result, self.connection.agent.name), known=None
+            )
+        agent_session.accepts_titles = agent_session.accepts_titles and target.message_count == 0
         self.opened_with = result
-        await self.door.relay.release(seat)
-        return seat, "new"
+        await self.connection.relay.release(agent_session)
+        return agent_session, "new"
 
-    async def _reseated(self, life: Life, kept: Kept) -> tuple[Seat, Found] | None:
+    async def _rebind(self, process: AgentProcess, link: AgentLink) -> tuple[AgentSession, OpenedBy] | None:
         """The agent's own session, by the first of its ways to open it that does."""
         for method, path, found in OPENERS:
-            if life.can(*path) and (seat := await self._reopened(life, method, kept)) is not None:
-                return seat, found
+            if (
+                process.supports(*path)
+                and (agent_session := await self._reopen(process, method, link)) is not None
+            ):
+                return agent_session, found
         return None
 
-    async def _reopened(self, life: Life, method: str, kept: Kept) -> Seat | None:
+    async def _reopen(self, process: AgentProcess, method: str, link: AgentLink) -> AgentSession | None:
         """The agent's session, if it still has it. What it replays of it is known."""
-        seat = await self.sit(life, kept.id, known=kept.known)
-        seat.muted = True
+        agent_session = await self.bind(process, link.id, known=link.known)
+        agent_session.replaying = True
         try:
-            params = {"mcpServers": Raw(b"[]"), **self.setting, "sessionId": written(kept.id)}
-            self.opened_with = await life.ask(method, params)
+            params = {"mcpServers": Raw(b"[]"), **self.setting, "sessionId": raw_json(link.id)}
+            self.opened_with = await process.call(method, params)
         except Refusal as refusal:
-            self._stand_up()
+            self._unbind()
             if refusal.code == AUTHENTICATE:
                 raise
             return None
-        seat.muted = False
-        seat.counted = (await self._sessions.get(self._who, self.target)).cost or 0.0
-        return seat
+        agent_session.replaying = False
+        agent_session.counted_cost = (await self._sessions.get(self._who, self.target)).cost or 0.0
+        return agent_session
 
-    def _stand_up(self) -> None:
-        if self.seat is not None:
-            self.seat.closed = True
-        self.seat = None
+    def _unbind(self) -> None:
+        if self.agent_session is not None:
+            self.agent_session.closed = True
+        self.agent_session = None
 
     async def _remember(self) -> Session:
         """Keep which session of the agent's it is, and how much of ours it knows. In one that is read-only nothing is
@@ -154,45 +170,47 @@ class Proxied(Attached):
         session = await self._sessions.get(self._who, self.target)
         if session.source is not None:
             return session
-        agent, kept = self.door.agent, self.kept
+        agent, link = self.connection.agent, self.link
         session = await self._sessions.catalog.set_own_meta(
-            self._who, session.id, keeping(session, agent.name, kept)
+            self._who, session.id, link_meta(session, agent.name, link)
         )
-        if kept is None or not (can_be_read(agent.source) or (agent.alive and opens(agent.alive))):
+        if link is None or not (can_be_read(agent.source) or (agent.running and can_reopen(agent.running))):
             return session
-        return await claim(self._sessions, self._who, session, agent.source, kept.id)
+        return await claim(self._sessions, self._who, session, agent.source, link.id)
 
     # Prompts
 
-    async def relayed(self, parts: Sequence[Part], params: Members) -> Members:
+    async def run_prompt(self, parts: Sequence[Part], params: Members) -> Members:
         """Keep a prompt, have the agent answer it, and return its answer; all of it has been kept by then."""
         self.expect_idle()
-        await self._keep_unasked()
+        await self._store_unprompted()
         self._asked, self._result, self._refusal = params, {}, None
         try:
-            await super().prompt(parts, {}, _nobody)
+            await super().prompt(parts, {}, _refuse_question)
         except EngineError:
             if self._refusal is not None:
                 raise self._refusal from None
             raise
         finally:
             await self._settle(knows=bool(self._result))
-        return self._result or {"stopReason": written("cancelled")}
+        return self._result or {"stopReason": raw_json("cancelled")}
 
-    async def call_off(self) -> None:
+    async def cancel_prompt(self) -> None:
         """The editor cancels: the agent is told, and ends the turn itself; if it has not heard of it yet, it never does."""
-        if self._waiting is not None and self.seat is not None:
-            await self.seat.life.tell("session/cancel", {"sessionId": written(self.seat.behind)})
+        if self._waiting is not None and self.agent_session is not None:
+            await self.agent_session.process.notify(
+                "session/cancel", {"sessionId": raw_json(self.agent_session.agent_session_id)}
+            )
         else:
             self.cancel()
 
-    async def _answered(self, turn: Turn) -> AsyncIterator[Event]:
+    async def _answer(self, turn: Turn) -> AsyncIterator[Event]:
         """See `engine.Conversation.run`: what the agent says to the prompt that is stored."""
         try:
-            seat, params = await self._placed(turn)
-            self._waiting = await seat.life.begin("session/prompt", params)
-            self._waiting.add_done_callback(lambda _: self._bell.set())
-            async with aclosing(self._heard(seat, self._waiting)) as events:
+            agent_session, params = await self._prepare_prompt(turn)
+            self._waiting = await agent_session.process.start_request("session/prompt", params)
+            self._waiting.add_done_callback(lambda _: self._wake.set())
+            async with aclosing(self._events_until(agent_session, self._waiting)) as events:
                 async for event in events:
                     yield event
         except Refusal as refusal:
@@ -203,68 +221,74 @@ class Proxied(Attached):
         reason = text_of(self._result, "stopReason")
         yield Stopped(reason=next((known for known in STOP_REASONS if known == reason), "end_turn"))
 
-    async def _placed(self, turn: Turn) -> tuple[Seat, Members]:
+    async def _prepare_prompt(self, turn: Turn) -> tuple[AgentSession, Members]:
         """The agent's session, and the prompt with what was said without it."""
-        if self.kept is not None and self.kept.of != turn.session.id:
-            self.kept = replace(
-                self.kept, of=turn.session.id
+        if self.link is not None and self.link.of != turn.session.id:
+            self.link = replace(
+                self.link, of=turn.session.id
             )  # a read-only session has begun to go on in a fork
-        seat, before = await self.seated(), turn.history[:-1]
-        missed = unknown_to(self.kept, before)
+        agent_session, before = await self.ensure_bound(), turn.history[:-1]
+        missed = entries_unknown_to(self.link, before)
         if missed is None:
-            seat, missed = await self.seated(fresh=True), before
-        return seat, await _prompting(self._asked, seat, missed)
+            agent_session, missed = await self.ensure_bound(fresh=True), before
+        return agent_session, await _prompt_pending(self._asked, agent_session, missed)
 
-    async def _heard(self, seat: Seat, answer: asyncio.Future[Members]) -> AsyncGenerator[Event, None]:
+    async def _events_until(
+        self, agent_session: AgentSession, answer: asyncio.Future[Members]
+    ) -> AsyncGenerator[Event, None]:
         """What is said until the answer comes, and the rest of it then."""
         try:
             while not answer.done():
-                self._bell.clear()
-                for event in seat.collector.events():
+                self._wake.clear()
+                for event in agent_session.collector.events():
                     yield event
-                await self._bell.wait()
+                await self._wake.wait()
         except BaseException:  # called off from elsewhere, or nothing can be kept any more
-            seat.collector.cut()
+            agent_session.collector.discard_emitted()
             if not answer.done():
                 with suppress(HithertoError):
-                    await seat.life.tell("session/cancel", {"sessionId": written(seat.behind)})
+                    await agent_session.process.notify(
+                        "session/cancel", {"sessionId": raw_json(agent_session.agent_session_id)}
+                    )
             raise
         failed = answer.exception()
         result = {} if failed else _result(answer.result())
-        for event in seat.collector.end(_usage(result, seat), {"partial": CUT_OFF} if failed else None):
+        for event in agent_session.collector.end(
+            _usage(result, agent_session), {"partial": CUT_OFF} if failed else None
+        ):
             yield event
         self._result = result_of(answer.result())
 
     async def _settle(self, *, knows: bool) -> None:
         """Nothing of what was kept is news to the editor; nor to the agent, if it has come to the end of what it said."""
-        await self.showing.skip()
-        self.showing.retold()
-        if knows and self.kept is not None and self.showing.stored is not None:
-            self.kept = replace(self.kept, of=self.target, known=self.showing.stored)
+        await self.display.skip()
+        self.display.refresh()
+        if knows and self.link is not None and self.display.stored is not None:
+            self.link = replace(self.link, of=self.target, known=self.display.stored)
             with suppress(HithertoError):  # without it the agent is told again what it knows
                 await self._remember()
 
     # What the agent says by itself
 
-    def _rung(self) -> None:
-        self._bell.set()
-        if self.running or self.door.leaving or self.seat is None:
+    def _on_ready(self) -> None:
+        self._wake.set()
+        if self.running or self.connection.leaving or self.agent_session is None:
             return
-        if self._keeping is None or self._keeping.done():
-            self._keeping = self._start(self._keep_unasked())
+        if self._storing is None or self._storing.done():
+            self._storing = self._start(self._store_unprompted())
 
-    async def _keep_unasked(self) -> None:
+    async def _store_unprompted(self) -> None:
         """Keep what the agent has said between two turns."""
-        if self.seat is None:
+        if self.agent_session is None:
             return
-        drafts = [draft for event in self.seat.collector.end() if (draft := _draft(event))]
+        drafts = [draft for event in self.agent_session.collector.end() if (draft := _draft(event))]
         if drafts:
             kept = await self._sessions.append(self._who, self.target, drafts)
-            self.showing.stored = kept.entries[-1]
+            self.display.stored = kept.entries[-1]
             await self._settle(knows=True)
 
-    def _entitle(self, title: str) -> None:
-        if not self.door.leaving:
+    def _on_title(self, title: str) -> None:
+        if not self.connection.leaving:
             self._start(self._retitle(title))
 
     async def _retitle(self, title: str) -> None:
@@ -275,49 +299,51 @@ class Proxied(Attached):
 
     async def begin(self) -> None:
         """Show what happens elsewhere from now on, and what the agent has said of the session meanwhile."""
-        if self.seat is not None:
-            await self.door.relay.release(self.seat)
+        if self.agent_session is not None:
+            await self.connection.relay.release(self.agent_session)
         if not self._closing.is_set():
-            self._beside.append(self._start(self.showing.run()))
+            self._background.append(self._start(self.display.run()))
 
     async def close(self) -> None:
         await super().close()
         with suppress(HithertoError):
-            await self._keep_unasked()
-        self._stand_up()
+            await self._store_unprompted()
+        self._unbind()
 
 
-def opens(life: Life) -> bool:
+def can_reopen(process: AgentProcess) -> bool:
     """Whether the agent lists its sessions, and can open them again."""
-    return life.can("sessionCapabilities", "list") and any(life.can(*path) for _, path, _ in OPENERS)
+    return process.supports("sessionCapabilities", "list") and any(
+        process.supports(*path) for _, path, _ in OPENERS
+    )
 
 
-async def origin_of(door: ProxyDoor, session: Session) -> Kept | None:
+async def source_link(connection: ProxyConnection, session: Session) -> AgentLink | None:
     """The agent's session that one of ours was read from: it knows all of it."""
-    own = door.agent.own(session.id) if session.source == door.agent.source else None
+    own = connection.agent.own_id_of(session.id) if session.source == connection.agent.source else None
     if own is None:
         return None
-    page = await door.sessions.history(door.who, session.id, last=True, limit=1)
-    return Kept(id=own, of=session.id, known=page.entries[-1].id if page.entries else None)
+    page = await connection.sessions.history(connection.who, session.id, last=True, limit=1)
+    return AgentLink(id=own, of=session.id, known=page.entries[-1].id if page.entries else None)
 
 
-async def _prompting(asked: Members, seat: Seat, missed: tuple[Entry, ...]) -> Members:
+async def _prompt_pending(asked: Members, agent_session: AgentSession, missed: tuple[Entry, ...]) -> Members:
     """The parameters of the prompt as the agent gets it."""
-    params = {**asked, "sessionId": written(seat.behind)}
+    params = {**asked, "sessionId": raw_json(agent_session.agent_session_id)}
     text = await told(missed)
     if text:
         block = {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
         rest = bytes(asked.get("prompt", Raw(b"[]"))).strip()[1:]
         comma = b"" if rest.lstrip() == b"]" else b","
-        params["prompt"] = Raw(b"[%b%b%b" % (bytes(written(block)), comma, rest))
+        params["prompt"] = Raw(b"[%b%b%b" % (bytes(raw_json(block)), comma, rest))
     return params
 
 
-def named(result: Members, agent: str) -> str:
-    behind = text_of(result, "sessionId")
-    if behind is None:
+def session_id_in(result: Members, agent: str) -> str:
+    agent_session_id = text_of(result, "sessionId")
+    if agent_session_id is None:
         raise EngineError(f"the agent {agent!r} made a session and did not say which")
-    return behind
+    return agent_session_id
 
 
 def _result(message: Members) -> Members:
@@ -328,17 +354,20 @@ def _result(message: Members) -> Members:
         return {}
 
 
-def _usage(result: Members, seat: Seat) -> Usage | None:
+def _usage(result: Members, agent_session: AgentSession) -> Usage | None:
     """What the turn used, as far as the agent says."""
     told = value_of(result.get("usage"))
     tokens = told if isinstance(told, dict) else {}
-    known = {name: tokens.get(field) for name, field in COUNTED.items()}
+    known = {name: tokens.get(field) for name, field in TOKEN_FIELDS.items()}
     counts: Json = {
         name: value for name, value in known.items() if isinstance(value, int) and 0 <= value < 1 << 40
     }
-    if seat.collector.cost is not None and seat.collector.cost >= seat.counted:
-        counts["cost"] = seat.collector.cost - seat.counted
-        seat.counted = seat.collector.cost
+    if (
+        agent_session.collector.cost is not None
+        and agent_session.collector.cost >= agent_session.counted_cost
+    ):
+        counts["cost"] = agent_session.collector.cost - agent_session.counted_cost
+        agent_session.counted_cost = agent_session.collector.cost
     return Usage(**counts) if counts else None
 
 
@@ -351,12 +380,12 @@ def _draft(event: Event) -> Draft | None:
     return None
 
 
-async def _nobody(_: object) -> Choice:
+async def _refuse_question(_: object) -> Choice:
     """The agent asks the editor itself."""
     raise EngineError("the agent asks for itself")
 
 
-class Showing(display.Showing):
+class ProxyDisplay(SessionDisplay):
     """See the module. What the agent says in a turn of this editor has been passed on already; `stored` is the last entry
     of it that was kept."""
 
@@ -368,11 +397,11 @@ class Showing(display.Showing):
         elif isinstance(update, Titled):
             super().emit(update)
 
-    def retold(self) -> None:
+    def refresh(self) -> None:
         """Something about the session may have changed, such as its title."""
-        self._changed = True
+        self._session_changed = True
         self._wake.set()
 
-    def changed(self, change: Change) -> None:
-        if not self._turning:
-            super().changed(change)
+    def note_change(self, change: Change) -> None:
+        if not self._turn_running:
+            super().note_change(change)

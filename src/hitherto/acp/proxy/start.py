@@ -12,11 +12,11 @@ from contextlib import AsyncExitStack, suppress
 
 from hitherto import wiring
 from hitherto.acp.agent.connection import Offer
-from hitherto.acp.agent.run import told
+from hitherto.acp.agent.run import store_failure
 from hitherto.acp.agent.wires import Wires
 from hitherto.acp.pipes import Pipes
-from hitherto.acp.proxy.connection import ProxyDoor, failing
-from hitherto.acp.proxy.editor_side import Front
+from hitherto.acp.proxy.connection import ProxyConnection, failing
+from hitherto.acp.proxy.editor_side import EditorTransport
 from hitherto.acp.proxy.methods import NOTIFICATIONS, REQUESTS
 from hitherto.errors import HithertoError
 from hitherto.model import LOCAL, Principal
@@ -54,14 +54,14 @@ async def serve(
 ) -> None:
     """Serve one editor until it leaves; all that was said is stored by then, and the agent has left too."""
     async with asyncio.TaskGroup() as tasks:
-        door = ProxyDoor(sessions, who, command, tasks, offer=offer, env=env)
-        front = Front(transport, door)
-        peer: Peer[ProxyDoor] = Peer(front, REQUESTS, NOTIFICATIONS, door, failing=failing)
-        door.peer, door.send_now = peer, front.send_now  # type: ignore[assignment]
+        connection = ProxyConnection(sessions, who, command, tasks, offer=offer, env=env)
+        editor = EditorTransport(transport, connection)
+        peer: Peer[ProxyConnection] = Peer(editor, REQUESTS, NOTIFICATIONS, connection, failing=failing)
+        connection.peer, connection.send_now = peer, editor.send_now  # type: ignore[assignment]
         try:
             await peer.run()
         finally:
-            await door.leave()
+            await connection.close()
 
 
 async def _heeding(wires: Wires, command: Sequence[str], store: str | None) -> None:
@@ -85,5 +85,5 @@ async def _run(wires: Wires, command: Sequence[str], store: str | None) -> None:
                 wiring.open(store_url(store))
             )
         except HithertoError as error:
-            sessions = told(error)
+            sessions = store_failure(error)
         await serve(pipes, sessions, LOCAL, command, offer=offer)
