@@ -321,7 +321,7 @@ async def test_a_result_stands_in_the_card_of_its_call_wherever_a_page_ends(
     session = await kept.create(ann, title="Calls")
     drafts: list[Draft] = []
     for number in range(70):
-        call = ToolCall(id=f"c{number}", name="View", input={"path": f"/{number}"})
+        call = ToolCall(id=f"c{number}", name="Look", input={"path": f"/{number}"})
         drafts.append(Draft(role="assistant", parts=(Text(text=f"Message {number}."), call)))
         drafts.append(Draft(role="tool", parts=(ToolResult(id=f"c{number}", content=(Text(text="found"),)),)))
     ids = (await kept.append(ann, session.id, drafts)).entries
