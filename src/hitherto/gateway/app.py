@@ -95,7 +95,7 @@ READY_SECONDS = 2.0
 HEALTHY = b'{"status":"ok"}'
 READY = b'{"status":"ready"}'
 ENDING = b'{"status":"ending"}'
-NO_STORE = b'{"status":"the store does not answer"}'
+NO_STORE = b'{"status":"the store does not respond"}'
 
 
 async def readiness(sessions: Sessions, *, ending: bool) -> tuple[int, bytes]:

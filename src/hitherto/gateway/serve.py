@@ -56,10 +56,10 @@ class Where(Value, frozen=True):
 def checked(where: Where) -> Where:
     """The same, if a server may listen there: beyond this machine only with TLS, its own or that of a proxy."""
     if (where.tls_cert is None) != (where.tls_key is None):
-        raise InvalidInput("--tls-cert and --tls-key go together")
+        raise InvalidInput("give both --tls-cert and --tls-key, or neither")
     for path in filter(None, (where.tls_cert, where.tls_key)):
         if not Path(path).is_file():
-            raise InvalidInput(f"there is no file {path}")
+            raise InvalidInput(f"no such file: {path}")
     if where.tls_cert is not None and where.tls_key is not None:
         _check_certificate(where.tls_cert, where.tls_key)
     for name in where.names:
@@ -68,8 +68,8 @@ def checked(where: Where) -> Where:
     behind_tls = origins and all(origin.startswith("https://") for origin in origins)
     if not (is_loopback(where.host) or where.tls or behind_tls):
         raise InvalidInput(
-            f"{where.host} can be reached from other machines, and everything would go there in the clear: give"
-            " --tls-cert and --tls-key, or --behind-proxy ORIGIN if a proxy before it speaks TLS"
+            f"{where.host} is reachable from other machines, and traffic would not be encrypted: give"
+            " --tls-cert and --tls-key, or --behind-proxy ORIGIN if a proxy terminates TLS"
         )
     return where
 
@@ -80,13 +80,13 @@ def _check_certificate(cert: str, key: str) -> None:
     try:
         context.load_verify_locations(cafile=cert)
     except (ssl.SSLError, OSError) as error:
-        raise InvalidInput(f"{cert} holds no certificate in PEM{_because(error)}") from None
+        raise InvalidInput(f"{cert} is not a PEM certificate{_because(error)}") from None
     try:
         context.load_cert_chain(cert, key, password="")  # nobody is asked for one
     except (ssl.SSLError, OSError) as error:
         if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
-            raise InvalidInput(f"the key in {key} is not that of the certificate in {cert}") from None
-        raise InvalidInput(f"{key} holds no key in PEM that is without a password{_because(error)}") from None
+            raise InvalidInput(f"the key in {key} does not match the certificate in {cert}") from None
+        raise InvalidInput(f"{key} is not a PEM private key without a password{_because(error)}") from None
 
 
 def _because(error: OSError) -> str:
@@ -100,7 +100,7 @@ def listening(where: Where) -> socket.socket:
         return socket.create_server((where.host, where.port), family=family, backlog=BACKLOG)
     except OSError as error:
         told = f"cannot listen on {where.host} port {where.port}: {error.strerror or error}"
-        raise InvalidInput(f"{told}; is another server running? --port chooses another") from None
+        raise InvalidInput(f"{told}; is another server running? Choose another port with --port") from None
 
 
 def address(where: Where, port: int) -> str:

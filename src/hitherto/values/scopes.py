@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from hitherto.errors import InvalidInput
 
 MEANINGS: Mapping[str, str] = {
-    "read": "look at sessions and at what is remembered",
-    "write": "change, make and delete sessions",
-    "run": "have prompts answered",
-    "raw": "export with secrets left as they are",
-    "commands": "have programs started on the server",
-    "admin": "tokens, who is who, and the store as a whole",
+    "read": "read sessions and memory",
+    "write": "create, change and delete sessions",
+    "run": "run prompts",
+    "raw": "export with secrets included",
+    "commands": "start programs on the server",
+    "admin": "manage tokens, identities and the whole store",
 }
 SCOPES = tuple(MEANINGS)
 USUAL = ("read", "write", "run")

@@ -182,7 +182,7 @@ async def test_a_revoked_token_closes_its_sockets_and_no_others(
         async with server.socket(None, path) as closing, server.socket("ann", path) as staying:
             await closing.call("connect", {"token": secret})
             assert await sessions.tokens.revoke(token.id)
-            assert await closing.closed() == (1008, "the token is good for nothing any more")
+            assert await closing.closed() == (1008, "the token was revoked")
             assert (await staying.rpc("initialize", {"protocolVersion": 1}))["id"] == 1
         headers = {"Authorization": f"Bearer {secret}"}
         assert server.request("GET", "/metrics", headers).status == 401

@@ -191,10 +191,10 @@ def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
     )
     checked(Where(tls_cert=cert, tls_key=key))
     for given, told in (
-        ((bad, key), f"{bad} holds no certificate in PEM"),
-        ((cert, bad), f"{bad} holds no key in PEM that is without a password"),
-        ((cert, locked), f"{locked} holds no key in PEM that is without a password"),
-        ((cert, other), f"the key in {other} is not that of the certificate in {cert}"),
+        ((bad, key), f"{bad} is not a PEM certificate"),
+        ((cert, bad), f"{bad} is not a PEM private key without a password"),
+        ((cert, locked), f"{locked} is not a PEM private key without a password"),
+        ((cert, other), f"the key in {other} does not match the certificate in {cert}"),
     ):
         with pytest.raises(InvalidInput) as refused:
             checked(Where(tls_cert=given[0], tls_key=given[1]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
 
-LABEL = "the server's own, kept in a file"
+LABEL = "local token of the server, stored in a file"
 
 
 def token_file(folder: Path, store: str, default: str) -> Path:

@@ -146,9 +146,9 @@ def _draft(given: GivenMessage) -> Draft:
     if given.role == "tool" and given.tool_call_id is not None:
         said = (ToolResult(id=given.tool_call_id, content=said, is_error=given.is_error),)
     elif given.tool_call_id is not None or given.is_error:
-        raise InvalidInput("tool_call_id and is_error belong to a message of the role tool")
+        raise InvalidInput("only messages with the role tool can have tool_call_id and is_error")
     if given.tool_calls and given.role != "assistant":
-        raise InvalidInput("tool_calls belong to a message of the role assistant")
+        raise InvalidInput("only messages with the role assistant can have tool_calls")
     parts = (*said, *map(_call, given.tool_calls))
     tokens = tokens_of(Entry(id="", at=0, role=given.role, parts=parts)).number
     meta: Json = {ESTIMATED: True}
@@ -194,7 +194,7 @@ def _part(block: Block) -> Part:
 
 def _image(block: ImageBlock) -> Image:
     if block.data is None and block.uri is None:
-        raise InvalidInput("an image has data or a uri")
+        raise InvalidInput("an image needs data or uri")
     kind = _kind(block.mime_type or block.mimeType)
     return Image(mime_type=kind, data=block.data, uri=block.uri)
 
@@ -202,11 +202,11 @@ def _image(block: ImageBlock) -> Image:
 def _resource(block: ResourceBlock) -> Resource:
     held = block.resource or block
     if held.uri is None:
-        raise InvalidInput("a resource has a uri")
+        raise InvalidInput("a resource needs a uri")
     return Resource(uri=held.uri, mime_type=held.mime_type or held.mimeType, text=held.text, blob=held.blob)
 
 
 def _kind(given: str | None) -> str:
     if not given:
-        raise InvalidInput("images and sound say what they are by mime_type")
+        raise InvalidInput("mime_type is required for images and audio")
     return given

@@ -120,7 +120,7 @@ class Context:
     def offered(self, model: str) -> str:
         """The model, if it may be chosen here: others would be paid for by whoever runs the server."""
         if self.models is not None and model not in self.models:
-            raise InvalidInput(f"{model!r:.100} is none of the models that this server offers")
+            raise InvalidInput(f"this server does not offer the model {model!r:.100}")
         return model
 
     @property

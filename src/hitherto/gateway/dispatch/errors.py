@@ -31,7 +31,7 @@ class Meaning(NamedTuple):
     data: Mapping[str, str] = {}
 
 
-PLACE: Mapping[str, str] = {"path": "where, if it can be told"}
+PLACE: Mapping[str, str] = {"path": "the invalid parameter, if known"}
 BEYOND: Mapping[str, re.Pattern[str]] = {
     "invalid_limit": re.compile(r"\$\.limit: Expected `int` [<>]= \d+"),
     "too_large": re.compile(r".*: Expected `\w+` of length <= \d+"),
@@ -39,51 +39,50 @@ BEYOND: Mapping[str, re.Pattern[str]] = {
 """What the decoder says, and where, of a parameter that is beyond a limit; by the code for that."""
 
 MEANINGS: Mapping[str, Meaning] = {
-    "error": Meaning("an error of the server itself; it is in the server's log"),
-    "method_not_found": Meaning("there is no such method", {"method": "the name that was asked for"}),
-    "unauthenticated": Meaning("no token, or one that is unknown or revoked"),
-    "forbidden": Meaning("the token is good for other things", {"scope": "the scope that is needed"}),
-    "rate_limited": Meaning("too many requests", {"retry_after_ms": "when to try again"}),
-    "ending": Meaning("the server is shutting down: ask another, or try again"),
-    "invalid_input": Meaning("the parameters are wrong; nothing was done", PLACE),
-    "invalid_cwd": Meaning("a working directory that is not an absolute path"),
-    "invalid_cursor": Meaning("a cursor that was altered, or belongs to another question"),
-    "invalid_limit": Meaning("a limit below 1 or above the published maximum", PLACE),
-    "invalid_key": Meaning("a session key that does not follow the grammar"),
-    "too_large": Meaning("above a published limit", PLACE),
-    "not_found": Meaning("no such thing, or not yours"),
-    "session_not_found": Meaning(
-        "no such session, or not yours", {"session_key": "the key or id that was asked for"}
-    ),
+    "error": Meaning("internal error; the server's log has the details"),
+    "method_not_found": Meaning("unknown method", {"method": "the requested name"}),
+    "unauthenticated": Meaning("the token is missing, unknown or revoked"),
+    "forbidden": Meaning("the token lacks a scope", {"scope": "the required scope"}),
+    "rate_limited": Meaning("too many requests", {"retry_after_ms": "how long to wait before a retry"}),
+    "ending": Meaning("the server is shutting down: retry, or use another server"),
+    "invalid_input": Meaning("invalid parameters; nothing was done", PLACE),
+    "invalid_cwd": Meaning("the working directory is not an absolute path"),
+    "invalid_cursor": Meaning("the cursor was altered, or belongs to another query"),
+    "invalid_limit": Meaning("the limit is below 1 or above the published maximum", PLACE),
+    "invalid_key": Meaning("the session key does not follow the grammar"),
+    "too_large": Meaning("a value exceeds a published limit", PLACE),
+    "not_found": Meaning("not found, or not yours"),
+    "session_not_found": Meaning("no such session, or not yours", {"session_key": "the requested key or id"}),
     "entry_not_found": Meaning("the session has no such message"),
     "checkpoint_not_found": Meaning("the session has no such checkpoint"),
-    "ambiguous_id": Meaning("the beginning of several ids", {"some": "some of them"}),
-    "conflict": Meaning("the state is not what the caller believes"),
-    "already_exists": Meaning("something with this id or key is already there"),
+    "ambiguous_id": Meaning("several ids start with this prefix", {"some": "some of them"}),
+    "conflict": Meaning("the current state does not allow this"),
+    "already_exists": Meaning("the id or key is already in use"),
     "revision_conflict": Meaning(
         "the session has changed since it was read",
-        {"expected": "the caller's revision", "actual": "its own"},
+        {"expected": "the caller's revision", "actual": "the session's revision"},
     ),
-    "idempotency_conflict": Meaning("the idempotency key was used before with other parameters"),
+    "idempotency_conflict": Meaning("the idempotency key was already used with other parameters"),
     "busy": Meaning(
-        "a turn of the session is running", {"holder": "who runs it", "age_ms": "for how long already"}
+        "a turn is running in the session",
+        {"holder": "who runs it", "age_ms": "how long it has been running"},
     ),
-    "lease_lost": Meaning("the turn lost its right to write, and was not finished"),
-    "read_only": Meaning("a session read from another agent: fork it and go on there"),
+    "lease_lost": Meaning("the turn lost its lease and did not finish"),
+    "read_only": Meaning("the session is read from another agent: fork it to continue"),
     "interrupted": Meaning(
-        "a prompt of this idempotency key was begun and never finished; it is not run twice"
+        "a prompt with this idempotency key started but never finished; it is not run again"
     ),
-    "engine_error": Meaning("the model, or what runs the turn, could not go on; what was said is kept"),
-    "model_missing": Meaning("no model is set, or what it needs is missing"),
-    "model_refused": Meaning("the provider does not accept the server's key"),
-    "model_busy": Meaning("the provider wants fewer requests; tried again, in vain"),
-    "model_unreachable": Meaning("no connection to the provider, or it broke off"),
+    "engine_error": Meaning("the model, or the engine that runs the turn, failed; messages so far are kept"),
+    "model_missing": Meaning("no model is set, or a package or key that it needs is missing"),
+    "model_refused": Meaning("the provider rejected the server's key"),
+    "model_busy": Meaning("the provider's rate limit was exceeded, also after retries"),
+    "model_unreachable": Meaning("cannot connect to the provider, or the connection was lost"),
     "context_too_long": Meaning("the conversation does not fit the model's window"),
-    "store_error": Meaning("the store could not do it"),
+    "store_error": Meaning("the store failed"),
     "store_unavailable": Meaning("the store cannot be reached"),
     "store_full": Meaning("the disk is full"),
     "store_damaged": Meaning("the store is damaged"),
-    "schema_too_new": Meaning("the store was written by a newer program"),
+    "schema_too_new": Meaning("a newer version of Hitherto wrote the store"),
 }
 
 

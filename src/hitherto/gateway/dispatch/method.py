@@ -208,7 +208,7 @@ def _name(named: _Names) -> str | None:
     if len(given) > 1:
         raise invalid("give session_key or session_id, not both", "$.session_id")
     if not isinstance(given[0], str):
-        raise invalid("a session is named by a text", "$.session_key")
+        raise invalid("session_key must be a string", "$.session_key")
     return given[0] if len(given[0]) <= KEY_CHARS else f"{given[0][:KEY_CHARS]}…"
 
 
@@ -246,4 +246,4 @@ def _decoded(decoder: msgspec.json.Decoder[T], params: Raw | bytes) -> T:
         place = _PATH.search(text)
         raise invalid(_PATH.sub("", text), place[1] if place else None) from None
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise invalid("they cannot be read") from None
+        raise invalid("the parameters cannot be decoded") from None

@@ -47,8 +47,8 @@ class Arguments:
         if not self._fits(token, len(data)):
             self.drop(line)
             raise TooLarge(
-                f"at most {self._bounds.each} bytes are handed over with one token, {self._bounds.most} in all;"
-                " what this connection handed over is dropped"
+                f"uploads must not exceed {self._bounds.each} bytes per token and {self._bounds.most} in all;"
+                " the uploads of this connection were discarded"
             )
         waiting.data.extend(data)
         waiting.at = self._clock()

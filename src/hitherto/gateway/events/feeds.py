@@ -107,7 +107,7 @@ class Feed:
                     for listener in tuple(self.listeners):
                         listener(change)
             except Exception as error:  # noqa: BLE001 - everybody who listens depends on it
-                log.warning("the change feed cannot be read, trying again: %s", error)
+                log.warning("cannot read the change feed, retrying: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 
 

@@ -63,7 +63,7 @@ class Subscribing:
     async def add(self, wish: Wish) -> Subscribed:
         """Make a subscription; it is told nothing before `begin`."""
         if len(self._all) >= self._most:
-            raise TooLarge(f"a connection may have at most {self._most} subscriptions")
+            raise TooLarge(f"a connection can have at most {self._most} subscriptions")
         home, who = self._caller.sessions, self._caller.who
         if wish.session is not None:
             home = home.at(key_of(wish.session))
@@ -113,7 +113,7 @@ class Subscribing:
                     if not news.over:
                         await subscription.wake.wait()
                 except HithertoError as error:
-                    log.warning("a subscriber cannot be told, trying again: %s", error.message)
+                    log.warning("cannot send events to a subscriber, retrying: %s", error.message)
                     await asyncio.sleep(RETRY_SECONDS)
                 except Gone:
                     raise

@@ -37,7 +37,7 @@ PAGE = read.PAGE_BYTES
 
 
 async def discover(call: Call[Params]) -> Raw:  # noqa: ARG001 - it is the same for everyone
-    """This table as an OpenRPC document."""
+    """Get this table as an OpenRPC document."""
     return _document()
 
 

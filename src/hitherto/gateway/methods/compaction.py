@@ -76,7 +76,7 @@ class Restored(Answer, frozen=True, kw_only=True):
 
 
 async def compact(call: Call[Overwriting]) -> Compacted:
-    """Draw facts from older messages into the memory, and put a summary in their place for the model.
+    """Replace older messages with a summary, for the model only, and keep their facts in memory.
 
     The server's model writes it for a token that may `run`, else the built-in summariser.
     """
@@ -107,14 +107,14 @@ async def compact(call: Call[Overwriting]) -> Compacted:
 
 
 async def list_checkpoints(call: Call[ListCheckpoints]) -> Checkpoints:
-    """What the session was before each compaction, reset, rewind and restoration."""
+    """List the checkpoints of a session: its state before each compaction, reset, rewind and restore."""
     known = await call.sessions.checkpoints(call.who, call.session.id)
     shown = tuple(map(_kept, known[-call.params.limit :]))
     return Checkpoints(session_key=key_of(call.session), checkpoints=shown, total=len(known))
 
 
 async def restore(call: Call[Restore]) -> Restored:
-    """Go back to a checkpoint, exactly; what is there now becomes a checkpoint first."""
+    """Restore a checkpoint exactly. The current state is saved as a checkpoint first."""
     given = call.params
 
     def answer(session: Session) -> Restored:

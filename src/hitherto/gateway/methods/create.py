@@ -90,10 +90,10 @@ class Branched(Answer, frozen=True, kw_only=True):
 
 
 async def create(call: Call[Create]) -> Created:
-    """An empty session, with a key or without."""
+    """Create an empty session, with or without a key."""
     given = call.params
     if given.name is not None and given.title is not None:
-        raise InvalidInput("give name or title: they are the same")
+        raise InvalidInput("give name or title, not both: they mean the same")
     address = addressed(call, given.session_key, given.agent_id, given.channel)
 
     def answer(session: Session) -> Created:
@@ -111,7 +111,7 @@ async def create(call: Call[Create]) -> Created:
 
 
 async def fork(call: Call[Fork]) -> Forked:
-    """A new session that shares this one's history, up to a message or all of it. Nothing is copied."""
+    """Create a session that shares this one's history, up to a message or all of it. Nothing is copied."""
     given, source = call.params, call.session
     address = None if given.new_session_key is None else addressed(call, given.new_session_key)
 
@@ -127,7 +127,7 @@ async def fork(call: Call[Fork]) -> Forked:
 
 
 async def start_anew(call: Call[Anew]) -> Renewed:
-    """A fresh session takes over the key; the old one keeps its id and all that was said."""
+    """Move the key to a new session. The old session keeps its id and its messages."""
 
     def answer(both: tuple[Session, Session]) -> Renewed:
         old, fresh = both
@@ -146,7 +146,7 @@ async def start_anew(call: Call[Anew]) -> Renewed:
 
 
 async def branch(call: Call[Branch]) -> Branched:
-    """A new session from a checkpoint."""
+    """Create a session from a checkpoint."""
     given, source = call.params, call.session
     address = None if given.new_session_key is None else addressed(call, given.new_session_key)
 

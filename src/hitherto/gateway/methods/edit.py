@@ -101,7 +101,7 @@ class RuntimeDeleted(Answer, frozen=True, kw_only=True):
 
 
 async def append(call: Call[Append]) -> Appended:
-    """Add messages to the end of a session, all or none; they are durable when this is answered."""
+    """Append messages to a session, all or none. They are durable when the response arrives."""
     drafts, session = drafts_of(call.params.messages), call.found
     given: dict[str, Any] = {
         "idempotency_key": call.params.idempotency_key,
@@ -122,7 +122,7 @@ async def append(call: Call[Append]) -> Appended:
 
 
 async def erase(call: Call[Erase]) -> Erased:
-    """Blank one message for good, here and in every fork that shares it, with all that was drawn from it."""
+    """Blank one message for good, here and in every fork that shares it, with everything derived from it."""
     done = Erased(session_key=key_of(call.session), message_id=call.params.message_id, erased=True)
     return await call.once(
         lambda sessions: sessions.erase(call.who, call.session.id, call.params.message_id), lambda _: done
@@ -135,7 +135,7 @@ async def set_topic(call: Call[SetTopic]) -> Updated:
 
 
 async def patch(call: Call[Patch]) -> Updated:
-    """Change what is said about a session, all of it or nothing."""
+    """Change fields of a session, all or none."""
     given = call.params
     if given.status is not None and given.archived not in (None, given.status == "archived"):
         raise InvalidInput("status and archived contradict each other")
@@ -149,7 +149,7 @@ async def patch(call: Call[Patch]) -> Updated:
 
 
 async def reset(call: Call[Overwriting]) -> Reset:
-    """Start the session anew, empty; what was there becomes a checkpoint."""
+    """Reset the session to empty. A checkpoint keeps what was there."""
     before = call.session
 
     def answer(_: Session) -> Reset:

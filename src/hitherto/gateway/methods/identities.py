@@ -39,7 +39,7 @@ class Unlinked(Answer, frozen=True, kw_only=True):
 
 
 async def link(call: Call[Link]) -> Accounts:
-    """Note that two accounts are one person's; doing it again changes nothing."""
+    """Record that two accounts belong to one person. Repeating it changes nothing."""
     given = call.params
     person = (given.canonical.channel, given.canonical.peer_id)
     await call.sessions.identities.link(call.who, given.channel, given.peer_id, person)
@@ -47,12 +47,12 @@ async def link(call: Call[Link]) -> Accounts:
 
 
 async def unlink(call: Call[Peer]) -> Unlinked:
-    """Take the link of an account away."""
+    """Remove the link of an account."""
     done = await call.sessions.identities.unlink(call.who, call.params.channel, call.params.peer_id)
     return Unlinked(unlinked=done)
 
 
 async def accounts(call: Call[Peer]) -> Accounts:
-    """All accounts of the person who has this one."""
+    """List all accounts of the person who owns this account."""
     found = await call.sessions.identities.accounts(call.who, call.params.channel, call.params.peer_id)
     return Accounts(accounts=tuple(Account(channel=channel, peer_id=peer) for channel, peer in found))

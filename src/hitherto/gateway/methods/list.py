@@ -85,7 +85,7 @@ class RuntimeRows(Answer, frozen=True, kw_only=True):
 
 
 async def list_sessions(call: Call[ListSessions]) -> Rows:
-    """A page of the caller's sessions, newest activity first."""
+    """List your sessions, newest activity first."""
     given, wanted = call.params, call.params.filter or Wanted()
     looked = await _filter(call, wanted)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
@@ -94,7 +94,7 @@ async def list_sessions(call: Call[ListSessions]) -> Rows:
 
 
 async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
-    """A page of the caller's sessions with all that is known of each, newest activity first."""
+    """List your sessions with all their fields, newest activity first."""
     given = call.params
     looked = replace(await _filter(call, given), text=given.search, cwd=given.cwd, tags=given.tags)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
@@ -121,7 +121,7 @@ async def _page(
 ) -> tuple[list[Session], str | None]:
     """As many as were asked for, unless there are no more: a page of the service may be shorter and not the last."""
     if offset and cursor is not None:
-        raise InvalidInput("give offset or cursor: a cursor knows where it is")
+        raise InvalidInput("give offset or cursor, not both")
     found: list[Session] = []
     skipped = 0
     for _ in range(PAGES_LOOKED_AT):

@@ -65,7 +65,7 @@ class Forgotten(Answer, frozen=True, kw_only=True):
 
 
 async def search(call: Call[Recall]) -> Facts:
-    """The facts that have words of the query, best first."""
+    """Search for facts with words of the query, best match first."""
     given = call.params
     found = await call.sessions.memory.search(
         call.who, given.query, agent_id=given.agent_id, identity_id=given.identity_id, limit=given.limit
@@ -74,7 +74,7 @@ async def search(call: Call[Recall]) -> Facts:
 
 
 async def list_facts(call: Call[ListFacts]) -> Facts:
-    """The facts that still hold, newest first."""
+    """List the current facts, newest first."""
     given = call.params
     found = await call.sessions.memory.search(
         call.who,
@@ -88,7 +88,7 @@ async def list_facts(call: Call[ListFacts]) -> Facts:
 
 
 async def forget(call: Call[Forget]) -> Forgotten:
-    """Forget a fact for good, and what it had taken the place of."""
+    """Delete a fact for good, with the facts that it replaced."""
     name = call.params.id
 
     def answer(was_there: bool) -> Forgotten:

@@ -92,12 +92,12 @@ class Spent(Answer, frozen=True, kw_only=True):
 
 
 async def get(call: Call[Named]) -> Details:
-    """All about one session but what was said."""
+    """Get one session, without its messages."""
     return details(call.session)
 
 
 async def history(call: Call[GetHistory]) -> History:
-    """The newest messages of the context, which is what a model sees, or with `view` of the whole conversation."""
+    """Get the newest messages of the context (what the model sees) or, with `view`, of the whole conversation."""
     given = call.params
     page = await call.sessions.history(
         call.who,
@@ -121,14 +121,14 @@ async def history(call: Call[GetHistory]) -> History:
 
 
 async def runtime_history(call: Call[RuntimeHistory]) -> CountedHistory:
-    """The newest messages of the context."""
+    """Get the newest messages of the context."""
     page = await _newest(call, call.params.limit, PAGE_BYTES)
     messages = tuple(map(message, page.entries))
     return CountedHistory(session_key=key_of(call.session), messages=messages, count=len(messages))
 
 
 async def preview(call: Call[GetPreview]) -> Preview:
-    """The newest messages, each shortened, and what a list shows of the session."""
+    """Get the newest messages, each shortened, and the session as lists show it."""
     page = await _newest(call, call.params.limit, PREVIEW_BYTES)
     return Preview(
         session_key=key_of(call.session),
@@ -139,7 +139,7 @@ async def preview(call: Call[GetPreview]) -> Preview:
 
 
 async def usage(call: Call[Named]) -> Spent:
-    """What the session has used: all of it, also what was compacted since."""
+    """Get the total usage of a session, including messages that were compacted."""
     session = call.session
     used = await call.sessions.usage(call.who, session.id)
     return Spent(

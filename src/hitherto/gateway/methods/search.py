@@ -78,14 +78,14 @@ class Routed(Answer, frozen=True, kw_only=True):
 
 
 async def search(call: Call[Search]) -> Results:
-    """The newest hit in each of the caller's sessions, newest first."""
+    """Search your sessions: the newest hit of each session, newest first."""
     given = call.params
     page = await call.sessions.search(call.who, given.query, cursor=given.cursor, limit=given.limit)
     return Results(results=tuple(map(_found, page.hits)), cursor=page.cursor or UNSET)
 
 
 async def resolve(call: Call[Resolve]) -> Resolved:
-    """The session that a key, an id or the beginning of an id means, among the caller's own."""
+    """Find the session of yours with this key, id or prefix of an id."""
     session = await _meant(call)
     return Resolved(
         session_key=key_of(session), session_id=session.id, agent_id=session.agent_id, title=session.title
@@ -93,7 +93,7 @@ async def resolve(call: Call[Resolve]) -> Resolved:
 
 
 async def resolve_route(call: Call[ResolveRoute]) -> Routed:
-    """The key of the session that a message of this peer goes to, and why."""
+    """Get the key of the session that a message of this peer belongs to, and the reason."""
     given = call.params
     peer = Account(given.channel, given.peer_id)
     found = route(

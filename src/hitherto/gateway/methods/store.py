@@ -36,7 +36,7 @@ BASES: Mapping[tuple[bool, bool], type[Params]] = {
     (True, True): NamedWriting,
 }
 """What the parameters of a method begin with, by whether it names a session and whether it writes."""
-NOTHING_HELD = "this needs a connection that stays open: use the WebSocket"
+NOTHING_HELD = "this method needs an open connection: use the WebSocket /ws"
 
 
 class HandedOver(Params, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def result(value: Any) -> Result:
     except (UnicodeEncodeError, OverflowError):
         told = Result(exact=encode(value))
     if len(bytes(told.value or b"") if told.exact is UNSET else told.exact) > ANSWER_BYTES:
-        raise TooLarge(f"an answer of more than {ANSWER_BYTES} bytes is not sent: ask for less at once")
+        raise TooLarge(f"the result exceeds {ANSWER_BYTES} bytes: request less at once")
     return told
 
 
@@ -82,7 +82,7 @@ def put_together(call: Call[Any]) -> Call[Any]:
         return call
     taken = {name: held(call).taken(each) for name, each in named.items()}
     if unknown := [each for name, each in named.items() if taken[name] is None]:
-        raise InvalidInput(f"nothing was handed over as {unknown[0]!r:.100}")
+        raise InvalidInput(f"no upload named {unknown[0]!r:.100}: send it with store.hand_over first")
     return replace(call, params=msgspec.structs.replace(call.params, **taken))
 
 
@@ -133,7 +133,7 @@ def _bounded(name: str, given: Json, params: Any) -> Json:
         check_meta_keys((each.meta for each in (*given["entries"], *filter(None, [given["amended"]]))), OURS)
         if params.idempotency_key is not None and len(given["entries"]) > BATCH:
             raise InvalidInput(
-                f"more than {BATCH} entries are taken in without an idempotency key: doing it twice is doing it once"
+                f"leave out the idempotency key for more than {BATCH} entries: repeating the sync has no further effect"
             )
     return given
 

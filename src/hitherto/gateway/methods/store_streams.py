@@ -75,28 +75,27 @@ class About(Value, frozen=True):
 
 
 async def about(call: Call[Params]) -> Result:
-    """Whose sessions these are, and what the token is good for. Gives `id`, which no other owner and no other store has,
-    `owner` and `scopes`."""
+    """Describe the token. Gives `id`, which no other owner and no other store has, `owner` and `scopes`."""
     token, store = call.context.token, call.context.sessions.admin.store_id
     name = hashlib.blake2b(f"{store}\n{token.owner}".encode(), digest_size=8).hexdigest()
     return result(About(id=name, owner=token.owner, scopes=token.scopes))
 
 
 async def hand_over(call: Call[HandOver]) -> Result:
-    """Hand over an argument that is too long for one message, piece by piece. Gives `int`, how much is there."""
+    """Upload an argument that is too long for one message, in pieces. Gives `int`, the bytes received so far."""
     name = checked_length(call.params.name, NAME_CHARS, "a name")
     return result(held(call).hand_over(call.context.token, name, call.params.data))
 
 
 async def await_change(call: Call[Await]) -> Result:
-    """Wait for something to change, for a short while. Gives `int`, the number of the newest change."""
+    """Wait a short while for a change. Gives `int`, the number of the newest change."""
     held(call)
     after = call.params.after
     return result(await call.sessions.wait(call.who, after=after, seconds=WAIT_SECONDS))
 
 
 async def export_file(call: Call[ExportFile]) -> Result:
-    """One session as a file, told piece by piece as `store.told`. Gives nothing."""
+    """Export one session as a file, in pieces that arrive as `store.told`. Gives nothing."""
     given, line, waiting = call.params, held(call), bytearray()
     async for piece in call.sessions.transfer.export_file(
         call.who, call.session.id, given.format, raw=given.raw
@@ -110,7 +109,7 @@ async def export_file(call: Call[ExportFile]) -> Result:
 
 
 async def window(call: Call[Window]) -> Result:
-    """How many tokens the model sees that would answer; refused if there is none. Gives `int` or nothing."""
+    """Get the window of the model that would answer, in tokens. Fails if there is none. Gives `int` or nothing."""
     call = put_together(call)
     choices = out_of(_bytes(call.params.choices), Choices)
     async with engine_of(call).open(Setup(session_id="", local=False)) as conversation:
@@ -118,7 +117,7 @@ async def window(call: Call[Window]) -> Result:
 
 
 async def prompt(call: Call[Prompt]) -> Result:
-    """Say something in a session and have it answered; what happens is told as `store.told`. Gives `Outcome`."""
+    """Send a prompt and run the turn. Its events arrive as `store.told`. Gives `Outcome`."""
     call, line = put_together(call), held(call)
     given = call.params
     parts = out_of(_bytes(given.parts), tuple[Part, ...])
@@ -184,7 +183,7 @@ def _goes_on(last: Said, update: Said) -> bool:
 
 def _bytes(given: Any) -> bytes:
     if not isinstance(given, bytes):
-        raise InvalidInput("a value is given as the bytes of its JSON")
+        raise InvalidInput("the value must be the base64 of its JSON")
     return given
 
 

@@ -43,7 +43,7 @@ class Unsubscribed(Answer, frozen=True, kw_only=True):
 
 
 async def subscribe(call: Call[Subscribe]) -> Subscribed:
-    """Be told, on this connection, what happens to one session or to all: in order, and from a cursor on."""
+    """Receive the events of one session, or of all, on this connection: in order, starting from a cursor."""
     given = call.params
     wish = Wish(session=call.found, events=tuple(dict.fromkeys(given.events)), after=given.cursor)
     made = await _subscriptions(call).add(wish)
@@ -51,14 +51,14 @@ async def subscribe(call: Call[Subscribe]) -> Subscribed:
 
 
 async def unsubscribe(call: Call[Unsubscribe]) -> Unsubscribed:
-    """Be told no longer."""
+    """End a subscription."""
     name = call.params.subscription_id
     if not await _subscriptions(call).drop(name):
-        raise NotFound(f"no subscription {name!r:.200} of this connection")
+        raise NotFound(f"this connection has no subscription {name!r:.200}")
     return Unsubscribed(subscription_id=name, unsubscribed=True)
 
 
 def _subscriptions(call: Call[object]) -> Subscriptions:
     if call.context.subscriptions is None:
-        raise InvalidInput("subscriptions need a connection that stays open: use the WebSocket")
+        raise InvalidInput("subscriptions need an open connection: use the WebSocket /ws")
     return call.context.subscriptions

@@ -51,7 +51,7 @@ class Imported(Answer, frozen=True, kw_only=True):
 
 
 async def export(call: Call[Export]) -> Exported:
-    """The whole conversation, in a form that people or programs read."""
+    """Export the whole conversation, for people or for programs."""
     given = call.params
     size, pieces = 0, []
     async for piece in call.sessions.transfer.export_file(
@@ -60,7 +60,7 @@ async def export(call: Call[Export]) -> Exported:
         size += len(piece)
         pieces.append(piece)
         if size > EXPORT_BYTES:
-            raise TooLarge(f"an export of more than {EXPORT_BYTES} bytes is not sent: use `hitherto export`")
+            raise TooLarge(f"the export exceeds {EXPORT_BYTES} bytes: use `hitherto export`")
     data = b"".join(pieces)
     return Exported(
         session_key=key_of(call.session),
@@ -70,7 +70,7 @@ async def export(call: Call[Export]) -> Exported:
 
 
 async def import_session(call: Call[Import]) -> Imported:
-    """Bring a conversation in: all of it is checked first, and only what was said is taken, never who may do what."""
+    """Import a conversation. Everything is checked first. Messages are imported, permissions never are."""
     given, lines = call.params, _lines(call.params.data)
     address = None if given.new_session_key is None else addressed(call, given.new_session_key)
 
@@ -94,5 +94,5 @@ def _lines(data: Raw) -> list[bytes]:
     if given.startswith(b'"'):
         return msgspec.json.decode(given, type=str).encode().split(b"\n")
     if not given.startswith(b"{"):
-        raise InvalidInput("the data of an import is an object or a text")
+        raise InvalidInput("data must be an object or a string")
     return given.split(b"\n")

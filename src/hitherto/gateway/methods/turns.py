@@ -88,7 +88,7 @@ class Cancelled(Answer, frozen=True, kw_only=True):
 
 
 async def send(call: Call[Send]) -> Sent:
-    """Say something in a session and have it answered; what happens meanwhile is told to subscribers."""
+    """Send a prompt and run the turn. Subscribers receive its events."""
     kept: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def emit(update: Update) -> None:
@@ -124,7 +124,7 @@ async def run_turn(
 ) -> Outcome:
     """Have a prompt answered by the server's engine, with the rights that the token has on this machine."""
     if not parts:
-        raise InvalidInput("there is nothing to answer in an empty prompt")
+        raise InvalidInput("the prompt is empty")
     engine = engine_of(call)
     if choices.model is not None:
         call.context.offered(choices.model)
@@ -139,25 +139,25 @@ async def run_turn(
 def engine_of(call: Call[object]) -> Engine:
     """What answers prompts here. Raises `ModelMissing`."""
     if call.context.engine is None:
-        raise ModelMissing("this server has no model: start it with one, or set HITHERTO_MODEL")
+        raise ModelMissing("this server has no model: set HITHERTO_MODEL and restart it")
     return call.context.engine
 
 
 async def question(call: Call[Named]) -> Question:
-    """The tool call that the session's running turn, in whichever process, waits for an answer about."""
+    """Get the tool call that waits for permission in the running turn, in whichever process it runs."""
     asked = await call.sessions.questions.pending(call.who, call.session.id)
     return Question(session_key=key_of(call.session), question=None if asked is None else _asked(asked))
 
 
 async def answer(call: Call[GiveAnswer]) -> Answered:
-    """Say whether a tool may run; whoever answers first decides. False if the question does not stand any more."""
+    """Answer a permission request. The first answer counts; `answered` is false if the request is no longer open."""
     given = call.params
     done = await call.sessions.questions.answer(call.who, call.session.id, given.tool_call_id, given.choice)
     return Answered(session_key=key_of(call.session), answered=done)
 
 
 async def cancel(call: Call[NamedWriting]) -> Cancelled:
-    """End the session's running turn, in whichever process it runs; what was said is kept."""
+    """Cancel the running turn, in whichever process it runs. Messages so far are kept."""
 
     async def end(sessions: Sessions) -> bool:
         asked = await sessions.leases.request_end(call.who, call.session.id)

@@ -19,7 +19,7 @@ from hitherto.rpc.frames import BadFrame, Frame
 
 POLICY = 1008
 CONNECT = "connect"
-FIRST = "say connect with a token first"
+FIRST = "not authenticated: call connect with a token first"
 
 
 class _Connect(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
     except BadFrame as bad:
         return bad.answer
     if frame.method is None:
-        return frames.refusal(frame.id, INVALID_REQUEST, "nothing was asked that this could answer")
+        return frames.refusal(frame.id, INVALID_REQUEST, "the method is missing: send a request")
     asked = frames.has_id(frame)
     if not asked and (frame.method not in METHODS or METHODS[frame.method].waits):
         return b""
@@ -65,7 +65,7 @@ async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = ME
     """All of the body, which is JSON; None if the client leaves meanwhile. Raises `Refusal`."""
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
-        raise unreadable(415, "the body of a request is application/json")
+        raise unreadable(415, "the request body must be application/json")
     told = [value for name, value in scope["headers"] if name == b"content-length"]
     if told and told[0].isdigit() and int(told[0]) > most:
         raise _too_long(most)
@@ -75,7 +75,7 @@ async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = ME
             async with asyncio.timeout_at(began + seconds + len(body) / SLOWEST):
                 message = await receive()
         except TimeoutError:
-            raise unreadable(408, "the body did not come") from None
+            raise unreadable(408, "timed out waiting for the request body") from None
         if message["type"] != "http.request":
             return None
         body += message.get("body", b"")
@@ -86,4 +86,4 @@ async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = ME
 
 
 def _too_long(most: int) -> Refusal:
-    return unreadable(413, f"a request may have at most {most} bytes")
+    return unreadable(413, f"the request body must not exceed {most} bytes")

@@ -45,7 +45,7 @@ async def keep_to(
     async def put_away(who: Principal) -> None:
         gone = await sessions.admin.prune(who, policy, dry_run=False, now=now())
         if gone:
-            log.warning("%d old sessions were %s", len(gone), "deleted" if policy.delete else "archived")
+            log.warning("%s %d old sessions", "deleted" if policy.delete else "archived", len(gone))
 
     await again_and_again(sessions, put_away, every)
 
@@ -59,7 +59,7 @@ async def reset_chats(
     async def reset(who: Principal) -> None:
         done = await sessions.resets.run(who, policy, now=now())
         if done:
-            log.info("%d chats were started anew", len(done))
+            log.info("reset %d chats", len(done))
 
     if policy:
         await again_and_again(sessions, reset, every)
@@ -88,6 +88,6 @@ def _noted() -> Iterator[None]:
     try:
         yield
     except HithertoError as error:
-        log.warning("what is to be done now and then cannot be done now: %s", error.message)
+        log.warning("scheduled maintenance failed and will be retried: %s", error.message)
     except Exception:
-        log.exception("what is to be done now and then has failed")
+        log.exception("scheduled maintenance failed")

@@ -203,7 +203,7 @@ class Desk:
                     await self._check_sockets()
                     known = revoked
             except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
-                log.warning("tokens cannot be looked at, trying again: %s", error)
+                log.warning("cannot check for revoked tokens, retrying: %s", error)
             self.arguments.forget()
             await asyncio.sleep(REVOKED_SECONDS)
 
@@ -214,7 +214,7 @@ class Desk:
 
     def _show(self) -> None:
         gauge = self.metrics.gauge
-        gauge("hitherto_connections", "Connections that are open.", lambda: len(self.room))
-        gauge("hitherto_sockets", "WebSockets that are served.", lambda: len(self.sockets))
+        gauge("hitherto_connections", "Open connections.", lambda: len(self.room))
+        gauge("hitherto_sockets", "Open WebSockets.", lambda: len(self.sockets))
         gauge("hitherto_subscriptions", "Subscriptions.", lambda: len(self.feeds))
         gauge("hitherto_requests_running", "Requests being answered.", lambda: self._answering)

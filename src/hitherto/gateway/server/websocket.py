@@ -28,7 +28,7 @@ from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure, Gone
 
 NORMAL, FAULT = 1000, 1011
-REVOKED = "the token is good for nothing any more"
+REVOKED = "the token was revoked"
 NUMBERED = b'{"jsonrpc":"2.0","id":'
 """How every line of ours begins that has an id: answers, and requests of our own."""
 RESULT = b',"result":'

@@ -74,9 +74,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.requests = Counted("hitherto_requests_total", "Requests answered, by method and outcome.")
-        self.seconds = Timed("hitherto_request_seconds", "How long requests took, by the way they came.")
-        self.refused = Counted("hitherto_refused_total", "What was refused before it reached a method.")
-        self.events = Counted("hitherto_events_total", "Events told to subscribers.")
+        self.seconds = Timed("hitherto_request_seconds", "Duration of requests, by transport.")
+        self.refused = Counted("hitherto_refused_total", "Requests refused before they reached a method.")
+        self.events = Counted("hitherto_events_total", "Events sent to subscribers.")
         self._gauges: list[Gauge] = []
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
@@ -85,7 +85,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """Everything, as Prometheus wants it."""
-        lines = [*_head("hitherto_info", "The version that runs.", "gauge")]
+        lines = [*_head("hitherto_info", "The running version.", "gauge")]
         lines.append(f'hitherto_info{{version="{__version__}"}} 1')
         shown: list[Counted | Timed | Gauge] = [self.requests, self.seconds, self.refused, self.events]
         for each in (*shown, *self._gauges):

@@ -52,9 +52,9 @@ def checked_origin(text: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.username is not None:
-        raise InvalidInput(f"an origin looks like https://hitherto.example.org, not like {text!r:.100}")
+        raise InvalidInput(f"invalid origin {text!r:.100}: expected one like https://hitherto.example.org")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise InvalidInput(f"an origin has no path: {text!r:.100}")
+        raise InvalidInput(f"invalid origin {text!r:.100}: it must not have a path")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = port is None or port == DEFAULT_PORTS[parts.scheme]
     return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
@@ -64,7 +64,7 @@ def checked_host(text: str) -> str:
     """The name of a machine, in small letters, without scheme and port."""
     name = text.strip().lower()
     if not _HOST.fullmatch(name):
-        raise InvalidInput(f"a name looks like hitherto.example.org, not like {text!r:.100}")
+        raise InvalidInput(f"invalid host name {text!r:.100}: expected one like hitherto.example.org")
     return name
 
 

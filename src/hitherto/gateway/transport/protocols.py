@@ -230,7 +230,7 @@ class SocketLine(WebSocketsSansIOProtocol):
     def handle_text(self, event: Any) -> None:
         if not event.fin and self._unfinished is None:
             # Bits of a message could be sent for ever, and what was sent would have to be kept.
-            told = "the rest of a message did not come"
+            told = "timed out waiting for the rest of a message"
             seconds = self.limits.body_seconds
             self._unfinished = self.loop.call_later(seconds, lambda: self.give_up(POLICY, told))
         super().handle_text(event)
@@ -251,7 +251,7 @@ class SocketLine(WebSocketsSansIOProtocol):
         if not self.handshake_complete:
             super().shutdown()
         elif not self._trusted:
-            self.give_up(RESTARTING, "the server is ending")
+            self.give_up(RESTARTING, "the server is shutting down")
 
 
 async def received(line: SocketLine, receive: Receive) -> bytes | None:

@@ -21,7 +21,7 @@ SAFE = (
 """On every answer that does not say otherwise itself: nothing of it is guessed at, told on, or kept."""
 JSON = b"application/json"
 PIECE_BYTES = 256 * 1024
-ENDING = failure("ending", "the server is ending: try another, or try again")
+ENDING = failure("ending", "the server is shutting down: retry, or use another server")
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -40,20 +40,22 @@ class Refusal(Exception):
 
 def unauthenticated() -> Refusal:
     """There is no good token."""
-    told = "this needs a token: Authorization: Bearer TOKEN"
+    told = "a token is required: send the header `Authorization: Bearer TOKEN`"
     return Refusal(401, failure("unauthenticated", told), CHALLENGE)
 
 
 def rate_limited(seconds: float) -> Refusal:
     """There were too many requests."""
     wait = min(seconds, 3_600.0)
-    why = failure("rate_limited", "too many requests: wait", retry_after_ms=math.ceil(wait * 1_000))
+    why = failure(
+        "rate_limited", "too many requests: wait before you retry", retry_after_ms=math.ceil(wait * 1_000)
+    )
     return Refusal(429, why, ((b"retry-after", b"%d" % math.ceil(wait)),))
 
 
 def forbidden(*scopes: str) -> Refusal:
     """The token is good for other things."""
-    told = f"this needs a token with the scopes {', '.join(scopes)}"
+    told = f"this needs a token with the scopes: {', '.join(scopes)}"
     return Refusal(403, failure("forbidden", told, scope=" ".join(scopes)))
 
 
