@@ -81,7 +81,7 @@ def one_life(home: Path, path: Path, life: int, acknowledged: int, environment: 
         for name in (f"other{life}-{number}" for number in range(OTHERS))
     }
     ours = {
-        name: Process("renaming_worker", ID, name, environment=given) for name in (f"one{life}", f"two{life}")
+        name: Process("rename_worker", ID, name, environment=given) for name in (f"one{life}", f"two{life}")
     }
     try:
         for process in others.values():

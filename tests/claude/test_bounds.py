@@ -22,7 +22,7 @@ MEGABYTE = 1 << 20
 READ_ALL = """
 import json, sys
 from hitherto.claude import check_session, get_session_info, get_session_messages, list_sessions
-from tests.claude.peak import peak_bytes
+from tests.claude.peak_memory import peak_bytes
 before = peak_bytes()
 name = sys.argv[1]
 info, (listed,) = get_session_info(name), list_sessions()

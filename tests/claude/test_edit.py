@@ -17,7 +17,6 @@ import claude_agent_sdk as sdk
 import pytest
 
 from hitherto.claude.edit import (
-    append_line,
     archive_session,
     delete_session,
     rename_session,
@@ -25,6 +24,7 @@ from hitherto.claude.edit import (
     unarchive_session,
 )
 from hitherto.claude.list import get_session_info
+from hitherto.claude.writing import append_line
 from tests.claude.privileges import without_privileges
 from tests.claude.transcripts import Writer, session_id
 from tests.support.waits import LIMIT
@@ -178,10 +178,10 @@ def test_a_line_that_the_disk_takes_only_half_of_is_an_error_and_the_next_writer
     before = transcript.read_bytes()
     done = run(
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from hitherto.claude import writing\n"
+        "from hitherto.claude import edit, writing\n"
         # As on a file system where no room can be asked for beforehand.
         "writing.reserve = lambda *_: None\n"
-        f"writing.rename_session({ID!r}, 'half')",
+        f"edit.rename_session({ID!r}, 'half')",
         limit=len(before) + 20,
     )
     assert "OSError" in done.stderr

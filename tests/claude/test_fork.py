@@ -476,7 +476,7 @@ def test_a_fork_that_does_not_fit_on_the_disk_leaves_nothing(projects: Path) -> 
 PEAK = """
 import re, resource
 from pathlib import Path
-from hitherto.claude.forking import fork_session
+from hitherto.claude.fork import fork_session
 
 def peak():
     status = Path("/proc/self/status")

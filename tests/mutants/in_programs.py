@@ -7,7 +7,7 @@ from tests.mutants.kinds import Change, Mutant, mutant
 MUTANTS = (
     mutant(
         "transcript-line-begun-without-room",
-        "claude/edit.py",
+        "claude/writing.py",
         "    reserve(descriptor, size, len(data))\n",
         "",
         "tests/claude/test_edit.py::test_a_line_that_there_is_no_room_for_is_not_begun",
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     mutant(
         "torn-tail-not-sealed",
-        "claude/edit.py",
+        "claude/writing.py",
         '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
         "    data = line\n",
         "tests/claude/test_edit.py::test_a_torn_tail_is_sealed_and_stays_as_it_was",

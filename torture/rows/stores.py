@@ -91,7 +91,7 @@ R12 = Row(
     control=changed(
         foreign_appenders.tried,
         Change(
-            "claude/edit.py",
+            "claude/writing.py",
             '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
             "    data = line\n"
             "    if not _ends_line(descriptor, size):\n"

@@ -6,18 +6,11 @@ one write, and a change is on disk when the function returns.
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-from hitherto.claude.disk_space import reserve
 from hitherto.claude.paths import (
     ARCHIVED,
     TRANSCRIPT,
@@ -30,13 +23,13 @@ from hitherto.claude.paths import (
     projects_folder,
     session_folder,
 )
+from hitherto.claude.writing import append_line, encoded, iso_now, opened_folder, replace_file, sync_folder
 
 Directory = str | os.PathLike[str] | None
 # Format marks, private use and unassigned: what is not seen, or not the same everywhere, is no part of a tag.
 UNWANTED = frozenset({"Cf", "Co", "Cn"})
 # Taking something out may let the rest combine anew; it comes to rest long before.
 ROUNDS = 10
-ATTEMPTS = 5
 
 
 def rename_session(
@@ -121,22 +114,6 @@ def found_session(session_id: str, directory: Directory) -> Path:
     return path
 
 
-def iso_now() -> str:
-    """The time as transcripts have it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def encoded(record: dict[str, object]) -> bytes:
-    """A record as one line of ASCII: no reader takes anything in it for a line end."""
-    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was created or removed in a folder last."""
-    with _opened_folder(folder) as descriptor:
-        os.fsync(descriptor)
-
-
 def _append(session_id: str, directory: Directory, record: dict[str, object]) -> None:
     path = find_session(session_id, directory)
     if path is None:
@@ -149,29 +126,6 @@ def _append(session_id: str, directory: Directory, record: dict[str, object]) ->
             raise _not_found(session_id, directory)
     finally:
         os.close(descriptor)
-
-
-def append_line(descriptor: int, line: bytes) -> None:
-    """Put a line at the end of a transcript that others may be appending to; it is on disk when this returns.
-
-    It begins on a line of its own, whatever the line before it broke off at. A full disk refuses the whole of it.
-    """
-    size = os.fstat(descriptor).st_size
-    data = line if _ends_line(descriptor, size) else b"\n" + line
-    reserve(descriptor, size, len(data))
-    for _ in range(ATTEMPTS):
-        written = os.write(descriptor, data)
-        start = os.lseek(descriptor, 0, os.SEEK_CUR) - written
-        # Another writer may have torn a line after the look at the end, or the disk may have taken only a part.
-        if written == len(data) and (data is not line or _ends_line(descriptor, start)):
-            os.fsync(descriptor)
-            return
-        data = b"\n" + line
-    raise OSError(errno.EIO, "the line could not be written in one piece")
-
-
-def _ends_line(descriptor: int, offset: int) -> bool:
-    return offset == 0 or os.pread(descriptor, 1, offset - 1) == b"\n"
 
 
 def _not_found(session_id: str, directory: Directory) -> OSError:
@@ -214,31 +168,5 @@ def _mark(session_id: str, directory: Directory, *, archived: bool) -> None:
     else:
         sync_folder(path.parent)
     record = encoded({"archived": archived, "at": iso_now(), "by": "sdk"}).rstrip()
-    with _opened_folder(folder, os.O_NOFOLLOW) as place:
-        _replace_file(place, ARCHIVED, record)
-
-
-@contextmanager
-def _opened_folder(folder: Path, flags: int = 0) -> Iterator[int]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(place: int, name: str, data: bytes) -> None:
-    """Put a small file in a folder at once: a reader sees the old one or the new one."""
-    fresh = f"{name}.tmp.{secrets.token_hex(8)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(fresh, flags, 0o600, dir_fd=place)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.rename(fresh, name, src_dir_fd=place, dst_dir_fd=place)
-    except BaseException:
-        os.unlink(fresh, dir_fd=place)
-        raise
-    os.fsync(place)
+    with opened_folder(folder, os.O_NOFOLLOW) as place:
+        replace_file(place, ARCHIVED, record)

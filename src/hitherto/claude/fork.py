@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from hitherto.claude import chain, lines
-from hitherto.claude.edit import Directory, checked_id, encoded, found_session, iso_now
-from hitherto.claude.fork_copy import Copy, Cut, as_id, read_fields
-from hitherto.claude.fork_ids import plain, quoted
-from hitherto.claude.new_files import new_file
+from hitherto.claude.edit import Directory, checked_id, found_session
+from hitherto.claude.fork_copy import Copy, Cut, as_id, plain, quoted, read_fields
 from hitherto.claude.paths import TRANSCRIPT, is_session_id, one_of, open_transcript
 from hitherto.claude.tree import Branch, Tree
+from hitherto.claude.writing import encoded, iso_now, new_file
 
 BLOCK = 1 << 18
 """How much is gathered for one write."""

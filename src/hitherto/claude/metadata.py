@@ -6,13 +6,13 @@ Most bytes of a transcript are never looked at: the pass goes from line to line 
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from datetime import datetime
 
 import msgspec
 
-from hitherto.claude import first_prompt, lines, metadata
-from hitherto.claude import first_prompt as prompts
+from hitherto.claude import lines
 from hitherto.claude.paths import ARCHIVED, TRANSCRIPT, open_transcript, read_sidecar
 
 # So far from a line's end a title is looked for in it that was written behind a torn record.
@@ -201,7 +201,7 @@ class _Pass:
             found.is_programmatic = record.entrypoint in PROGRAMS or record.session_kind == "daemon"
         found.cwd = found.cwd or record.cwd
         found.first_branch = found.first_branch or record.git_branch
-        opened = opening(record)
+        opened = opening_of_record(record)
         if opened is not None:
             found.first_prompt = found.first_prompt or opened.prompt
             found.command = found.command or opened.command
@@ -234,11 +234,11 @@ def _loose_record(record: bytes) -> Record:
     return found
 
 
-def opening(record: Record) -> prompts.Opening | None:
+def opening_of_record(record: Record) -> Opening | None:
     """What a record has to offer as a prompt, if it is one of the user's own."""
     if record.type != "user" or record.is_meta or record.is_compact_summary:
         return None
-    return prompts.opening(record.message)
+    return opening_of_message(record.message)
 
 
 def milliseconds(stamp: str) -> int | None:
@@ -260,7 +260,7 @@ def is_archived(own: str, modified: int) -> bool:
 
 def _milliseconds(at: object) -> int | None:
     if isinstance(at, str):
-        return metadata.milliseconds(at)
+        return milliseconds(at)
     return int(at) if isinstance(at, int | float) else None
 
 
@@ -275,12 +275,90 @@ def _last_prompt_at(path: str) -> int:
         for _, block, size in lines.read_blocks(descriptor):
             for _, line, _ in lines.split(block[:size]):
                 if b'"user"' in line:
-                    last = max(last, *map(_prompt_at, metadata.records_in(line)), 0)
+                    last = max(last, *map(_prompt_at, records_in(line)), 0)
     finally:
         os.close(descriptor)
     return last
 
 
-def _prompt_at(record: metadata.Record) -> int:
-    is_prompt = metadata.opening(record) not in (None, first_prompt.NO_OPENING)
-    return (metadata.milliseconds(record.timestamp) or 0) if is_prompt and record.timestamp else 0
+def _prompt_at(record: Record) -> int:
+    is_prompt = opening_of_record(record) not in (None, NO_OPENING)
+    return (milliseconds(record.timestamp) or 0) if is_prompt and record.timestamp else 0
+
+
+# A session without a title is listed under its first meaningful prompt.
+
+PROMPT_CHARS = 200
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>")
+# Texts that programs write in the user's name.
+_NOT_A_PROMPT = re.compile(
+    r"<local-command-stdout>|<session-start-hook>|<tick>|<goal>|\[Request interrupted by user[^\]]*\]"
+    r"|<ide_opened_file>[\s\S]*</ide_opened_file>$|<ide_selection>[\s\S]*</ide_selection>$"
+)
+_PICTURES = {"image": "Image", "document": "Document"}
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What a message offers as a title: its prompt, else its slash command, else the kind of file it shows."""
+
+    prompt: str | None = None
+    command: str | None = None
+    picture: str | None = None
+
+
+NO_OPENING = Opening()
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Block] | None = None
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+def opening_of_message(message: bytes) -> Opening:
+    """What a user's message offers as the title of its session."""
+    blocks = _blocks(message)
+    if any(block.type == "tool_result" for block in blocks):
+        return NO_OPENING
+    command = None
+    for block in blocks:
+        text = block.text.replace("\n", " ").strip() if block.type == "text" and block.text else ""
+        if not text:
+            continue
+        found = _COMMAND.search(text)
+        if found:
+            command = command or found.group(1)
+        elif not _NOT_A_PROMPT.match(text):
+            return Opening(prompt=shorten_prompt(text))
+    picture = next((_PICTURES[block.type] for block in blocks if block.type in _PICTURES), None)
+    return Opening(command=command, picture=picture)
+
+
+def shorten_prompt(text: str) -> str:
+    """A prompt as lists show it."""
+    return text if len(text) <= PROMPT_CHARS else text[:PROMPT_CHARS].rstrip() + "…"
+
+
+def _blocks(message: bytes) -> list[_Block]:
+    try:
+        content = _message.decode(message).content
+    except (ValueError, RecursionError):
+        content = _loose_content(message)
+    return [_Block("text", content)] if isinstance(content, str) else content or []
+
+
+def _loose_content(message: bytes) -> str | list[_Block]:
+    """The content of a message with values of unexpected types."""
+    found = lines.decode(message)
+    content = found.get("content") if isinstance(found, dict) else None
+    if isinstance(content, str):
+        return content
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [(block.get("type"), block.get("text")) for block in blocks]
+    return [_Block(str(kind), text if isinstance(text, str) else None) for kind, text in texts]

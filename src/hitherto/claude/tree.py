@@ -1,7 +1,8 @@
-"""Which links of a transcript are the conversation.
+"""Which records of a transcript are the conversation, as the SDK and the command line show it.
 
-A transcript is a tree. The conversation is the way from the root to one leaf, plus what the way misses: messages that
-a compaction kept, and calls of tools that ran side by side.
+A transcript is a tree. The conversation is the path from the root to one leaf, plus what the path misses: messages that
+a compaction kept, and parallel tool calls. Sync reads transcripts with another contract (`sources/claude/graph.py`):
+docs/claude.md, "Which messages are the conversation", states the differences, and a test holds them.
 """
 
 from __future__ import annotations

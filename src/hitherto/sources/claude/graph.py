@@ -1,9 +1,12 @@
-"""Linking new records to what is known of a transcript, and what must stay known for the next ones. Pure.
+"""Which records of a growing transcript are the conversation, for sync: all that was said on the branch to resume. Pure.
 
-Of the records read before, only a *window* is kept: the last stretch of the conversation, in which the next record
-finds its parent almost always. What cannot be decided within it is not guessed: `RebuildNeeded` says that the whole
-file has to be read. So that this is exact, four bytes are kept of the uuid of every linked record (1/500 of a usual
-file): they tell a parent that was lost from one that is out of sight, and a record that comes twice.
+New records are linked to a *window* that is kept of the records read before: the end of the conversation, where a new
+record almost always finds its parent. What the window cannot decide is not guessed: `RebuildNeeded` says that the whole
+file must be read. To make that exact, four bytes of every linked uuid are kept (1/500 of a usual file): they tell a
+missing parent from one outside the window, and a repeated record from a new one.
+
+`hitherto.claude.tree` chooses a conversation too, with another contract: docs/claude.md, "Which messages are the
+conversation", states the differences, and a test holds them.
 """
 
 from __future__ import annotations
