@@ -65,7 +65,7 @@ class Summariser(Protocol):
         """A summary of the retired entries, and facts from them; also from those that are kept, if it likes.
 
         An earlier summary stands among the retired ones with `compaction` in its metadata: the new one takes its
-        place too. What is kept follows the summary word for word, so the summary says nothing of it. Raises an
+        place too. What is kept follows the summary word for word, so the summary is empty of it. Raises an
         `EngineError` if it could not be done this time: then the built-in summariser does it. Any other error ends
         the compaction.
         """

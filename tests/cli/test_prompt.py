@@ -409,7 +409,7 @@ def test_without_a_terminal_what_would_be_asked_is_refused(here: Shell, provider
     provider.script([EDIT], ["As you wish."])
     assert here.ok("prompt", "Edit the notes.").out == "As you wish.\n"
     assert Path("notes.txt").read_text() == "one\n"
-    assert "nobody is there to give it" in json.dumps(provider.requests[1])
+    assert "there is nobody to ask" in json.dumps(provider.requests[1])
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ async def test_an_answer_for_always_is_not_asked_for_again() -> None:
 
 async def test_without_a_function_what_would_be_asked_is_refused_unless_the_mode_allows_it() -> None:
     refused = await hitherto.prompt("Write it", engine=writing("c1"), store="memory:")
-    assert "nobody is there" in refused.result
+    assert "there is nobody to ask" in refused.result
     mode = {"permissionMode": "acceptEdits"}
     allowed = await hitherto.prompt("Write it", mode, engine=writing("c1"), store="memory:")
     assert allowed.result == "wrote {'path': '/a'}"

@@ -74,7 +74,7 @@ async def test_what_is_taken_already_is_named_in_parts_too(url: str) -> None:
         sessions = Sessions(store)
         first = await sessions.create(LOCAL)
         await sessions.append(LOCAL, first.id, say("hello", "e1"))
-        with pytest.raises(AlreadyExists, match="an entry of this id is in the session already"):
+        with pytest.raises(AlreadyExists, match="the session already has an entry of this id"):
             await sessions.append(LOCAL, first.id, say("again", "e1"))
 
 

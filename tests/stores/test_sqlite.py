@@ -680,7 +680,7 @@ async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path
         found = await sessions.admin.check()
         assert [told for told in found.problems if told.startswith("integrity: ")]
         assert [told for told in found.problems if told.startswith("tags: ")]
-        assert not [told for told in found.repaired if "mended" in told]
+        assert not [told for told in found.repaired if "repaired" in told]
     db = open_file(file)
     assert fetch(db, "SELECT count(*) FROM tag") == [(40,)]
     db.close()

@@ -92,7 +92,7 @@ def test_a_malformed_key_is_refused(text: str) -> None:
 
 
 def test_a_refusal_says_how_a_name_is_spelled() -> None:
-    with pytest.raises(InvalidKey, match="'%41' in a session key is spelled 'A'"):
+    with pytest.raises(InvalidKey, match="'%41' in a session key must be written 'A'"):
         parse_key("agent:main:x:dm:%41")
 
 

@@ -15,7 +15,7 @@ from hitherto.summariser import CompactionPolicy
 from hitherto.values.keys import is_ephemeral
 
 T = TypeVar("T")
-Operation = Literal["forked", "started anew", "searched", "remembered", "taken in"]
+Operation = Literal["forked", "restarted", "searched", "added to memory", "synced"]
 """What cannot be done with sessions everywhere."""
 
 

@@ -42,7 +42,7 @@ class EphemeralHome:
 
     def check_space(self, record: Record) -> None:
         if record.totals.bytes > SESSION_BYTES:
-            raise StoreFull(f"an ephemeral session holds at most {SESSION_BYTES} bytes: begin another")
+            raise StoreFull(f"an ephemeral session holds at most {SESSION_BYTES} bytes: start a new one")
 
     def check_allowed(self, operation: Operation) -> None:
         raise InvalidInput(f"an ephemeral session cannot be {operation}")

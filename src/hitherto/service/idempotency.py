@@ -191,5 +191,5 @@ def _digest(asked: object) -> bytes:
         return hashlib.sha256(encode(asked)).digest()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"a request with an idempotency key must be made of JSON values: {error}"
+            f"a request with an idempotency key must consist of JSON values: {error}"
         ) from None

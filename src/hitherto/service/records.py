@@ -95,7 +95,7 @@ async def load_lists(tx: Reader, record: Record) -> Lists:
     lists = Lists(record, present, expansions)
     missing = record.session.message_count - sum(stretch.size for stretch in lists.context())
     if missing > 0:
-        raise StoreDamaged(f"{missing} messages of the session cannot be reached; try `hitherto doctor`")
+        raise StoreDamaged(f"{missing} messages of the session cannot be reached; run `hitherto doctor`")
     return lists
 
 

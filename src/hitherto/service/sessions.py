@@ -118,7 +118,7 @@ class Sessions:
         if self.core.home.keeps(name):
             return self
         if self._ephemeral is None:
-            raise InvalidInput("no ephemeral sessions are kept here: open the store with ephemeral=True")
+            raise InvalidInput("ephemeral sessions are not enabled: open the store with ephemeral=True")
         return self._ephemeral
 
     async def prompt(
@@ -140,7 +140,7 @@ class Sessions:
         """
         answering = engine or self.engine
         if answering is None:
-            raise ModelMissing("nothing is there to answer a prompt: give an engine")
+            raise ModelMissing("there is no engine to answer the prompt: pass one as engine")
         async with self.opened(who, session_id, answering) as opened:
             return await opened.prompt(
                 parts, choices=choices, ask=ask, emit=emit, wait=wait, idempotency_key=idempotency_key

@@ -98,7 +98,7 @@ def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
         raise InvalidInput("tags must be a list of texts")
     for tag in tags:
         if not is_clean(tag) or not tag.strip() or tag != tag.strip():
-            raise InvalidInput(f"a tag must be a text without spaces at its ends, not {tag!r}")
+            raise InvalidInput(f"a tag cannot be empty, nor begin or end with a space: {tag!r}")
         checked_length(tag, TAG_CHARS, "a tag")
     if len(set(tags)) > TAGS:
         raise TooLarge(f"a session may have at most {TAGS} tags")
@@ -152,9 +152,9 @@ def checked_drafts(drafts: Sequence[Draft]) -> Sequence[Draft]:
         if not isinstance(draft, Draft) or draft.role not in ROLES:
             raise InvalidInput(f"a message needs a role, one of {', '.join(ROLES)}")
         if not isinstance(draft.meta, dict) or not isinstance(draft.parts, tuple | list):
-            raise InvalidInput("a message has a list of parts, and meta is an object")
+            raise InvalidInput("a message needs a list of parts, and its meta must be an object")
         if "erased" in draft.meta:
-            raise InvalidInput("meta cannot have the key erased: only erasing an entry puts it there")
+            raise InvalidInput("meta cannot have the key erased: it is reserved for erased messages")
     return drafts
 
 
@@ -162,7 +162,7 @@ def checked_entry(entry: Entry) -> Entry:
     """The entry, if its numbers are ones that every store can hold and add up."""
     checked_number(entry.at, "the time of an entry")
     if nesting(entry.parts) > NESTED_PARTS:
-        raise InvalidInput(f"results of tools may be nested {NESTED_PARTS} deep at most")
+        raise InvalidInput(f"tool results may be nested at most {NESTED_PARTS} deep")
     if not 0 <= checked_number(entry.tokens or 0, "tokens") <= ENTRY_SUM:
         raise InvalidInput(f"an entry has 0 to {ENTRY_SUM} tokens, not {entry.tokens}")
     cost = entry.usage.cost if entry.usage else None
@@ -185,7 +185,7 @@ def check_meta_keys(metas: Iterable[Json], refused: frozenset[str]) -> None:
     """Raise if what a caller says comes with words about it that only the program may say."""
     for meta in metas:
         if names := sorted(refused & meta.keys()):
-            raise InvalidInput(f"meta cannot have the key {names[0]}: it is for the program to say")
+            raise InvalidInput(f"meta cannot have the key {names[0]}: it is reserved")
 
 
 def checked_fact(fact: Fact) -> Fact:
@@ -211,7 +211,7 @@ def checked_checkpoint(checkpoint: Checkpoint, known: Container[str]) -> Checkpo
     for number in (checkpoint.at, checkpoint.message_count, checkpoint.token_count or 0):
         checked_number(number, "a number of a checkpoint")
     if checkpoint.id in known:
-        raise InvalidInput(f"there are two checkpoints {checkpoint.id!r}")
+        raise InvalidInput(f"the checkpoint id {checkpoint.id!r} occurs twice")
     return checkpoint
 
 

@@ -21,7 +21,7 @@ def connector(url: str) -> Connect:
     scheme, colon, _ = url.partition(":")
     if scheme in ("http", "https"):
         raise InvalidInput(
-            "this needs the store itself, not the address of a server: run it where the server runs"
+            "this needs the store itself, not the address of a server: run it on the server's machine"
         )
     module = STORES.get(scheme) if colon else None
     if module is None:

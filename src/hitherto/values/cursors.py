@@ -43,7 +43,7 @@ def unsealed(secret: bytes, owner: str, question: Any, cursor: str, shape: type[
         return msgspec.json.decode(body, type=shape)
     except (ValueError, binascii.Error, msgspec.MsgspecError):
         raise InvalidCursor(
-            "this cursor is not one of yours for this question; start again without it"
+            "this cursor was altered, or belongs to another owner or another query; start again without it"
         ) from None
 
 

@@ -69,7 +69,7 @@ class SessionKey:
             if (text is not None) != (f"{{{what}}}" in form):
                 raise InvalidKey(f"a {self.kind} key {'needs a' if text is None else 'has no'} {what}")
         if self.channel in _RESERVED:
-            raise InvalidKey(f"{self.channel!r} cannot be the name of a channel")
+            raise InvalidKey(f"{self.channel!r} is reserved and cannot be the name of a channel")
         if self.kind is Kind.EPHEMERAL and not _UUID.fullmatch(self.name or ""):
             raise InvalidKey("an ephemeral key ends with a UUID")
         if len(str(self)) > KEY_CHARS:
@@ -90,8 +90,8 @@ def parse_key(text: str) -> SessionKey:
             names = {what: _decoded(name) for what, name in found.groupdict().items()}
             return SessionKey(kind, **names)
     raise InvalidKey(
-        f"{text!a:.120} is not a session key: it is one of {', '.join(FORMS.values())}, with everything but ASCII "
-        "letters, digits and -._~ in a name percent-encoded"
+        f"{text!a:.120} is not a session key: use one of {', '.join(FORMS.values())}, and percent-encode everything but "
+        "ASCII letters, digits and -._~ in names"
     )
 
 
@@ -129,7 +129,7 @@ def _decoded(text: str) -> str:
             f"{text!r:.120} in a session key is not the percent-encoded UTF-8 of a text"
         ) from None
     if _encoded("name", name) != text:
-        raise InvalidKey(f"{text!r:.120} in a session key is spelled {spelled(name)!r:.120}")
+        raise InvalidKey(f"{text!r:.120} in a session key must be written {spelled(name)!r:.120}")
     return name
 
 

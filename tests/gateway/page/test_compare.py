@@ -69,7 +69,7 @@ async def test_sessions_without_relatives_and_pairs_that_are_none_are_told(
     await visitor.go(f"/compare?a={one}&b={other}")
     await expect(page.get_by_text("No shared messages.")).to_be_visible()
     for pair, told in {
-        f"a={one}&b={one}": "A session is not compared with itself.",
+        f"a={one}&b={one}": "A session cannot be compared with itself: name two sessions.",
         f"a={one}&b=nowhere": "No session of yours has this address.",
     }.items():
         await visitor.go(f"/compare?{pair}")

@@ -69,7 +69,7 @@ async def test_a_compaction_that_would_change_nothing_says_why(
     visitor = await enter(f"/s/{made}")
     await opened(visitor, "Compact…")
     sheet = visitor.page.get_by_role("dialog")
-    await expect(sheet).to_contain_text("Nothing to compact: there is nothing to leave out")
+    await expect(sheet).to_contain_text("Nothing to compact: there is nothing to summarise")
     await expect(sheet.get_by_role("button", name="Compact")).to_have_count(0)
     await sheet.get_by_role("button", name="Close").click()
     await expect(sheet).to_be_hidden()

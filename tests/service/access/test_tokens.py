@@ -275,7 +275,7 @@ async def test_nobody_is_two_people_and_no_link_leads_to_a_link(sessions: Sessio
         await sessions.identities.link(ann, *DISCORD, canonical=IRC)
     with pytest.raises(Conflict, match="itself linked"):
         await sessions.identities.link(ann, *IRC, canonical=DISCORD)
-    with pytest.raises(Conflict, match="linked further"):
+    with pytest.raises(Conflict, match="other accounts are linked"):
         await sessions.identities.link(ann, *TELEGRAM, canonical=IRC)
     with pytest.raises(InvalidInput, match="itself"):
         await sessions.identities.link(ann, *IRC, canonical=IRC)

@@ -304,6 +304,6 @@ async def test_an_export_with_an_id_twice_is_refused(
     session, _ = await started(sessions, ann, "a", "b")
     lines = await exported(sessions, ann, session.id)
     doubled = [*lines[:-1], lines[-2]]
-    with pytest.raises(InvalidInput, match="two entries"):
+    with pytest.raises(InvalidInput, match="occurs twice"):
         await sessions.import_(bob, doubled)
     assert await sessions.count(bob) == 0

@@ -329,9 +329,9 @@ async def test_a_small_file_cannot_tell_an_endless_story(
     over_and_over = changed_head(
         lines, head={"spans": [[1, 1, "plain", None]] * 9}, message_count=9, bytes=9 * session.bytes
     )
-    with pytest.raises(InvalidInput, match="without end"):
+    with pytest.raises(InvalidInput, match="nested too deeply"):
         await sessions.import_(bob, bomb(lines, 64))
-    with pytest.raises(InvalidInput, match="over and over"):
+    with pytest.raises(InvalidInput, match="repeat the same entries"):
         await taken(sessions, bob, over_and_over)
     assert await sessions.count(bob) == 0
 

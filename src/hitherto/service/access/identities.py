@@ -28,12 +28,14 @@ class Identities(Room):
                 return
             if known is not None:
                 raise AlreadyExists(
-                    f"{_named(account)} is linked to {_named(known)} already; unlink it first"
+                    f"{_named(account)} is already linked to {_named(known)}; unlink it first"
                 )
             if (further := await tx.link(owner, person)) is not None:
-                raise Conflict(f"{_named(person)} is itself linked to {_named(further)}; link to that one")
+                raise Conflict(
+                    f"{_named(person)} is itself linked to {_named(further)}; link to that account"
+                )
             if await tx.linked_to(owner, account):
-                raise Conflict(f"others are linked to {_named(account)}, so it cannot be linked further")
+                raise Conflict(f"other accounts are linked to {_named(account)}; unlink them first")
             await tx.put_link(owner, account, person)
 
         await self._store.write(work)

@@ -84,7 +84,7 @@ async def _put(tx: Writer, notes: TextNotes, owner: str, token_id: str, now: int
     text = f"{quote(owner, safe='')}.hth_{secrets.token_urlsafe(SECRET_BYTES)}"
     slip = _slip(text)
     if slip is None:
-        raise InvalidInput("an owner of such a name has no page")
+        raise InvalidInput(f"the owner {owner!r:.60} cannot sign in to the page: the name is too long")
     await notes.put(tx, slip.owner, slip.key, Note(token_id, now, slip.digest))
     return text
 

@@ -48,7 +48,7 @@ class Admin(Room):
         now = self._now()
         collected = await self.collect()
         forgotten = await self._store.write(lambda tx: forget_old(tx, now))
-        done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys forgotten"))
+        done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys removed"))
         return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
 
     async def collect(self) -> int:

@@ -115,6 +115,8 @@ def _reason(policy: Policy, age: int, count: int, size: int) -> str | None:
 def _check(policy: Policy) -> None:
     bounds = (policy.older_than_ms, policy.keep_newest, policy.keep_bytes)
     if all(bound is None for bound in bounds):
-        raise InvalidInput("a policy needs at least one bound: an age, a number of sessions or of bytes")
+        raise InvalidInput(
+            "a retention policy needs at least one limit: an age, a number of sessions or a number of bytes"
+        )
     if any(bound is not None and bound < 0 for bound in (*bounds, policy.spare_read_ms)):
-        raise InvalidInput("a bound cannot be negative")
+        raise InvalidInput("a limit of a retention policy cannot be negative")

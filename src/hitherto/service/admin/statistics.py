@@ -85,7 +85,7 @@ class Statistics(Room):
         """What was said from one day to another (`2026-11-15`, in UTC, both included)."""
         owner, first, last = checked_owner(who), day_number(since_day), day_number(until_day)
         if not 0 <= last - first < MOST_DAYS:
-            raise InvalidInput(f"an overview is of 1 to {MOST_DAYS} days")
+            raise InvalidInput(f"an overview covers 1 to {MOST_DAYS} days, not {last - first + 1}")
         found = await self._store.read(lambda tx: tx.activity(owner, first, last, MOST))
         return Overview(
             days=tuple(_day(*each) for each in found.days),

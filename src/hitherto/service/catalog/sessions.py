@@ -279,9 +279,9 @@ class Catalog(Room):
 async def add_session(tx: Writer, owner: str, session: Session, *, order_at: int | None = None) -> Record:
     """Insert a session whose id and key are free, with its own log open."""
     if await tx.session(owner, session.id) is not None:
-        raise AlreadyExists(f"there is a session {session.id!r} already")
+        raise AlreadyExists(f"a session {session.id!r} already exists")
     if session.key is not None and await tx.by_key(owner, session.key) is not None:
-        raise AlreadyExists(f"there is a session with the key {session.key!r} already")
+        raise AlreadyExists(f"a session with the key {session.key!r} already exists")
     order = session.updated_at if order_at is None else order_at
     record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order))
     await tx.put_spans(owner, record.num, opened((), record.num, 0))

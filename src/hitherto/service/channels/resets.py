@@ -162,7 +162,7 @@ def parse_resets(text: str) -> ResetPolicy:
             channels[name] = _rule(rule)
         else:
             raise InvalidInput(
-                f"a reset is set for {', '.join(KINDS)} or channel:NAME, not for {place!a:.60}"
+                f"cannot set a reset for {place!a:.60}: use {', '.join(KINDS)} or channel:NAME"
             )
     return ResetPolicy(rule=everywhere, kinds=kinds, channels=channels)
 
@@ -175,7 +175,9 @@ def _rule(text: str) -> ResetRule:
         elif found := _IDLE.fullmatch(word.strip()):
             idle = int(found[1]) * _MS[found[2]]
         else:
-            raise InvalidInput(f"a reset is daily@HH:MM, idle@30m, idle@4h, idle@7d or off, not {word!a:.60}")
+            raise InvalidInput(
+                f"invalid reset {word!a:.60}: use daily@HH:MM, idle@30m, idle@4h, idle@7d or off"
+            )
     return ResetRule(daily=daily, idle_ms=idle)
 
 

@@ -47,7 +47,7 @@ def address_of(
             agent_id=agent_id or "main", channel=channel or GATEWAY, identity=_holder(role, channel)
         )
     if agent_id not in (None, key.agent) or (key.channel is not None and channel not in (None, key.channel)):
-        raise InvalidInput(f"the key {key} is of another agent or channel")
+        raise InvalidInput(f"the key {key} names another agent or channel than the request")
     own = key.channel or channel or GATEWAY
     identity = _holder(role, own) if key.channel is None else _person(key)
     return Address(key=str(key), agent_id=key.agent, channel=own, identity=identity)
@@ -119,7 +119,7 @@ class Channels(Room):
 
         Returns both, the old one first.
         """
-        self._core.home.check_allowed("started anew")
+        self._core.home.check_allowed("restarted")
 
         async def work(tx: Writer) -> tuple[Session, Session]:
             record = await required(tx, who, session_id)
@@ -206,7 +206,7 @@ class Channels(Room):
         record = await required(tx, who, session_id)
         other = None if address.key is None else await tx.by_key(record.owner, address.key)
         if other is not None and other.num != record.num:
-            raise AlreadyExists(f"there is a session with the key {address.key!r} already")
+            raise AlreadyExists(f"a session with the key {address.key!r} already exists")
         self._core.home.check_session(replace(record.session, key=address.key))
         moved = await change_session(
             tx,

@@ -138,7 +138,7 @@ class Compaction(Room):
         present = algebra.closed(await tx.spans(record.owner, record.num), record.num, record.head)
         checkpoint = await add_checkpoint(self._core, tx, record, "compaction")
         if checkpoint is None:
-            raise InvalidInput("there is nothing to compact in an empty session")
+            raise InvalidInput("the session is empty: there is nothing to compact")
         marked = replace(summary, meta={**summary.meta, "compaction": checkpoint})
         entry = complete_draft(marked, now, self._new_id)
         record = await append_entries(tx, record, [entry], now)

@@ -19,13 +19,13 @@ from hitherto.summariser import CompactionPolicy, Finding, Summary
 from hitherto.values.token_count import ESTIMATED, PER_ENTRY, estimate, total
 
 EMPTY = "the session is empty"
-WHOLE = "there is nothing to leave out: all of it belongs to the last exchange"
+WHOLE = "there is nothing to summarise: the whole context is the last exchange"
 NOT_SMALLER = (
-    "the summary, with open questions and identifiers kept, would not be smaller than what it stands for"
+    "the summary, with its open questions and identifiers, would not be smaller than the messages it replaces"
 )
-SILENT = "the summary says nothing"
-CHANGED = "the context was changed by someone else while it was summarised"
-UNSETTLED = "the session was written to all the time; try later"
+SILENT = "the summary is empty"
+CHANGED = "the context changed while it was being summarised"
+UNSETTLED = "the session kept changing while it was summarised; try again later"
 
 
 class Seen(NamedTuple):

@@ -31,7 +31,9 @@ class Written(NamedTuple):
 def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
     """The entry that a draft becomes: with an id, and a time that is not to come."""
     if draft.at is not None and checked_number(draft.at, "the time of an entry") > now + AHEAD_MS:
-        raise InvalidInput(f"a message cannot be said in the future: times are in ms, not {draft.at}")
+        raise InvalidInput(
+            f"the time of a message cannot be in the future: give milliseconds since 1970, not {draft.at}"
+        )
     entry = Entry(
         id=checked_name(draft.id, "an entry id") or new_id(),
         at=now if draft.at is None else draft.at,
@@ -53,7 +55,7 @@ async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], n
 async def append_written(tx: Writer, record: Record, entries: Sequence[Written], now: int) -> Record:
     """The same, of entries that are written down already."""
     if record.head + len(entries) > LOG_ENTRIES:
-        raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to go on")
+        raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to continue")
     rows, sums = [], record.totals
     for seq, (entry, payload) in enumerate(entries, record.head + 1):
         sums = sums.plus(totals_of(entry, payload))
@@ -80,9 +82,7 @@ def written(entry: Entry) -> Written:
             raise TooLarge(f"an entry may have at most {ENTRY_BYTES} bytes, this one has {len(payload)}")
         decode_entry(payload)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"an entry must be made of the parts and values that an entry has: {error}"
-        ) from None
+        raise InvalidInput(f"the entry has a part or a value that cannot be stored: {error}") from None
     return Written(entry, payload)
 
 
@@ -112,7 +112,7 @@ async def expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
     shared = {stretch.log for stretch in await load_everything(tx, record)} - {record.num}
     for entry_id in ids if shared else ():
         if await tx.locate(record.owner, sorted(shared), entry_id):
-            raise AlreadyExists(f"the session has an entry {entry_id!r} already")
+            raise AlreadyExists(f"the session already has an entry {entry_id!r}")
 
 
 def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Session:

@@ -68,7 +68,7 @@ class Comparisons(Room):
         async def work(tx: Reader) -> Comparison:
             one, other = await required(tx, who, session_id), await required(tx, who, other_id)
             if one.num == other.num:
-                raise InvalidInput("a session is not compared with itself")
+                raise InvalidInput("a session cannot be compared with itself: name two sessions")
             both = [await _said(tx, each) for each in (one, other)]
             shared = algebra.shared(*both)
             sides = [

@@ -31,9 +31,9 @@ class PageWanted(NamedTuple):
         """Raise `InvalidInput` if no session has such a page."""
         checked_limit(self.limit, HISTORY_PAGE)
         if sum(anchor is not None for anchor in (self.after, self.before, self.around)) + self.last > 1:
-            raise InvalidInput("give one of after, before, around and last")
+            raise InvalidInput("give only one of after, before, around and last")
         if self.view not in ("context", "conversation"):
-            raise InvalidInput(f"view is context or conversation, not {self.view!r}")
+            raise InvalidInput(f"a view is context or conversation, not {self.view!r}")
 
     @property
     def origin(self) -> tuple[str, str | None]:

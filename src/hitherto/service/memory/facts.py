@@ -43,7 +43,7 @@ class Memory(Room):
         """
         checked_limit(limit, FACTS_PAGE)
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-            raise InvalidInput(f"an offset is a whole number from 0 on, not {offset!r:.40}")
+            raise InvalidInput(f"an offset is a whole number of at least 0, not {offset!r:.40}")
 
         asked = Wanted(
             agent_id=checked_name(agent_id, "an agent id"),
@@ -77,14 +77,14 @@ class Memory(Room):
 
     async def add(self, who: Principal, facts: Sequence[Fact]) -> None:
         """Remember facts. One that names a session goes with it."""
-        self._core.home.check_allowed("remembered")
+        self._core.home.check_allowed("added to memory")
         owner = checked_owner(who)
 
         async def work(tx: Writer) -> None:
             for session_id in {fact.session for fact in facts if fact.session is not None}:
                 await required(tx, who, session_id)
             if len(facts) > FACTS_PER_CALL:
-                raise TooLarge(f"at most {FACTS_PER_CALL} facts are added at once, not {len(facts)}")
+                raise TooLarge(f"one call adds at most {FACTS_PER_CALL} facts, not {len(facts)}")
             await tx.put_facts(owner, [checked_fact(fact) for fact in facts])
 
         await self._store.write(work)

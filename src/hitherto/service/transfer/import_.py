@@ -49,7 +49,7 @@ async def put_parcel(owner: str, parcel: Parcel, now: int, tx: Writer) -> Sessio
     """Write a session whole. `AlreadyExists` if one of its id is there."""
     session = parcel.session
     if await tx.session(owner, session.id) is not None:
-        raise AlreadyExists(f"there is a session {session.id!r} already: import it under a new id (--new-id)")
+        raise AlreadyExists(f"a session {session.id!r} already exists: import it under a new id (--new-id)")
     # The title comes last, as in an append: it is the newest document of the session.
     bare = replace(session, title=None, title_by=None, earlier_titles=())
     record = await add_session(tx, owner, bare, order_at=min(session.updated_at, now))

@@ -107,7 +107,7 @@ def _entries(rest: Iterable[Numbered]) -> list[tuple[Entry, bytes]]:
             checked_size(payload, ENTRY_BYTES, "an entry")
             entry = checked_entry(decode_entry(payload))
             if checked_required(entry.id, "an entry id") in known:
-                raise InvalidInput(f"the export has two entries {entry.id!r}")
+                raise InvalidInput(f"the entry id {entry.id!r} occurs twice in the export")
         known.add(entry.id)
         found.append((entry, payload))
     return found
@@ -161,9 +161,9 @@ def _copy(name: str, data: str) -> RawCopy:
 def _sized(ranges: Sequence[Range], entries: int, sizes: Mapping[str, _Size]) -> _Size:
     """How large a list becomes with all that its summaries stand for, if it names nothing that is not there."""
     if any(not 1 <= first <= last <= entries for first, last, _, _ in ranges):
-        raise InvalidInput("the export's spans name entries that it does not have")
+        raise InvalidInput("the export's spans refer to entries that it does not have")
     if any(expands is not None and expands not in sizes for _, _, _, expands in ranges):
-        raise InvalidInput("the export's summaries stand for checkpoints that it does not have")
+        raise InvalidInput("the export's summaries refer to checkpoints that it does not have")
     inner = [sizes[expands] for _, _, _, expands in ranges if expands is not None]
     size = _Size(
         pieces=len(ranges) + sum(each.pieces for each in inner),
@@ -171,7 +171,7 @@ def _sized(ranges: Sequence[Range], entries: int, sizes: Mapping[str, _Size]) ->
         entries=sum(last - first + 1 for first, last, _, _ in ranges) + sum(each.entries for each in inner),
     )
     if size.pieces > MOST_PIECES or size.deep > DEEPEST:
-        raise InvalidInput("the export's summaries stand for each other without end")
+        raise InvalidInput("the export's summaries are nested too deeply")
     return size
 
 
@@ -184,10 +184,10 @@ def _counted(head: Head, rows: Sequence[Row]) -> Session:
     sums = Totals()
     for first, last, _, _ in head.spans:
         if not 1 <= first <= last <= len(rows):
-            raise InvalidInput("the export's spans name entries that it does not have")
+            raise InvalidInput("the export's spans refer to entries that it does not have")
         before = rows[first - 2].totals if first > 1 else Totals()
         sums = sums.plus(rows[last - 1].totals.minus(before))
     recounted = counted(session, sum(last - first + 1 for first, last, _, _ in head.spans), sums)
     if replace(recounted, bytes=session.bytes) != session and not head.redacted:
-        raise InvalidInput("the export's counts are not those of its entries")
+        raise InvalidInput("the export's counts do not match its entries")
     return recounted

@@ -105,7 +105,9 @@ class Intake:
                 return await self._make(tx, owner, source)
             record = await self._begin(tx, owner, source.imported)
         if record.session.source != source.imported.source:
-            raise InvalidInput(f"session {source.imported.id!r} does not come from {source.imported.source}")
+            raise InvalidInput(
+                f"session {source.imported.id!r} exists already and was not synced from {source.imported.source}"
+            )
         if len(source.entries) > BATCH:
             return record, created
         ids, seqs, fresh = await _placed(record, source.entries, tx)

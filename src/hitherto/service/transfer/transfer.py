@@ -127,7 +127,7 @@ class Transfer(Room):
         `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
         deleted here stays away, unless it is to `revive`.
         """
-        self._core.home.check_allowed("taken in")
+        self._core.home.check_allowed("synced")
         for copy in raw:
             checked_size(copy.data, RAW_BYTES, "a raw copy")
         given = [*map(written, map(checked_entry, entries))]
@@ -148,7 +148,7 @@ class Transfer(Room):
         revive: bool = False,
     ) -> Taken:
         """`sync` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
-        self._core.home.check_allowed("taken in")
+        self._core.home.check_allowed("synced")
         for copy in raw:
             if copy.size > RAW_BYTES:
                 raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")

@@ -67,7 +67,7 @@ def checked_bulk(lines: Iterable[bytes]) -> None:
 def humble(parcel: Parcel, now: int) -> Parcel:
     """The same conversation, without anything that a stranger has no say in."""
     if parcel.reached > REPEATED * (len(parcel.rows) + 1):
-        raise InvalidInput("the export's spans name the same entries over and over")
+        raise InvalidInput("the export's spans repeat the same entries too often")
     session = parcel.session
     return _parcel(session.title, session.created_at, parcel.conversation(), now)
 

@@ -55,9 +55,9 @@ LOOK_SECONDS = 0.5
 
 REFUSED = {
     "plan": "refused: in plan mode nothing may be changed; describe what you would do instead",
-    "dontAsk": "refused: this needs a permission, and nobody may be asked",
+    "dontAsk": "refused: this needs permission, and this mode never asks",
 }
-NOBODY = "refused: this needs a permission, and nobody is there to give it"
+NOBODY = "refused: this needs permission, and there is nobody to ask"
 REJECTED = "refused by the user"
 UNAIDED = "the context was summarised without the model: {}"
 
@@ -182,7 +182,7 @@ class RunningTurn:
             case Stopped():
                 self._stop = event.reason
             case _:
-                raise EngineError(f"the engine told something that is no event: {event!r:.200}")
+                raise EngineError(f"the engine sent something that is not an event: {event!r:.200}")
 
     def _ended(self, event: ToolEnded) -> Draft:
         number = self._ids.stored(event.result.id)
@@ -321,7 +321,7 @@ class RunningTurn:
                 self._inputs[call.id] = answer.input
             return answer
         if answer not in CHOICES:
-            raise EngineError(f"an answer about a tool is one of {', '.join(CHOICES)}, not {answer!r}")
+            raise EngineError(f"unknown answer {answer!r} about a tool: use one of {', '.join(CHOICES)}")
         meta = remembering(self._session, call, answer, self._servers)
         if meta is not self._session.meta:
             self._session = replace(self._session, meta=meta)

@@ -30,7 +30,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
     async def insert(self, record: Record) -> Record:
         shelf, journal, session = self._shelf(record.owner), self._journal, record.session
         if session.id in shelf.ids:
-            raise AlreadyExists(f"there is a session {session.id!r} already")
+            raise AlreadyExists(f"a session {session.id!r} already exists")
         _check_key(shelf, session.key, None)
         if session.id in shelf.tombstones:
             journal.drop(shelf.feed, shelf.tombstones[session.id].change)
@@ -254,12 +254,12 @@ class MemoryWriter(MemoryReader, AccessWriter):
 
 def _check_key(shelf: Shelf, key: str | None, num: int | None) -> None:
     if key is not None and shelf.keys.get(key, num) != num:
-        raise AlreadyExists(f"there is a session with the key {key!r} already")
+        raise AlreadyExists(f"a session with the key {key!r} already exists")
 
 
 def _check_entry_ids(log: Log, rows: Sequence[Row]) -> None:
     fresh: set[str] = set()
     for row in rows:
         if row.entry.id in log.ids or row.entry.id in fresh:
-            raise AlreadyExists(f"there is an entry {row.entry.id!r} already")
+            raise AlreadyExists(f"the session already has an entry {row.entry.id!r}")
         fresh.add(row.entry.id)

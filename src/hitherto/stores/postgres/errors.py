@@ -19,9 +19,9 @@ from hitherto.errors import (
 )
 
 _TAKEN = {
-    "entry_id": "an entry of this id is in the session already",
-    "session_id": "there is a session of this id already",
-    "session_key": "there is a session with this key already",
+    "entry_id": "the session already has an entry of this id",
+    "session_id": "a session of this id already exists",
+    "session_key": "a session with this key already exists",
 }
 
 # Connection exceptions, and the server's shutting down.
@@ -49,9 +49,9 @@ def translated(error: psycopg.Error) -> HithertoError:
     said = error.diag.message_primary or str(error).strip()
     match error:
         case errors.UniqueViolation():
-            return AlreadyExists(_TAKEN.get(_constraint(error), "it is there already"))
+            return AlreadyExists(_TAKEN.get(_constraint(error), "it already exists"))
         case errors.SerializationFailure() | errors.DeadlockDetected():
-            return Conflict("others keep changing the same sessions; try again")
+            return Conflict("other writers keep changing the same sessions; try again")
         case errors.DiskFull():
             return StoreFull(f"PostgreSQL has no room left: {said}")
         case errors.ProgramLimitExceeded():
@@ -71,5 +71,5 @@ def unknown_outcome(error: psycopg.Error) -> StoreUnavailable:
     """The connection was lost while the end of a transaction was on its way."""
     said = str(error).strip()
     return StoreUnavailable(
-        f"PostgreSQL was lost while storing; it is not known whether it was stored, so look before trying again: {said}"
+        f"lost PostgreSQL during a commit, so the write may or may not be stored; check before you repeat it: {said}"
     )

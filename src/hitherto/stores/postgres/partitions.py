@@ -59,8 +59,8 @@ async def in_force(connection: Connection, wanted: int | None, *, is_new: bool) 
     if wanted is not None and wanted != kept:
         made = f"with {kept} partitions" if kept else "without partitions"
         raise InvalidInput(
-            f"this database was made {made}, and that is not changed later: leave out partitions={wanted}, or export"
-            " its sessions and import them into a new one"
+            f"this database was created {made}, and that cannot change: leave out partitions={wanted}, or export"
+            " its sessions and import them into a new database"
         )
     return kept
 

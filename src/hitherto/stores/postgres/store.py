@@ -87,7 +87,7 @@ async def _check_settings(connection: Connection) -> None:
     if await (await connection.execute(CARELESS)).fetchone() is not None:
         raise StoreUnavailable(
             "this PostgreSQL has synchronous_commit off and would lose acknowledged messages in a crash: switch it on,"
-            " or add options=-c%20synchronous_commit%3Doff to the address to say that this is wanted"
+            " or add options=-c%20synchronous_commit%3Doff to the address to accept that"
         )
 
 

@@ -149,7 +149,7 @@ def _check_rule(
     if count and repair and rule.mend is not None:
         with transaction(db):
             db.execute(rule.mend)
-        repaired.append(f"{rule.name}: {count} mended")
+        repaired.append(f"{rule.name}: {count} repaired")
     elif count:
         problems.append(f"{rule.name}: {count} wrong")
 
@@ -159,7 +159,7 @@ def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *
         index.purge()
         return
     if not repair:
-        problems.append("search index: not whole; run doctor with repair")
+        problems.append("search index: incomplete; run doctor with repair")
         return
     try:
         _rebuild(index)
@@ -182,4 +182,4 @@ def _check_days(index: SearchIndex, problems: list[str], repaired: list[str], *,
     except (apsw.Error, StoreDamaged):
         return  # the index is not whole, which has been told
     if wrong:
-        (repaired if repair else problems).append(f"days: {wrong} {'mended' if repair else 'wrong'}")
+        (repaired if repair else problems).append(f"days: {wrong} {'repaired' if repair else 'wrong'}")

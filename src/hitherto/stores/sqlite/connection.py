@@ -134,7 +134,7 @@ def in_our_words(path: Path) -> Iterator[None]:
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
-        raise StoreDamaged(f"{path.name} is not a healthy store: {error}; try `hitherto doctor`") from error
+        raise StoreDamaged(f"{path.name} is not a healthy store: {error}; run `hitherto doctor`") from error
     except apsw.FullError as error:
         raise StoreFull(f"{path.name}: no space left on the disk") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError, OSError) as error:
@@ -144,6 +144,6 @@ def in_our_words(path: Path) -> Iterator[None]:
             raise StoreFull(f"{path.name}: no space left on the disk") from error
         raise StoreUnavailable(f"{path.name}: the disk failed: {error}") from error
     except (MemoryError, apsw.NoMemError) as error:
-        raise StoreError(f"{path.name}: there is not enough memory") from error
+        raise StoreError(f"{path.name}: not enough memory") from error
     except apsw.Error as error:
         raise StoreError(f"{path.name}: {type(error).__name__}: {error}") from error

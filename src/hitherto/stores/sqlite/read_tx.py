@@ -252,7 +252,7 @@ class Reading(AccessReading, FactReading, CountReading):
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         rows = fetch(self._db, SPANS, (num, name))
         if not all(is_span(num, *row[:3]) for row in rows):
-            raise StoreDamaged("a span has no beginning or no end; try `hitherto doctor`")
+            raise StoreDamaged("a span is damaged; run `hitherto doctor`")
         return tuple(Span(*row) for row in rows)
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
@@ -267,14 +267,14 @@ class Reading(AccessReading, FactReading, CountReading):
             log = stretch.log
             rows = fetch(self._db, PAYLOADS, (position(log, stretch.first), position(log, stretch.last)))
             if len(rows) != stretch.size:
-                raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; try `hitherto doctor`")
+                raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; run `hitherto doctor`")
             found += whole_payloads(rows)
         return found
 
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
         rows = fetch(self._db, TOTALS, (position(log, seq),))
         if rows and not all(isinstance(each, int) for each in rows[0]):
-            raise StoreDamaged("the sums beside an entry are not what was written; try `hitherto doctor`")
+            raise StoreDamaged("the sums beside an entry were altered; run `hitherto doctor`")
         return Totals(*rows[0]) if rows else Totals()
 
     async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:

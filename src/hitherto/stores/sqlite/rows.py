@@ -75,7 +75,7 @@ def whole_payloads(rows: Sequence[Columns]) -> list[bytes]:
         if list(map(crc32, payloads)) == [row[1] for row in rows]:
             return payloads
     if altered := sum(not is_whole(*row) for row in rows):
-        raise StoreDamaged(f"{altered} entries are not what was written; try `hitherto doctor`")
+        raise StoreDamaged(f"{altered} entries were altered; run `hitherto doctor`")
     return payloads
 
 
@@ -92,8 +92,8 @@ def record_of(owner: str, row: Columns) -> Record:
         if crc is None or crc == crc_of(owner, *row[1 : 1 + CRC]):
             return _record_of(owner, row)
     except (ValueError, TypeError, msgspec.MsgspecError) as error:
-        raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; try `hitherto doctor`") from error
-    raise StoreDamaged(f"the session {row[1]!r:.60} is not what was written; try `hitherto doctor`")
+        raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; run `hitherto doctor`") from error
+    raise StoreDamaged(f"the session {row[1]!r:.60} was altered; run `hitherto doctor`")
 
 
 def _record_of(owner: str, row: Columns) -> Record:

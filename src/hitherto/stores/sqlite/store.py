@@ -189,7 +189,7 @@ class SqliteStore:
         """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
         target = Path(name).expanduser().absolute()
         if target.exists():
-            raise AlreadyExists(f"{target.name} is there already: name a new file")
+            raise AlreadyExists(f"{target.name} already exists: choose another name")
         part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
         with in_our_words(target):
             make_private(part)

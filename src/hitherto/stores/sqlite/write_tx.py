@@ -177,7 +177,7 @@ class Writing(Reading, AccessWriting):
         try:
             self._db.executemany(ADD_ENTRY, entries)
         except apsw.ConstraintError:
-            raise AlreadyExists("the session has an entry of this id already") from None
+            raise AlreadyExists("the session already has an entry of this id") from None
         self._db.execute(
             ADVANCE,
             (
