@@ -195,7 +195,7 @@ def details(session: Session) -> Details:
     kept = {
         name: value
         for name, value in session.meta.items()
-        if name != MODEL and not name.startswith(model.OWN)
+        if name != MODEL and not name.startswith(model.RESERVED)
     }
     return Details(**_row(session), **_details(session), model=session.meta.get(MODEL), metadata=kept)
 
