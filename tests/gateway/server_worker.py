@@ -24,7 +24,7 @@ from hitherto.gateway import serve as gateway
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page.views import live
 from hitherto.gateway.serve import run_quickly
-from hitherto.gateway.server.state import Agent, Desk
+from hitherto.gateway.server.state import Agent, ServerState
 from hitherto.gateway.transport.limits import Limits
 from hitherto.model import Text, plain_text
 from hitherto.rpc.transport import Transport
@@ -90,7 +90,7 @@ async def main(given: Any) -> None:
             for name, (owner, scopes) in given.get("tokens", {}).items():
                 token, secret = await sessions.tokens.create(owner, scopes=scopes)
                 tokens[name] = {"id": token.id, "secret": secret, "owner": owner}
-            desk = Desk(
+            state = ServerState(
                 sessions,
                 answers,
                 agent(sessions),
@@ -98,7 +98,7 @@ async def main(given: Any) -> None:
                 proxied=bool(where.origins),
             )
             told = {"port": listener.getsockname()[1], "tokens": tokens}
-            await gateway.run(desk, where, listener, lambda: print(json.dumps(told), flush=True))  # noqa: T201
+            await gateway.run(state, where, listener, lambda: print(json.dumps(told), flush=True))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from starlette.routing import Route, Router, WebSocketRoute
 
 from hitherto.gateway.app import application
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.origin import Guard, places
 from tests.gateway.servers import Reply, Server, serving
 from torture.trial.program import Environment, store_in
@@ -48,7 +48,7 @@ def ways() -> list[Way]:
     async def agent(*_: object) -> None:
         raise NotImplementedError
 
-    guard = cast("Guard", application(Desk(cast("Any", None), agent=agent), places(1)))
+    guard = cast("Guard", application(ServerState(cast("Any", None), agent=agent), places(1)))
     found: list[Way] = []
     for route in cast("Router", guard._app).routes:
         assert isinstance(route, Route | WebSocketRoute)

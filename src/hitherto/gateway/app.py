@@ -15,7 +15,7 @@ from hitherto.gateway import app
 from hitherto.gateway.page.routes import routes as page_routes
 from hitherto.gateway.server.http import Rpc
 from hitherto.gateway.server.rpc_socket import serve_methods, unknown
-from hitherto.gateway.server.state import Agent, Desk
+from hitherto.gateway.server.state import Agent, ServerState
 from hitherto.gateway.server.websocket import Endpoint, Socket
 from hitherto.gateway.transport import metrics
 from hitherto.gateway.transport.origin import Guard, Places
@@ -36,52 +36,52 @@ class Page(NamedTuple):
     headers: Headers = ()
 
 
-def application(desk: Desk, known: Places) -> ASGIApp:
+def application(state: ServerState, known: Places) -> ASGIApp:
     """Everything that is served at one address."""
     routes: list[BaseRoute] = [
-        Route("/rpc", Rpc(desk), methods=["POST"]),
-        WebSocketRoute("/ws", Endpoint(desk, partial(serve_methods, desk), refusing=unknown)),
-        Route("/mcp", History(desk), methods=["GET", "POST", "DELETE"]),
-        *(Route(path, Got(desk, work), methods=["GET"]) for path, work in PAGES.items()),
-        *page_routes(desk),
+        Route("/rpc", Rpc(state), methods=["POST"]),
+        WebSocketRoute("/ws", Endpoint(state, partial(serve_methods, state), refusing=unknown)),
+        Route("/mcp", History(state), methods=["GET", "POST", "DELETE"]),
+        *(Route(path, Got(state, work), methods=["GET"]) for path, work in PAGES.items()),
+        *page_routes(state),
     ]
-    if desk.agent is not None:
-        serve = partial(_serve_agent, desk.agent)
-        routes.append(WebSocketRoute("/acp", Endpoint(desk, serve, needs=AGENT_NEEDS)))
+    if state.agent is not None:
+        serve = partial(_serve_agent, state.agent)
+        routes.append(WebSocketRoute("/acp", Endpoint(state, serve, needs=AGENT_NEEDS)))
     return Guard(Router(routes, redirect_slashes=False), known)
 
 
 class Got:
     """An endpoint that answers GET with a page."""
 
-    def __init__(self, desk: Desk, work: Callable[[Desk, Scope], Awaitable[Page]]) -> None:
-        self._desk, self._work = desk, work
+    def __init__(self, state: ServerState, work: Callable[[ServerState, Scope], Awaitable[Page]]) -> None:
+        self._state, self._work = state, work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
         try:
-            page = await self._work(self._desk, scope)
+            page = await self._work(self._state, scope)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
         else:
             await reply(scope, send, page.status, page.body, page.headers, page.kind)
 
 
-async def _healthy(desk: Desk, scope: Scope) -> Page:
-    desk.greet(scope, "health")
+async def _healthy(state: ServerState, scope: Scope) -> Page:
+    state.limit_stranger(scope, "health")
     return Page(app.HEALTHY)
 
 
-async def _ready(desk: Desk, scope: Scope) -> Page:
-    desk.greet(scope, "health")
-    status, body = await app.readiness(desk.sessions, ending=desk.ending)
+async def _ready(state: ServerState, scope: Scope) -> Page:
+    state.limit_stranger(scope, "health")
+    status, body = await app.readiness(state.sessions, ending=state.ending)
     return Page(body, status)
 
 
-async def _counted(desk: Desk, scope: Scope) -> Page:
-    caller = await desk.admit(scope)
+async def _counted(state: ServerState, scope: Scope) -> Page:
+    caller = await state.authenticate(scope)
     if not caller.may("admin"):
         raise forbidden("admin")
-    return Page(desk.metrics.text(), kind=metrics.KIND)
+    return Page(state.metrics.text(), kind=metrics.KIND)
 
 
 PAGES = {"/health": _healthy, "/ready": _ready, "/metrics": _counted}
@@ -113,8 +113,8 @@ async def readiness(sessions: Sessions, *, ending: bool) -> tuple[int, bytes]:
 class History:
     """The endpoint. Each request is answered by itself, with the rights that its token has then."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from hitherto.recall.server import (
@@ -122,13 +122,13 @@ class History:
         )
 
         try:
-            caller = await self._desk.admit(scope)
+            caller = await self._state.authenticate(scope)
             if not caller.may("read"):
                 raise forbidden("read")
         except Refusal as refusal:
             await refuse(scope, send, refusal)
         else:
-            await serve_request(Recall(self._desk.sessions, caller.who, _page(scope)), scope, receive, send)
+            await serve_request(Recall(self._state.sessions, caller.who, _page(scope)), scope, receive, send)
 
 
 def _page(scope: Scope) -> str:

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from hitherto.errors import InvalidInput
 from hitherto.gateway.app import application
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.limits import MESSAGE_BYTES
 from hitherto.gateway.transport.origin import checked_host, checked_origin, places
 from hitherto.gateway.transport.protocols import protocols
@@ -111,17 +111,17 @@ def address(where: Where, port: int) -> str:
 
 
 async def run(
-    desk: Desk, where: Where, listener: socket.socket, started: Callable[[], None] = lambda: None
+    state: ServerState, where: Where, listener: socket.socket, started: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until the process is told to end: then what runs is finished within the grace, or ended and kept.
 
     Told a second time, it ends what runs at once; a third time is not heard any more.
     """
-    _allow_files(desk.limits.connections + 256)
+    _allow_files(state.limits.connections + 256)
     known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins, names=where.names)
-    server = _Server(_config(application(desk, known), desk, where), started)
-    ending = Ending(desk, server)
-    async with desk.attended():
+    server = _Server(_config(application(state, known), state, where), started)
+    ending = Ending(state, server)
+    async with state.watching_tokens():
         with ending.on_signals():
             await server.serve(sockets=[listener])
             await ending.finished()
@@ -148,8 +148,8 @@ class _Server(uvicorn.Server):
 class Ending:
     """How the server ends. First politely: nothing new is taken, what runs is finished."""
 
-    def __init__(self, desk: Desk, server: uvicorn.Server) -> None:
-        self._desk, self._server = desk, server
+    def __init__(self, state: ServerState, server: uvicorn.Server) -> None:
+        self._state, self._server = state, server
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -173,7 +173,7 @@ class Ending:
     def _heard(self) -> None:
         if not self._server.should_exit:
             self._server.should_exit = True
-            self._desk.end()
+            self._state.end()
         else:
             for task in self._server.server_state.tasks:
                 task.cancel()
@@ -189,8 +189,8 @@ def _ignore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
-    http, ws = protocols(desk.limits, desk.room)
+def _config(app: ASGIApp, state: ServerState, where: Where) -> uvicorn.Config:
+    http, ws = protocols(state.limits, state.room)
     return uvicorn.Config(
         app,
         http=http,
@@ -206,7 +206,7 @@ def _config(app: ASGIApp, desk: Desk, where: Where) -> uvicorn.Config:
         ws_per_message_deflate=False,
         ws_ping_interval=PING_SECONDS,
         # Who does not read answers no ping, and is given up no sooner for that.
-        ws_ping_timeout=max(PING_SECONDS, desk.limits.stall_seconds),
+        ws_ping_timeout=max(PING_SECONDS, state.limits.stall_seconds),
         timeout_graceful_shutdown=math.ceil(where.grace),
         ssl_certfile=where.tls_cert,
         ssl_keyfile=where.tls_key,

@@ -15,7 +15,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.server import rpc_socket
 from hitherto.gateway.server.http import Rpc
 from hitherto.gateway.server.rpc_socket import NOTIFICATIONS, REQUESTS, Connection
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.model import Principal, Text
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
@@ -65,17 +65,17 @@ class Wire:
 
 
 class Place:
-    """A server's desk, a caller, and a turn that can be begun."""
+    """A server's state, a caller, and a turn that can be begun."""
 
     def __init__(self, sessions: Sessions, caller: Caller) -> None:
         self.script = Told()
         self.sessions, self.caller = sessions, caller
-        self.desk = Desk(sessions, Scripted(self.script))
+        self.state = ServerState(sessions, Scripted(self.script))
         self.asker = Asker(sessions)
 
     def serving(self) -> tuple[Wire, asyncio.Task[None]]:
         wire = Wire(self.caller)
-        served = Connection(self.desk, cast("Any", wire))
+        served = Connection(self.state, cast("Any", wire))
         served.peer = Peer(wire, REQUESTS, NOTIFICATIONS, served)
         return wire, asyncio.create_task(served.peer.run())
 
@@ -95,7 +95,7 @@ class Place:
             sent.append(message)
 
         scope = {"type": "http", "method": "POST", "headers": heads, "client": ("127.0.0.1", 1)}
-        await Rpc(self.desk)(scope, receive, send)
+        await Rpc(self.state)(scope, receive, send)
         return sent[0]["status"], json.loads(sent[1]["body"])
 
     async def spoken(self) -> None:
@@ -121,7 +121,7 @@ async def _place() -> AsyncIterator[Place]:
         token, secret = await sessions.tokens.create("ann")
         made = Place(sessions, Caller(sessions, token, secret))
         await made.asker.say("one")
-        async with made.desk.attended():
+        async with made.state.watching_tokens():
             yield made
 
 
@@ -148,7 +148,7 @@ async def test_a_request_that_is_called_off_ends_its_turn(place: Place) -> None:
     assert await place.asker.said() == ["one", "Go", "So"]
     wire.leave()
     await arrives(serving, "the connection to end")
-    counted = [line for line in place.desk.metrics.requests.lines() if "session.send" in line]
+    counted = [line for line in place.state.metrics.requests.lines() if "session.send" in line]
     assert [line.endswith('outcome="cancelled"} 1') for line in counted] == [True], counted
 
 
@@ -178,6 +178,6 @@ async def test_a_server_that_ends_ends_turns_that_nobody_waits_for() -> None:
         await place.spoken()
         wire.leave()
         await arrives(serving, "the connection to end")
-        await place.desk.works.end()
+        await place.state.background.end()
         assert (await place.sessions.channels.resolve(ANN, KEY)).status == "idle"
         assert await place.asker.said() == ["one", "Go", "So"]

@@ -101,7 +101,7 @@ async def _serve(
     from hitherto.gateway import serve as gateway
     from hitherto.gateway.auth import local_token
     from hitherto.gateway.server import schedule
-    from hitherto.gateway.server.state import Desk
+    from hitherto.gateway.server.state import ServerState
 
     gateway.start_logging()
     settings, where = read_settings(model=model), gateway.checked(gateway.Where(**place))
@@ -113,7 +113,7 @@ async def _serve(
         code = await local_token.invitation(sessions) or ""
         engine = wiring.engine(model)
         agent = _agent(sessions, engine, settings)
-        desk = Desk(
+        state = ServerState(
             sessions,
             engine,
             agent,
@@ -131,7 +131,7 @@ async def _serve(
             page = local_token.page_address(where.origins[0] if where.origins else address, code)
             _tell(out, address, page, tokens, fresh=fresh)
 
-        await gateway.run(desk, where, listener, started)
+        await gateway.run(state, where, listener, started)
 
 
 def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:

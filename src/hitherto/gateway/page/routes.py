@@ -26,7 +26,7 @@ from hitherto.gateway.page.views.compare import compare
 from hitherto.gateway.page.views.export import export, resume
 from hitherto.gateway.page.views.list import home
 from hitherto.gateway.page.views.overview import looked, overview
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.origin import header
 from hitherto.gateway.transport.responses import (
     JSON,
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class Visit(NamedTuple):
     """A request of somebody who has signed in."""
 
-    desk: Desk
+    state: ServerState
     caller: Caller
     scope: Scope
 
@@ -62,38 +62,38 @@ class Visit(NamedTuple):
 
 
 Work = Callable[[Visit], Awaitable[Shown]]
-Open = Callable[[Desk, Scope, Receive], Awaitable[Shown | None]]
+Open = Callable[[ServerState, Scope, Receive], Awaitable[Shown | None]]
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(state: ServerState) -> list[BaseRoute]:
     """All of the page."""
     return [
-        Route("/", Endpoint(desk, entered(_home, stranger=200)), methods=["GET"]),
-        Route("/overview", Endpoint(desk, entered(_overview)), methods=["GET"]),
-        Route("/s/{session:path}", Endpoint(desk, entered(_session)), methods=["GET"]),
-        Route("/message", Endpoint(desk, entered(_message)), methods=["GET"]),
-        Route("/find", Endpoint(desk, entered(_find)), methods=["GET"]),
-        Route("/jump", Endpoint(desk, entered(_jump)), methods=["GET"]),
-        Route("/live", Endpoint(desk, entered(_live)), methods=["GET"]),
+        Route("/", Endpoint(state, entered(_home, stranger=200)), methods=["GET"]),
+        Route("/overview", Endpoint(state, entered(_overview)), methods=["GET"]),
+        Route("/s/{session:path}", Endpoint(state, entered(_session)), methods=["GET"]),
+        Route("/message", Endpoint(state, entered(_message)), methods=["GET"]),
+        Route("/find", Endpoint(state, entered(_find)), methods=["GET"]),
+        Route("/jump", Endpoint(state, entered(_jump)), methods=["GET"]),
+        Route("/live", Endpoint(state, entered(_live)), methods=["GET"]),
         *(
-            Route(path, Endpoint(desk, entered(_looked(look))), methods=["GET"])
+            Route(path, Endpoint(state, entered(_looked(look))), methods=["GET"])
             for path, look in LOOKS.items()
         ),
-        Route("/signin", Endpoint(desk, signin.sign_in), methods=["POST"]),
-        Route("/signout", Endpoint(desk, signin.sign_out), methods=["POST"]),
-        Route("/static/{stamp}/{name}", Endpoint(desk, _asset), methods=["GET"]),
+        Route("/signin", Endpoint(state, signin.sign_in), methods=["POST"]),
+        Route("/signout", Endpoint(state, signin.sign_out), methods=["POST"]),
+        Route("/static/{stamp}/{name}", Endpoint(state, _asset), methods=["GET"]),
     ]
 
 
 class Endpoint:
     """A route of the page. What goes wrong is a page too, for whoever opened one."""
 
-    def __init__(self, desk: Desk, work: Open) -> None:
-        self._desk, self._work = desk, work
+    def __init__(self, state: ServerState, work: Open) -> None:
+        self._state, self._work = state, work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            shown = await self._work(self._desk, scope, receive)
+            shown = await self._work(self._state, scope, receive)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
         except asyncio.CancelledError:  # the server ends, and does not wait any longer
@@ -106,17 +106,17 @@ class Endpoint:
 def entered(work: Work, stranger: int = 401) -> Open:
     """A route for those who have signed in; others are told how, with this status."""
 
-    async def answer(desk: Desk, scope: Scope, _: Receive) -> Shown:
-        caller = await desk.welcome(scope)
+    async def answer(state: ServerState, scope: Scope, _: Receive) -> Shown:
+        caller = await state.caller_of_cookie(scope)
         if caller is None:
-            desk.greet(scope)
+            state.limit_stranger(scope)
             if is_ours(scope):
                 raise unauthenticated()
             return Shown(templates.page("signin.html", elsewhere=_from_elsewhere(scope)), stranger)
-        desk.turn_away(desk.count(caller))
+        state.refuse_if_limited(state.count(caller))
         if not caller.may(READS):
             raise forbidden(READS)
-        return await _answered(work, Visit(desk, caller, scope))
+        return await _answered(work, Visit(state, caller, scope))
 
     return answer
 
@@ -166,13 +166,13 @@ async def _session(visit: Visit) -> Shown:
         find=visit.asked.get("find", ""),
         glance="glance" in visit.asked,
     )
-    answers = visit.desk.engine is not None
+    answers = visit.state.engine is not None
     return Shown(await session.session_page(visit.caller, place, answers=answers))
 
 
 def _looked(look: Look) -> Work:
     async def shown(visit: Visit) -> Shown:
-        return Shown(await look(visit.caller, visit.asked, visit.desk.engine is not None))
+        return Shown(await look(visit.caller, visit.asked, visit.state.engine is not None))
 
     return shown
 
@@ -208,14 +208,14 @@ async def _live(visit: Visit) -> Shown:
         raise unreadable(400, "after must be the number of a change")
     after = None if number is None else int(number)
     seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
-    told = await live.news(visit.desk, visit.caller, after, visit.asked.get("session"), seconds)
+    told = await live.news(visit.state, visit.caller, after, visit.asked.get("session"), seconds)
     return Shown(msgspec.json.encode(told), kind=JSON)
 
 
-async def _asset(desk: Desk, scope: Scope, _: Receive) -> Shown:
+async def _asset(state: ServerState, scope: Scope, _: Receive) -> Shown:
     found = templates.assets().get(scope["path_params"]["name"])
     if found is None or scope["path_params"]["stamp"] != templates.stamp():
-        desk.greet(scope)
+        state.limit_stranger(scope)
         return _sorry(404, "Not found", "Reload the page.")
     return Shown(found.body, kind=found.kind, headers=FOR_EVER)
 

@@ -10,7 +10,7 @@ from hitherto.gateway.auth.cookies import dropped, held_pass, is_ours, kept
 from hitherto.gateway.dispatch.errors import failure
 from hitherto.gateway.page.responses import Shown
 from hitherto.gateway.server.http import body_of
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.responses import JSON, Refusal, unauthenticated, unavailable
 
 BODY_BYTES = 8 * 1024
@@ -24,44 +24,44 @@ class _Given(msgspec.Struct):
     token: str = ""
 
 
-async def sign_in(desk: Desk, scope: Scope, receive: Receive) -> Shown | None:
+async def sign_in(state: ServerState, scope: Scope, receive: Receive) -> Shown | None:
     """Give out a pass. Only to our own page: a script of another origin must not sign its reader in, as whomever."""
-    desk.greet(scope)
-    body = await _own_body(desk, scope, receive)
+    state.limit_stranger(scope)
+    body = await _own_body(state, scope, receive)
     if body is None:
         return None
     try:
-        secret = await _exchanged(desk, msgspec.json.decode(body, type=_Given))
+        secret = await _exchanged(state, msgspec.json.decode(body, type=_Given))
     except msgspec.MsgspecError:
         secret = None
     except HithertoError as error:
         raise unavailable(error) from error
     if secret is None:
-        desk.turn_away_stranger(scope)
+        state.reject_token(scope)
         raise unauthenticated()
     return Shown(DONE, kind=JSON, headers=((b"set-cookie", kept(scope, secret)),))
 
 
-async def sign_out(desk: Desk, scope: Scope, receive: Receive) -> Shown | None:
+async def sign_out(state: ServerState, scope: Scope, receive: Receive) -> Shown | None:
     """Take a pass back, whether it is still good or not."""
-    desk.greet(scope)
-    if await _own_body(desk, scope, receive) is None:
+    state.limit_stranger(scope)
+    if await _own_body(state, scope, receive) is None:
         return None
-    await desk.sessions.signin.sign_out(held_pass(scope) or "")
+    await state.sessions.signin.sign_out(held_pass(scope) or "")
     return Shown(DONE, kind=JSON, headers=((b"set-cookie", dropped(scope)),))
 
 
-async def _own_body(desk: Desk, scope: Scope, receive: Receive) -> bytes | None:
+async def _own_body(state: ServerState, scope: Scope, receive: Receive) -> bytes | None:
     if not is_ours(scope):
         raise _not_ours()
-    return await body_of(scope, receive, desk.limits.body_seconds, BODY_BYTES)
+    return await body_of(scope, receive, state.limits.body_seconds, BODY_BYTES)
 
 
-async def _exchanged(desk: Desk, given: _Given) -> str | None:
+async def _exchanged(state: ServerState, given: _Given) -> str | None:
     if given.code:
-        return await desk.sessions.signin.sign_in(given.code)
-    token = await desk.sessions.tokens.verify(given.token)
-    return None if token is None else await desk.sessions.signin.admit(token)
+        return await state.sessions.signin.sign_in(given.code)
+    token = await state.sessions.tokens.verify(given.token)
+    return None if token is None else await state.sessions.signin.admit(token)
 
 
 def _not_ours() -> Refusal:

@@ -1,4 +1,4 @@
-"""Requests that take long: they go on when their client leaves, and end when their token is good for nothing any more."""
+"""Long requests: they continue when their client disconnects, and end when their token is revoked."""
 
 from __future__ import annotations
 
@@ -14,78 +14,78 @@ from hitherto.gateway.transport.responses import unauthenticated
 T = TypeVar("T")
 
 
-class Work:
-    """One of them."""
+class BackgroundRequest:
+    """One long request, with the caller whose token it needs."""
 
     def __init__(self, caller: Caller, task: asyncio.Task[Any]) -> None:
         self._caller, self.task = caller, task
         self.is_revoked = False
 
     async def check(self) -> None:
-        """End it if its token is good for nothing any more."""
+        """Cancel it if its token was revoked."""
         if not self.is_revoked and not await self._caller.holds():
             self.is_revoked = True
             self.task.cancel()
 
 
-class Works:
-    """Those of one server."""
+class BackgroundRequests:
+    """The long requests of one server."""
 
     def __init__(self) -> None:
-        self._running: set[Work] = set()
+        self._running: set[BackgroundRequest] = set()
 
-    async def done(
+    async def run(
         self,
         caller: Caller,
         doing: Coroutine[object, object, bytes],
         left: Callable[[], bool] = lambda: False,
     ) -> bytes:
-        """The result. Whoever is cancelled while they wait for it ends it, unless the client has just `left`.
+        """Run it and return its result. If the waiting task is cancelled, so is the request, unless the client has `left`.
 
-        Raises `Refusal` if the token is revoked meanwhile.
+        Raises `Refusal` if the token is revoked while it runs.
         """
         task = asyncio.create_task(doing)
-        work = self._begun(caller, task)
+        request = self._track(caller, task)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if work.is_revoked and work.task.cancelled():
+            if request.is_revoked and request.task.cancelled():
                 raise unauthenticated() from None
             if not left():
-                work.task.cancel()
-                await asyncio.wait([work.task])
-            elif not work.task.done():
-                work.task.add_done_callback(_seen)
+                request.task.cancel()
+                await asyncio.wait([request.task])
+            elif not request.task.done():
+                request.task.add_done_callback(_ignore_outcome)
             raise
 
-    def begin(self, caller: Caller, doing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do this beside whoever asks, who need not wait for it."""
+    def start(self, caller: Caller, doing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start it without waiting for its result."""
         task = asyncio.create_task(doing)
-        self._begun(caller, task).task.add_done_callback(_seen)
+        self._track(caller, task).task.add_done_callback(_ignore_outcome)
         return task
 
-    def _begun(self, caller: Caller, task: asyncio.Task[Any]) -> Work:
-        work = Work(caller, task)
-        self._running.add(work)
-        task.add_done_callback(lambda _: self._running.discard(work))
-        return work
+    def _track(self, caller: Caller, task: asyncio.Task[Any]) -> BackgroundRequest:
+        request = BackgroundRequest(caller, task)
+        self._running.add(request)
+        task.add_done_callback(lambda _: self._running.discard(request))
+        return request
 
     async def check(self) -> None:
-        """End those whose token is good for nothing any more."""
-        for work in tuple(self._running):
-            await work.check()
+        """Cancel the requests whose token was revoked."""
+        for request in tuple(self._running):
+            await request.check()
 
     async def end(self) -> None:
-        """End them all."""
-        tasks = [work.task for work in self._running]
+        """Cancel all and wait until they have ended."""
+        tasks = [request.task for request in self._running]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
 
-def _seen(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for how it ends."""
+def _ignore_outcome(task: asyncio.Task[Any]) -> None:
+    """Mark the exception as retrieved: nobody awaits this task."""
     if not task.cancelled():
         task.exception()
 

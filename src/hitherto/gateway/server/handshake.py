@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.protocols import SocketLine, received
 from hitherto.gateway.transport.responses import Refusal, ending, forbidden, rate_limited, unauthenticated
 from hitherto.model import Json
@@ -32,8 +32,8 @@ _connects = msgspec.json.Decoder(_Connect)
 class Visitor:
     """Somebody at the door of a socket, whose token will need these scopes."""
 
-    def __init__(self, desk: Desk, scope: Scope, line: SocketLine, needs: tuple[str, ...]) -> None:
-        self._desk, self._scope, self._line, self._needs = desk, scope, line, needs
+    def __init__(self, state: ServerState, scope: Scope, line: SocketLine, needs: tuple[str, ...]) -> None:
+        self._state, self._scope, self._line, self._needs = state, scope, line, needs
 
     async def admitted(self, receive: Receive, send: Send) -> Caller | None:
         """Open the socket and return who it is; None if that did not turn out. Raises `Refusal` before it is open."""
@@ -43,23 +43,23 @@ class Visitor:
             await send({"type": "websocket.accept"})
             return caller or await self._introduced(receive)
         finally:
-            self._desk.waiting.leave(self._line)
+            self._state.waiting.leave(self._line)
 
     async def _shown(self) -> Caller | None:
         """Who the header says it is; None for one without such a header, who is let in to say it."""
         if any(name == b"authorization" for name, _ in self._scope["headers"]):
-            return self._able(await self._desk.admit(self._scope))
-        self._desk.greet(self._scope, "socket")
-        if self._desk.ending:
+            return self._able(await self._state.authenticate(self._scope))
+        self._state.limit_stranger(self._scope, "socket")
+        if self._state.ending:
             raise ending()
-        if not self._desk.waiting.enter(self._line, self._desk.peer(self._scope)):
-            self._desk.metrics.refused.add(reason="strangers")
-            raise rate_limited(self._desk.limits.stranger_seconds)
+        if not self._state.waiting.enter(self._line, self._state.peer(self._scope)):
+            self._state.metrics.refused.add(reason="strangers")
+            raise rate_limited(self._state.limits.stranger_seconds)
         return None
 
     async def _introduced(self, receive: Receive) -> Caller | None:
         try:
-            async with asyncio.timeout(self._desk.limits.stranger_seconds):
+            async with asyncio.timeout(self._state.limits.stranger_seconds):
                 data = await received(self._line, receive)
         except TimeoutError:
             data = b""
@@ -90,9 +90,9 @@ class Visitor:
             told: _Connect = frames.decoded(_connects, frames.params_of(frame))
         except Failure:
             told = _Connect("")
-        caller = await self._desk.recognise(told.token) if frame.method == CONNECT else None
+        caller = await self._state.caller_of_token(told.token) if frame.method == CONNECT else None
         if caller is None:
-            self._desk.turn_away_stranger(self._scope)
+            self._state.reject_token(self._scope)
             raise unauthenticated()
         return caller
 

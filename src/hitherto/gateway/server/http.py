@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.methods import METHODS
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.limits import MESSAGE_BYTES
 from hitherto.gateway.transport.responses import JSON, Refusal, ending, refuse, reply, unreadable
 from hitherto.rpc import frames
@@ -22,26 +22,26 @@ SLOWEST = 100_000
 class Rpc:
     """The endpoint. Nothing of a body is read before it is known whose it is."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        desk = self._desk
+        state = self._state
         try:
-            caller = await desk.admit(scope)
-            body = await body_of(scope, receive, desk.limits.body_seconds)
-            line = None if body is None else await _answer(desk, caller, body)
+            caller = await state.authenticate(scope)
+            body = await body_of(scope, receive, state.limits.body_seconds)
+            line = None if body is None else await _answer(state, caller, body)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
         except asyncio.CancelledError:  # the server ends, and does not wait any longer
             await refuse(scope, send, ending())
         else:
             if line is not None:  # else the client has left
-                with desk.outgoing.sending(caller.token.id, len(line)):
+                with state.outgoing.sending(caller.token.id, len(line)):
                     await reply(scope, send, 200 if line else 204, line)
 
 
-async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
+async def _answer(state: ServerState, caller: Caller, body: bytes) -> bytes:
     """The answer; nothing for a notification, which is done all the same unless it would take long."""
     try:
         frame = frames.read_frame(body)
@@ -53,9 +53,9 @@ async def _answer(desk: Desk, caller: Caller, body: bytes) -> bytes:
     if not asked and (frame.method not in METHODS or METHODS[frame.method].waits):
         return b""
     try:
-        answering = desk.call(desk.context(caller), frame.method, frames.params_of(frame), "http")
+        answering = state.call(state.context(caller), frame.method, frames.params_of(frame), "http")
         lasts = frame.method in METHODS and METHODS[frame.method].lasts
-        result = await (desk.works.done(caller, answering) if lasts else answering)
+        result = await (state.background.run(caller, answering) if lasts else answering)
     except Failure as failure:
         return frames.refusal(frame.id, failure.code, failure.message, failure.data) if asked else b""
     return frames.answer(frame.id, result) if asked else b""

@@ -12,7 +12,7 @@ from hitherto.gateway.dispatch.context import Context, Held
 from hitherto.gateway.dispatch.errors import failure
 from hitherto.gateway.events.subscriptions import Subscribing
 from hitherto.gateway.methods import METHODS
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.server.websocket import FAULT, Socket
 from hitherto.gateway.transport.responses import Refusal
 from hitherto.model import Json
@@ -27,26 +27,26 @@ class Connection:
 
     peer: Peer[Connection]
 
-    def __init__(self, desk: Desk, socket: Socket) -> None:
-        self.desk, self._caller = desk, socket.caller
+    def __init__(self, state: ServerState, socket: Socket) -> None:
+        self.state, self._caller = state, socket.caller
         self.subscriptions = Subscribing(
-            desk.feeds,
+            state.feeds,
             socket.caller,
-            desk.limits.subscriptions,
-            desk.metrics,
+            state.limits.subscriptions,
+            state.metrics,
             self._notify,
             partial(socket.close, FAULT, "a subscription failed: subscribe again from the last cursor"),
         )
-        self.held = Held(self._notify, desk.arguments)
-        self.context: Context = desk.context(socket.caller, self.subscriptions, self.held)
+        self.held = Held(self._notify, state.arguments)
+        self.context: Context = state.context(socket.caller, self.subscriptions, self.held)
 
     async def answer(self, name: str, params: Raw) -> bytes:
         """The result of a method. Raises `Failure`."""
-        answering = self.desk.call(self.context, name, params, WAY)
+        answering = self.state.call(self.context, name, params, WAY)
         if not METHODS[name].lasts:
             return await answering
         try:
-            return await self.desk.works.done(self._caller, answering, lambda: self.peer.left)
+            return await self.state.background.run(self._caller, answering, lambda: self.peer.left)
         except Refusal as refusal:
             raise refusal.why from None
 
@@ -75,9 +75,9 @@ def unknown(name: str) -> Failure | None:
     return failure("method_not_found", f"Method not found: {name:.100}", method=name[:100])
 
 
-async def serve_methods(desk: Desk, socket: Socket) -> None:
+async def serve_methods(state: ServerState, socket: Socket) -> None:
     """Serve a client until it leaves."""
-    connection = Connection(desk, socket)
+    connection = Connection(state, socket)
     connection.peer = Peer(socket, REQUESTS, NOTIFICATIONS, connection)
     try:
         await connection.peer.run()

@@ -1,4 +1,4 @@
-"""The server's state that all connections share, and the ways in: who is admitted, how a request is answered."""
+"""The state that all connections share: authentication, rate limits, and how a method is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hitherto.gateway.dispatch.context import Context, Held, Subscriptions, Turn
 from hitherto.gateway.dispatch.uploads import Arguments
 from hitherto.gateway.events.feeds import Feeds
 from hitherto.gateway.methods import METHODS, call
-from hitherto.gateway.server.background import Outgoing, Works
+from hitherto.gateway.server.background import BackgroundRequests, Outgoing
 from hitherto.gateway.transport.limits import Buckets, Limits, Room, peer_name
 from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
@@ -39,18 +39,18 @@ Agent = Callable[[Transport, Caller], Awaitable[None]]
 """Serves the Agent Client Protocol to one caller."""
 
 
-class Open(Protocol):
+class ServedSocket(Protocol):
     """A socket that is being served."""
 
     async def check(self) -> None:
-        """Close it if its token is good for nothing any more."""
+        """Close it if its token was revoked."""
 
     def drain(self) -> None:
-        """Close it as soon as nothing that was asked on it is left to answer."""
+        """Close it as soon as all its requests are answered."""
 
 
-class Desk:
-    """See the module. `proxied`: a proxy on this machine says who is behind it."""
+class ServerState:
+    """What all connections share. `proxied`: trust `X-Forwarded-For` of a proxy on this machine, for limits only."""
 
     def __init__(
         self,
@@ -66,26 +66,26 @@ class Desk:
         self.sessions, self.engine, self.agent, self.limits = sessions, engine, agent, limits
         self.room = Room(limits.connections, limits.peer_connections)
         self.waiting = Room(limits.connections, limits.stranger_sockets)
-        self.sockets: set[Open] = set()
+        self.sockets: set[ServedSocket] = set()
         self.feeds, self.turns, self.metrics, self.arguments = Feeds(), Turns(), Metrics(), Arguments()
-        self.works = Works()
+        self.background = BackgroundRequests()
         self.outgoing = Outgoing(limits.answer_bytes)
         self.ending = False
         self._proxied, self._dm_scopes, self._models = proxied, dm_scopes, models
         self._answering = 0
         self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, time.monotonic)
         self._known = Buckets(limits.rate, limits.burst, time.monotonic)
-        self._show()
+        self._register_gauges()
 
     @asynccontextmanager
-    async def attended(self) -> AsyncIterator[None]:
+    async def watching_tokens(self) -> AsyncIterator[None]:
         """While this runs, sockets are closed when their token is revoked, by whichever process."""
         watching = asyncio.create_task(self._watch_tokens())
         try:
             yield
         finally:
             watching.cancel()
-            await self.works.end()
+            await self.background.end()
 
     def end(self) -> None:
         """Take nothing new, and close sockets as they have nothing left to answer."""
@@ -103,50 +103,50 @@ class Desk:
             address = told[-1].decode("latin-1").rpartition(",")[2].strip() if told else address
         return peer_name(address)
 
-    def greet(self, scope: Scope, wish: str = "page") -> None:
+    def limit_stranger(self, scope: Scope, wish: str = "page") -> None:
         """Take note of a stranger. Raises `Refusal` for one who comes too often with the same wish.
 
         So whoever tries bad tokens keeps nobody on the same machine from signing in, or from seeing that it runs.
         """
-        self.turn_away(self._strangers.take((wish, self.peer(scope))))
+        self.refuse_if_limited(self._strangers.take((wish, self.peer(scope))))
 
-    def turn_away_stranger(self, scope: Scope) -> None:
+    def reject_token(self, scope: Scope) -> None:
         """Take note of a bad token."""
         self.metrics.refused.add(reason="unauthenticated")
-        self.greet(scope, "token")
+        self.limit_stranger(scope, "token")
 
     def count(self, caller: Caller) -> float:
         """Take note of a request; returns the seconds to wait if there are too many."""
         return self._known.take(caller.token.id)
 
-    def turn_away(self, wait: float) -> None:
+    def refuse_if_limited(self, wait: float) -> None:
         """Raise `Refusal` if there is something to wait for."""
         if wait:
             self.metrics.refused.add(reason="rate_limited")
             raise rate_limited(wait)
 
-    async def admit(self, scope: Scope) -> Caller:
+    async def authenticate(self, scope: Scope) -> Caller:
         """Who makes the request. Raises `Refusal` without a good token, or the page's own pass.
 
         Nobody can keep somebody with a good token out by trying bad ones: only those count against a peer.
         """
-        caller = await self.recognise(bearer(scope)) or await self.welcome(scope)
+        caller = await self.caller_of_token(bearer(scope)) or await self.caller_of_cookie(scope)
         if caller is None:
-            self.turn_away_stranger(scope)
+            self.reject_token(scope)
             raise unauthenticated()
-        self.turn_away(self.count(caller))
+        self.refuse_if_limited(self.count(caller))
         if self.ending:
             raise ending()
         return caller
 
-    async def recognise(self, secret: str | None) -> Caller | None:
+    async def caller_of_token(self, secret: str | None) -> Caller | None:
         """Who holds this secret. Raises `Refusal` if the store cannot tell."""
         try:
             return await caller_of(self.sessions, secret)
         except HithertoError as error:
             raise unavailable(error) from error
 
-    async def welcome(self, scope: Scope) -> Caller | None:
+    async def caller_of_cookie(self, scope: Scope) -> Caller | None:
         """Who calls from the page, by its cookie. Raises `Refusal` if the store cannot tell."""
         try:
             return await guest_of(self.sessions, scope)
@@ -168,7 +168,7 @@ class Desk:
             subscriptions=subscriptions,
             held=held,
             dm_scopes=self._dm_scopes,
-            beside=partial(self.works.begin, caller),
+            beside=partial(self.background.start, caller),
         )
 
     async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:
@@ -200,19 +200,19 @@ class Desk:
             try:
                 revoked = await self.sessions.tokens.generation()
                 if revoked != known:
-                    await self._check_sockets()
+                    await self._close_revoked()
                     known = revoked
             except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
                 log.warning("cannot check for revoked tokens, retrying: %s", error)
             self.arguments.forget()
             await asyncio.sleep(REVOKED_SECONDS)
 
-    async def _check_sockets(self) -> None:
+    async def _close_revoked(self) -> None:
         for socket in tuple(self.sockets):
             await socket.check()
-        await self.works.check()
+        await self.background.check()
 
-    def _show(self) -> None:
+    def _register_gauges(self) -> None:
         gauge = self.metrics.gauge
         gauge("hitherto_connections", "Open connections.", lambda: len(self.room))
         gauge("hitherto_sockets", "Open WebSockets.", lambda: len(self.sockets))

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from hitherto.errors import HithertoError
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.server.handshake import POLICY, Visitor
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.protocols import LINE, RESTARTING, SocketLine, received
 from hitherto.gateway.transport.responses import (
     ENDING,
@@ -55,10 +55,10 @@ class Socket:
     """See `rpc.transport.Transport`. Each message of the peer is checked against its token, and against the limits."""
 
     def __init__(
-        self, desk: Desk, line: SocketLine, receive: Receive, caller: Caller, refusing: Refuse
+        self, state: ServerState, line: SocketLine, receive: Receive, caller: Caller, refusing: Refuse
     ) -> None:
         self.caller = caller
-        self._desk, self._line, self._receive, self._refusing = desk, line, receive, refusing
+        self._state, self._line, self._receive, self._refusing = state, line, receive, refusing
         self._unanswered: Counter[bytes] = Counter()
 
     async def receive(self) -> bytes | None:
@@ -87,7 +87,7 @@ class Socket:
             if len(line) <= LONG_BYTES or not line.startswith(NUMBERED):
                 await self._line.say(line)
             else:
-                with self._desk.outgoing.sending(self.caller.token.id, len(line)):
+                with self._state.outgoing.sending(self.caller.token.id, len(line)):
                     await self._line.say(line)
             if line.startswith(NUMBERED):
                 self._answered(_head_of(line))
@@ -120,14 +120,14 @@ class Socket:
             self._settle()
 
     def _settle(self) -> None:
-        if self._desk.ending and not self._unanswered:
+        if self._state.ending and not self._unanswered:
             self.close(RESTARTING, ENDING.message)
 
     def _admit(self, head: _Head) -> None:
-        if wait := self._desk.count(self.caller):
-            self._desk.metrics.refused.add(reason="rate_limited")
+        if wait := self._state.count(self.caller):
+            self._state.metrics.refused.add(reason="rate_limited")
             raise rate_limited(wait)
-        if head.is_request and self._desk.ending:
+        if head.is_request and self._state.ending:
             raise ending()
         why = self._refusing(head.method) if head.method is not None and head.is_request else None
         if why is not None:
@@ -147,17 +147,22 @@ class Endpoint:
     """Serves each socket until its peer leaves. The caller's token needs these scopes."""
 
     def __init__(
-        self, desk: Desk, serve: Serve, *, needs: tuple[str, ...] = (), refusing: Refuse = lambda _: None
+        self,
+        state: ServerState,
+        serve: Serve,
+        *,
+        needs: tuple[str, ...] = (),
+        refusing: Refuse = lambda _: None,
     ) -> None:
-        self._desk, self._serve, self._needs, self._refusing = desk, serve, needs, refusing
+        self._state, self._serve, self._needs, self._refusing = state, serve, needs, refusing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line: SocketLine = scope["extensions"][LINE][LINE]
         code = FAULT
         try:
-            caller = await Visitor(self._desk, scope, line, self._needs).admitted(receive, send)
+            caller = await Visitor(self._state, scope, line, self._needs).admitted(receive, send)
             if caller is not None:
-                await self._served(Socket(self._desk, line, receive, caller, self._refusing))
+                await self._served(Socket(self._state, line, receive, caller, self._refusing))
             code = NORMAL
         except Refusal as refusal:
             await refuse(scope, send, refusal)
@@ -170,11 +175,11 @@ class Endpoint:
 
     async def _served(self, socket: Socket) -> None:
         socket.trust()
-        self._desk.sockets.add(socket)
+        self._state.sockets.add(socket)
         try:
             await self._serve(socket)
         finally:
-            self._desk.sockets.discard(socket)
+            self._state.sockets.discard(socket)
 
 
 def _head(data: bytes) -> _Head:

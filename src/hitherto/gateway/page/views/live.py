@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.server.state import Desk
+from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.responses import unauthenticated
 from hitherto.model import Change
 from hitherto.service import Sessions
@@ -31,7 +31,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class Waiting:
-    """A request that waits; see `desk.Open`. It is woken to look whether it still may."""
+    """A request that waits; see `state.ServedSocket`. It is woken to look whether it still may."""
 
     def __init__(self, session: str | None) -> None:
         self._session, self._woken = session, asyncio.Event()
@@ -60,7 +60,7 @@ class Waiting:
 
 
 async def news(
-    desk: Desk, caller: Caller, after: int | None, session: str | None, seconds: float = WAIT_SECONDS
+    state: ServerState, caller: Caller, after: int | None, session: str | None, seconds: float = WAIT_SECONDS
 ) -> News:
     """What there is, or comes within some seconds; nothing then. Without `after`, from now on.
 
@@ -70,13 +70,13 @@ async def news(
     deadline = asyncio.get_running_loop().time() + seconds
     if after is None:
         after = await home.changes.newest(caller.who)
-    async with _listening(desk, home, caller, Waiting(session)) as waiting:
+    async with _listening(state, home, caller, Waiting(session)) as waiting:
         while True:
             changes = await home.changes.since(caller.who, after=after, limit=CHANGES)
             after = changes[-1].number if changes else after
             told = [change for change in changes if waiting.concerns(change)]
             late = asyncio.get_running_loop().time() >= deadline
-            if told or late or desk.ending:
+            if told or late or state.ending:
                 return _news(after, told)
             if len(changes) < CHANGES:
                 await waiting.woken(deadline)
@@ -85,16 +85,18 @@ async def news(
 
 
 @asynccontextmanager
-async def _listening(desk: Desk, home: Sessions, caller: Caller, waiting: Waiting) -> AsyncIterator[Waiting]:
-    desk.sockets.add(waiting)
+async def _listening(
+    state: ServerState, home: Sessions, caller: Caller, waiting: Waiting
+) -> AsyncIterator[Waiting]:
+    state.sockets.add(waiting)
     try:
-        await desk.feeds.join(home, caller.who, waiting.heard)
+        await state.feeds.join(home, caller.who, waiting.heard)
         try:
             yield waiting
         finally:
-            desk.feeds.leave(home, caller.who, waiting.heard)
+            state.feeds.leave(home, caller.who, waiting.heard)
     finally:
-        desk.sockets.discard(waiting)
+        state.sockets.discard(waiting)
 
 
 def _news(after: int, changes: list[Change]) -> News:
