@@ -25,7 +25,7 @@ from bench.workloads.transcripts import FILES, SMALL, Format
 from hitherto.model import LOCAL, search_text
 from hitherto.sources import Source
 from hitherto.sources.sync.ledger import Ledger
-from hitherto.sources.sync.sync import Sync, found_in_all
+from hitherto.sources.sync.sync import Sync, find_all
 
 HALF = 0.5
 NEAR = 3
@@ -235,7 +235,7 @@ async def _synced_again(source: Source, paths: Sequence[str], place: Path) -> tu
         for _ in range(ROUNDS):
             stats.append(_looked_at(paths))
             began = _now()
-            report = await Sync(sessions, LOCAL, ledger).run([source], found_in_all([source]))
+            report = await Sync(sessions, LOCAL, ledger).run([source], find_all([source]))
             spent.append(_since(began).cpu)
             parsed += report.parsed_files
     ledger.close()

@@ -11,7 +11,7 @@ import pytest
 
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
-from hitherto.sources.sync.recordings import claim
+from hitherto.sources.sync.recordings import link_recording
 from tests.claude import transcripts
 from tests.cli.shell import Shell
 from tests.sources.codex.codex_files import SESSION as THREAD
@@ -155,15 +155,15 @@ def test_a_session_where_its_agent_does_not_look_is_said_to_be_there(
     path = rollout(tmp_path, "backup")
     shell.ok("sync")
     done = shell.ok("resume", f"codex:{THREAD}")
-    assert f"Codex does not look for it in {path}" in done.err
+    assert f"Codex does not read {path}" in done.err
     assert f"hitherto continue codex:{THREAD}" in done.err
 
     async def recorded(sessions: Sessions) -> str:
         session = await sessions.create(LOCAL, cwd=str(tmp_path))
-        await claim(sessions, LOCAL, session, "codex", THREAD)
+        await link_recording(sessions, LOCAL, session, "codex", THREAD)
         return session.id
 
-    assert f"Codex does not look for it in {path}" in shell.ok("resume", shell.inside(recorded)).err
+    assert f"Codex does not read {path}" in shell.ok("resume", shell.inside(recorded)).err
     rollout(tmp_path)
     path.unlink()
     shell.ok("sync")
@@ -173,7 +173,7 @@ def test_a_session_where_its_agent_does_not_look_is_said_to_be_there(
 def test_a_recording_is_gone_on_with_in_its_agent(shell: Shell) -> None:
     async def recorded(sessions: Sessions) -> str:
         session = await sessions.create(LOCAL, cwd="/srv")
-        await claim(sessions, LOCAL, session, "opencode", "ses_1")
+        await link_recording(sessions, LOCAL, session, "opencode", "ses_1")
         return session.id
 
     session = shell.inside(recorded)

@@ -122,7 +122,7 @@ def test_a_session_in_two_folders_is_the_fuller_one(
     rows = [row for row in shell.ok("sources", "--json").json["sources"] if row["source"] == "pi"]
     assert [(row["sessions"], row["waiting"]) for row in rows] == [(1, 0), (0, 0)]
     monkeypatch.setenv("HITHERTO_SOURCES", "pi=")
-    assert "names no folder for pi" in shell.invoke("sync").err
+    assert "has no folder for pi" in shell.invoke("sync").err
 
 
 def test_an_agent_that_nobody_knows_is_an_error_that_names_those_that_are_known(
@@ -130,4 +130,4 @@ def test_an_agent_that_nobody_knows_is_an_error_that_names_those_that_are_known(
 ) -> None:
     done = shell.run("sync", env={**env, "HITHERTO_SOURCES": "hal9000"})
     assert done.code != 0
-    assert "HITHERTO_SOURCES names 'hal9000'; agents that can be read: claude, " in done.err
+    assert "HITHERTO_SOURCES names an unknown agent 'hal9000'; use: claude, " in done.err

@@ -20,7 +20,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, RECORDS
 from hitherto.sources import AGENTS
-from hitherto.sources.sync.recordings import part
+from hitherto.sources.sync.recordings import unlink_extended
 from tests.acp.wire import environment, url_of
 from tests.engines.provider import PAUSE, Step
 from tests.interop.acp_typescript import DRIVER, EVERYTHING, Driver, check_lines, says
@@ -162,7 +162,7 @@ async def test_a_session_is_listed_once_however_it_came(agent: Behind, tmp_path:
     async with hitherto.open(url_of(tmp_path)) as sessions:
         since = await sessions.changes.newest(LOCAL)
         assert (await House(tmp_path, sessions, source).sync()).failed == ()
-        await part(sessions, LOCAL, since)
+        await unlink_extended(sessions, LOCAL, since)
         assert [each.id for each in (await sessions.find(LOCAL)).sessions] == [session]
         (copy,) = (await sessions.get(LOCAL, session)).meta[RECORDS]
         assert (await sessions.get(LOCAL, copy)).message_count >= 2  # goose notes more for itself

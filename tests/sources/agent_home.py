@@ -9,7 +9,7 @@ from hitherto.model import LOCAL, Entry, Filter, Session, Text, View
 from hitherto.service import Sessions
 from hitherto.sources import Source
 from hitherto.sources.sync.ledger import Ledger
-from hitherto.sources.sync.sync import Report, Sync, found_in_all
+from hitherto.sources.sync.sync import Report, Sync, find_all
 
 
 class House:
@@ -22,7 +22,7 @@ class House:
         """One run of a sync, with what the runs before have noted."""
         ledger = Ledger(self.folder / "data" / "ledger.db")
         try:
-            return await Sync(self.sessions, LOCAL, ledger).run([self.source], found_in_all([self.source]))
+            return await Sync(self.sessions, LOCAL, ledger).run([self.source], find_all([self.source]))
         finally:
             ledger.close()
 

@@ -10,7 +10,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, Filter
 from hitherto.sources.goose.source import GooseSource
-from hitherto.sources.sync.sync import found_in_all
+from hitherto.sources.sync.sync import find_all
 from tests.sources.agent_home import House
 from tests.sources.damage import HIT, KINDS, TEXTS, WRITTEN, Written, packed
 
@@ -76,4 +76,4 @@ def test_each_database_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
         (database,) = source.folders()
         database.mkdir(parents=True)
         (database / "sessions.db").write_bytes(b"no database" * 1_000)
-    assert len(found_in_all(sources)) == 2
+    assert len(find_all(sources)) == 2

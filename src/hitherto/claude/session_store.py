@@ -229,7 +229,7 @@ class SessionStore:
 def _place(key: Mapping[str, Any]) -> Place:
     texts = (key["project_key"], key["session_id"], key.get("subpath") or "")
     if not all(isinstance(text, str) for text in texts):
-        raise InvalidInput("the parts of a session key must be texts")
+        raise InvalidInput("the parts of a session key must be strings")
     return Place(project_key=texts[0], session_id=texts[1], subpath=texts[2] or None)
 
 

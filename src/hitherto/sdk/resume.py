@@ -94,7 +94,7 @@ async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: boo
     with _ledger_folder(options) as folder:
         ledger = Ledger(folder / f"sources-{sessions.admin.store_id}.db")
         try:
-            return (await Sync(sessions, LOCAL, ledger, revive=True).take(file, anew=anew)).failed
+            return (await Sync(sessions, LOCAL, ledger, revive=True).sync_one(file, anew=anew)).failed
         finally:
             ledger.close()
 

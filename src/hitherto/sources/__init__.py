@@ -1,4 +1,4 @@
-"""The agents whose own files are read, one module for each. See `port` for what a source is."""
+"""The agents whose own files sync reads, one package each. `port` says what a source is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Environ = Mapping[str, str]
 
 
 class Agent(NamedTuple):
-    """An agent: what people call it, the folder where its sessions lie unless told otherwise, and its source there."""
+    """An agent: its name for people, its default folder, and how to make a source for a folder."""
 
     title: str
     home: Callable[[Environ], Path]
@@ -33,7 +33,7 @@ class Agent(NamedTuple):
 
 
 def _under(variable: str, otherwise: str, below: str = "") -> Callable[[Environ], Path]:
-    """The folder that a variable names, else one in the home folder; `below` is the part of it that matters."""
+    """The folder that a variable names, else one in the home folder, followed by `below`."""
     return lambda environ: Path(environ.get(variable) or Path.home() / otherwise) / below
 
 
@@ -46,17 +46,17 @@ AGENTS: dict[str, Agent] = {
     "opencode": Agent("opencode", opencode_home, OpencodeSource),
     "pi": Agent("Pi", _under("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"), PiSource),
 }
-"""Every agent that can be read. A new one is a module and a line here."""
+"""Every agent that sync can read. A new one is a package and a line here."""
 
 
 def local_sources(environ: Environ = os.environ) -> list[Source]:
-    """The sources of this machine, whether anything lies in them or not, as `HITHERTO_SOURCES` chooses them."""
+    """The sources of this machine, as `HITHERTO_SOURCES` chooses them; their folders need not exist."""
     return list(_chosen(read_settings(environ).sources, environ))
 
 
-def _chosen(said: str, environ: Environ) -> Iterator[Source]:
+def _chosen(setting: str, environ: Environ) -> Iterator[Source]:
     """`claude, pi`: these only; `-pi`: all but this; `pi=FOLDER`: that folder too."""
-    words = [word.strip() for word in said.split(",") if word.strip()]
+    words = [word.strip() for word in setting.split(",") if word.strip()]
     only = {word for word in words if "=" not in word and not word.startswith("-")}
     without = {word[1:].strip() for word in words if "=" not in word and word.startswith("-")}
     more = [
@@ -66,10 +66,10 @@ def _chosen(said: str, environ: Environ) -> Iterator[Source]:
     ]
     for name in (*only, *without, *(name for name, _ in more)):
         if name not in AGENTS:
-            raise InvalidInput(f"{SOURCES} names {name!r:.40}; agents that can be read: {', '.join(AGENTS)}")
+            raise InvalidInput(f"{SOURCES} names an unknown agent {name!r:.40}; use: {', '.join(AGENTS)}")
     for name, folder in more:
         if not folder:
-            raise InvalidInput(f"{SOURCES} names no folder for {name}: write {name}=FOLDER")
+            raise InvalidInput(f"{SOURCES} has no folder for {name}: write {name}=FOLDER")
     for name, agent in AGENTS.items():
         if name not in without and (not only or name in only):
             yield agent.at(agent.home(environ))

@@ -1,8 +1,8 @@
-"""The port of sources: an agent's own files, in which its sessions lie. The docstrings are the contract.
+"""The port of sources: reading the sessions in an agent's own files. The docstrings are the contract.
 
-A source finds sessions for about one `stat` each and reads one when it has changed. It never changes a file, follows no
-links, and does not write beside what it reads. What it cannot understand it keeps raw and counts; damage costs the
-damaged records only.
+A source finds sessions with about one `stat` each, and reads a session when it has changed. It never changes a file,
+follows no links, and writes nothing beside what it reads. It keeps unknown records raw and counts them. Damage costs
+only the damaged records.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from hitherto.service.compaction.imported import Summarised
 
 T = TypeVar("T")
 WITHIN = "#"
-"""Stands in a key between a database and a session in it."""
+"""Separates a database from a session in it, in a key."""
 SHELL = ("sh", "-c")
-"""How a command begins that is more than one: a line for a shell is behind it."""
+"""The beginning of a command that needs a shell; a line for the shell follows."""
 Stamp = tuple[int | None, ...]
-"""Numbers that change when a session does: of a file its device, inode, size and time; of a row when it was changed. None
-stands for one that cannot be told just now: it is taken to be what it was."""
+"""Numbers that change with a session: a file's device, inode, size and time; a row's time of change. None stands for a
+number that cannot be read at the moment: it counts as unchanged."""
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """A session that was found: by `key` it is known again, and while `stamp` is the same it has not changed. It was
-    changed last at `at`, in ms. `where` is the source's own: see `where_as`. Reading all of it takes about `size` bytes. Copies of one
-    session have the same `identity`; what has none is like no other.
+    """A session that was found. `key` identifies it, and while `stamp` is the same it has not changed. It last changed at
+    `at`, in ms. `where` belongs to the source: see `where_as`. Reading all of it takes about `size` bytes. Copies of a
+    session have the same `identity`; a session without one has no copies.
 
-    A database or a folder that cannot be read is found as a whole, without a stamp: its sessions are not gone, and reading
-    it tells why it cannot be."""
+    A database or folder that cannot be read is found as a whole, without a stamp: its sessions do not count as gone, and
+    reading it reports the reason."""
 
     source: Source
     key: str
@@ -45,34 +45,34 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     identity: str = ""
 
     def where_as(self, kind: type[T]) -> T:
-        """`where`, to the source that knows what it has put there. `TypeError` if it is nothing of this kind."""
+        """`where`, with the type that the source gave it. `TypeError` if it has another type."""
         if not isinstance(self.where, kind):
             raise TypeError(f"{self.key} is a {type(self.where).__name__}, not a {kind.__name__}")
         return self.where
 
-    def holds(self, key: str) -> bool:
-        """Whether something of this key lies in this folder or database."""
+    def contains(self, key: str) -> bool:
+        """Whether this folder or database contains the session of this key."""
         return key.startswith((f"{self.key}/", f"{self.key}{WITHIN}"))
 
 
 def found_unreadable(source: Source, unreadable: Iterable[Unreadable]) -> Iterator[Found]:
-    """Folders of a source that could not be read, as they are found."""
+    """Folders of a source that could not be read, as found sessions without a stamp."""
     return (Found(source, each.where, (), 0, each) for each in unreadable)
 
 
 class Known(NamedTuple):
-    """A session as it was when it was last read, and what the source wanted to know again."""
+    """What is known of a session from its last reading: its stamp then, and the state that the source returned."""
 
     stamp: tuple[int, ...]
     state: bytes
 
 
 class Reading(NamedTuple):
-    """What was read of a session, as `Transfer.sync` takes it.
+    """What was read of a session, for `Transfer.sync`.
 
-    `total` is how many entries the session has; one without any is not taken in. `state` comes back with the next
-    reading. `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a
-    session without which this one is not whole: when that is found, this one is read again.
+    `total` is how many entries the session has; an empty session is not imported. The next reading gets `state` back.
+    `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a session
+    that this one needs to be complete: when that is found, this one is read again.
     """
 
     imported: Imported
@@ -90,33 +90,33 @@ class Reading(NamedTuple):
 
 
 class Source(Protocol):
-    """An agent's sessions on this machine. Its name is what `Session.source` says, and how their ids begin."""
+    """An agent's sessions on this machine. `Session.source` is its name, and their ids begin with it."""
 
     @property
     def name(self) -> str:
-        """A word in small letters."""
+        """One lower-case word."""
 
     def folders(self) -> Sequence[Path]:
-        """Where they lie, whether that is there or not; what is watched for changes."""
+        """The folders with the sessions, existing or not; sync watches them for changes."""
 
     def beside(self) -> Sequence[Path]:
-        """Files elsewhere in which something is told of them, those that are there now; they are watched too."""
+        """Existing files elsewhere that describe sessions; sync watches them too."""
 
     def find(self) -> Iterator[Found]:
-        """All of them."""
+        """Find all sessions."""
 
     def read(self, found: Found, known: Known | None) -> Reading:
-        """One of them. With `known`, what is new may be enough. Raises `OSError` or `ValueError` if it cannot be read."""
+        """Read a session, or with `known` only what is new in it. Raises `OSError` or `ValueError` if it cannot be read."""
 
     def resume(self, session: Session) -> Sequence[str] | None:
-        """The command with which the agent goes on with a session in its folder; None if it cannot."""
+        """The command that resumes a session, run in its folder; None if the agent cannot."""
 
     def restorable_path(self, session: Session) -> Path | None:
-        """The file that a session was read from, if it is one that may be written back where it was."""
+        """The file that a session was read from, if it can be restored."""
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A folder that could not be read, or not to its end, and why."""
+    """A folder that could not be read completely, and why."""
 
     where: str
     reason: str

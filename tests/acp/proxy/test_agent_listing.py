@@ -10,7 +10,7 @@ import hitherto
 from hitherto.model import LOCAL, RECORDED_IN, RECORDS, Entry, Filter, Json, Role, Text
 from hitherto.service import Sessions
 from hitherto.sources.opencode.source import OpencodeSource
-from hitherto.sources.sync.recordings import has_unrecorded_prompts, part, source_of_agent
+from hitherto.sources.sync.recordings import has_unrecorded_prompts, source_of_agent, unlink_extended
 from tests.acp.proxy.in_process import editor, heard, line_agent
 from tests.acp.wire import Refusal, Talk, texts, url_of
 from tests.sources.agent_home import House
@@ -163,7 +163,7 @@ class Both:
         since = await sessions.changes.newest(LOCAL)
         report = await House(self.folder, sessions, OpencodeSource(self.folder / "opencode")).sync()
         assert report.failed == ()
-        await part(sessions, LOCAL, since)
+        await unlink_extended(sessions, LOCAL, since)
         return [session.id for session in (await sessions.find(LOCAL)).sessions]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitherto.model import RECORDED_IN, RECORDS, Draft, Entry, Filter, Principal, Text
 from hitherto.service import Imported, Sessions
-from hitherto.sources.sync.recordings import claim
+from hitherto.sources.sync.recordings import link_recording
 from tests.support.homes import Clock
 
 
@@ -13,9 +13,9 @@ async def test_the_recording_stands_for_what_sync_reads_and_takes_it_along(
 ) -> None:
     recording = await sessions.create(ann)
     await sessions.append(ann, recording.id, Draft(role="user", parts=(Text(text="Paint the barn"),)))
-    recording = await claim(sessions, ann, recording, "pi", "1")
+    recording = await link_recording(sessions, ann, recording, "pi", "1")
     assert recording.meta[RECORDS] == ["pi:1"]
-    assert await claim(sessions, ann, recording, "pi", "1") == recording
+    assert await link_recording(sessions, ann, recording, "pi", "1") == recording
     read = Imported(id="pi:1", source="pi", created_at=clock(), updated_at=clock())
     told = [Entry(id="e", at=clock(), role="user", parts=(Text(text="Paint the barn"),))]
     await sessions.transfer.sync(ann, read, told)

@@ -243,8 +243,8 @@ async def test_without_a_folder_nothing_is_written(desk: Desk, agent: str) -> No
     assert (await desk.continue_session(nowhere, agent, str(desk.work))).cwd == str(desk.work)
 
 
-async def test_an_empty_session_has_nothing_to_go_on_with(desk: Desk) -> None:
-    with pytest.raises(InvalidInput, match="nothing was said"):
+async def test_an_empty_session_cannot_be_continued(desk: Desk) -> None:
+    with pytest.raises(InvalidInput, match="has no messages to continue from"):
         await desk.continue_session(await desk.session(), "codex")
     assert desk.files() == {}
 

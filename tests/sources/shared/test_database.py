@@ -120,7 +120,7 @@ def test_nothing_can_be_written_through_it(path: Path) -> None:
 @pytest.mark.parametrize("data", [b"no database at all", b""])
 def test_a_file_that_is_no_database_is_told_as_such(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.db").write_bytes(data)
-    with pytest.raises(ValueError, match=r"x\.db cannot be understood"):
+    with pytest.raises(ValueError, match=r"x\.db is not a readable database"):
         read_database(tmp_path / "x.db", rows)
     assert (tmp_path / "x.db").read_bytes() == data
 

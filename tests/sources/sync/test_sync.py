@@ -17,7 +17,7 @@ from hitherto.service import Sessions
 from hitherto.sources.claude.source import ClaudeSource
 from hitherto.sources.handoff.restore import original, write_back
 from hitherto.sources.sync.ledger import Ledger, Seen
-from hitherto.sources.sync.sync import Report, Sync, found_in_all
+from hitherto.sources.sync.sync import Report, Sync, find_all
 from tests.claude import transcripts
 
 MANY = 25
@@ -36,7 +36,7 @@ class House:
         ledger = Ledger(self.ledger_file)
         try:
             source = ClaudeSource(self.config)
-            return await Sync(self.sessions, LOCAL, ledger).run([source], found_in_all([source]))
+            return await Sync(self.sessions, LOCAL, ledger).run([source], find_all([source]))
         finally:
             ledger.close()
 

@@ -23,7 +23,7 @@ from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Json, Part, Role, Session
 from hitherto.service import Imported
-from hitherto.sources.sync.recordings import note
+from hitherto.sources.sync.recordings import ensure_session
 from hitherto.values.filters import normal_cwd
 
 LIST_SECONDS = 10.0
@@ -120,7 +120,7 @@ async def ensure_noted(connection: ProxyConnection, session_id: str) -> Session:
         )
         if row is None:
             raise
-    return await note(
+    return await ensure_session(
         connection.sessions, connection.who, await _imported(connection, session_id, row, _folder(row))
     )
 

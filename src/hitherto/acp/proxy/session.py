@@ -24,7 +24,7 @@ from hitherto.permissions import Choice
 from hitherto.presentation.plain_conversation import told
 from hitherto.service import Sessions
 from hitherto.service.turns.context import CUT_OFF
-from hitherto.sources.sync.recordings import can_be_read, claim
+from hitherto.sources.sync.recordings import can_be_read, link_recording
 from hitherto.updates import Stored, Titled, Update
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class ProxiedSession(AttachedSession):
         )
         if link is None or not (can_be_read(agent.source) or (agent.running and can_reopen(agent.running))):
             return session
-        return await claim(self._sessions, self._who, session, agent.source, link.id)
+        return await link_recording(self._sessions, self._who, session, agent.source, link.id)
 
     # Prompts
 

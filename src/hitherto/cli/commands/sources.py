@@ -16,7 +16,7 @@ from hitherto.sources.port import Found
 from hitherto.sources.shared.files import folder_exists
 from hitherto.sources.sync.expiry import DAY, soon_deleted
 from hitherto.sources.sync.ledger import Ledger
-from hitherto.sources.sync.sync import found_in_all, is_new
+from hitherto.sources.sync.sync import find_all, is_new
 
 
 class Described(Value, frozen=True):
@@ -43,7 +43,7 @@ async def run(sessions: Sessions, out: Output) -> None:
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         sources = local_sources()
-        looked = found_in_all(sources)
+        looked = find_all(sources)
         found = [
             _described(source, [each for each in looked if each.source is source], ledger)
             for source in sources

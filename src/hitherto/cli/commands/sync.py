@@ -19,8 +19,8 @@ from hitherto.sources import AGENTS, Source, local_sources
 from hitherto.sources.port import Found
 from hitherto.sources.sync.expiry import Expiring, expiring
 from hitherto.sources.sync.ledger import Ledger
-from hitherto.sources.sync.recordings import part
-from hitherto.sources.sync.sync import Report, Sync, found_in_all
+from hitherto.sources.sync.recordings import unlink_extended
+from hitherto.sources.sync.sync import Report, Sync, find_all
 from hitherto.sources.sync.watch import changes_of
 
 NAMED = 5
@@ -51,7 +51,7 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
 
 def _found() -> tuple[list[Source], list[Found]]:
     sources = local_sources()
-    return sources, found_in_all(sources)
+    return sources, find_all(sources)
 
 
 async def _once(
@@ -64,7 +64,7 @@ async def _once(
     if report.parsed_files or not budget:
         await sessions.transfer.trim_raw(LOCAL, budget)
     if report.updated:
-        await part(sessions, LOCAL, since)
+        await unlink_extended(sessions, LOCAL, since)
     return report
 
 

@@ -63,7 +63,7 @@ def _query_newest(home: Path, query: Query, unreadable: list[Unreadable]) -> dic
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            unreadable.append(Unreadable(str(path), f"{error}; the names of sessions stay as they are"))
+            unreadable.append(Unreadable(str(path), f"{error}; titles of sessions are not updated"))
             return None
         if found is not None:
             return found

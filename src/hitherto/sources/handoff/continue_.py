@@ -29,7 +29,7 @@ OURS = "Hitherto"
 
 
 class Target(NamedTuple):
-    """An agent that can be given a conversation: where its transcript goes, and what is in it."""
+    """An agent that can continue a conversation: the path of its new transcript, and its records."""
 
     place: Callable[[Path, Heading], Path]
     records: Callable[[Heading, Retold], Iterator[Json]]
@@ -46,15 +46,15 @@ def _codex_place(home: Path, heading: Heading) -> Path:
 
 
 TARGETS: dict[str, Target] = {
-    "claude": Target(_claude_place, lambda heading, said: claude_transcript(heading, said, uuid7)),
+    "claude": Target(_claude_place, lambda heading, context: claude_transcript(heading, context, uuid7)),
     "codex": Target(_codex_place, codex_rollout),
 }
 """A new one is two functions and a line here."""
 
 
 class Continued(Value, frozen=True):
-    """How a session goes on in an agent. `continued` is the session there; `path` is what was written for it, if anything
-    was; `messages` is how many are told word for word."""
+    """How to continue a session in an agent. `continued` is the session there; `path` is the file that was written, if any;
+    `messages` is how many messages were copied word for word."""
 
     session: str
     agent: str
@@ -68,7 +68,7 @@ class Continued(Value, frozen=True):
 
 
 class Continuation:
-    """Has sessions go on in another agent. What was read so far is noted in the ledger."""
+    """Continues sessions in another agent. The ledger notes what sync has read of the new transcript."""
 
     def __init__(
         self,
@@ -84,31 +84,31 @@ class Continuation:
         self._raw, self._now, self._new_id = raw, now, new_id
 
     async def continue_session(self, session_id: str, agent: str, cwd: str | None = None) -> Continued:
-        """Have the agent be able to go on with a session, in the session's folder or another one.
+        """Prepare a session to be continued in an agent, in the session's folder or another one.
 
-        One that is the agent's own, and still there, needs nothing. For any other a new transcript is written, whole and
-        on disk, and taken in; each of the two then says which the other is. Nothing that is there is touched.
+        If the session is the agent's own and its file still exists, nothing is written. Otherwise a new transcript is
+        written to disk and imported, and the two sessions are linked. No existing file is changed.
         """
         session = await self._sessions.get(self._who, session_id)
         home = AGENTS[agent].home(os.environ)
         source = AGENTS[agent].at(home)
         if (native := _native(session, source, cwd)) is not None:
-            return _told(session, agent, "native", session.id, native)
+            return _result(session, agent, "native", session.id, native)
         folder = _folder(session, cwd)
         await self._sessions.catalog.set_own_meta(
             self._who, session.id, {}
-        )  # where links cannot be kept, this says so in time
-        said = retold([entry async for entry in self._context(session.id)])
-        if not said.turns and said.summary is None:
-            raise InvalidInput(f"nothing was said in session {session.id!r}: there is nothing to go on with")
+        )  # fails before anything is written if links cannot be kept
+        context = retold([entry async for entry in self._context(session.id)])
+        if not context.turns and context.summary is None:
+            raise InvalidInput(f"session {session.id!r} has no messages to continue from")
         heading = Heading(self._new_id(), folder, self._now(), _begun_in(session), session.title)
         path = TARGETS[agent].place(home, heading)
-        _write(path, TARGETS[agent].records(heading, said))
-        made = await self._taken(source, path, f"{agent}:{heading.id}")
+        _write(path, TARGETS[agent].records(heading, context))
+        made = await self._import(source, path, f"{agent}:{heading.id}")
         await self._link(session, made.id)
         how = ResumeCommand(tuple(source.resume(made) or ()), folder)
-        told = _told(session, agent, said.fidelity, made.id, how)
-        return replace(told, path=str(path), messages=len(said.turns))
+        result = _result(session, agent, context.fidelity, made.id, how)
+        return replace(result, path=str(path), messages=len(context.turns))
 
     async def _context(self, session_id: str) -> AsyncIterator[Entry]:
         after: str | None = None
@@ -122,13 +122,13 @@ class Continuation:
                 return
             after = page.next
 
-    async def _taken(self, source: Source, path: Path, session_id: str) -> Session:
+    async def _import(self, source: Source, path: Path, session_id: str) -> Session:
         found = next((each for each in source.find() if each.key == str(path)), None)
         if found is None:
-            raise HithertoError(f"{path} was written, and is not found again")
-        report = await Sync(self._sessions, self._who, self._ledger, raw=self._raw).take(found)
+            raise HithertoError(f"{path} was written, but sync does not find it")
+        report = await Sync(self._sessions, self._who, self._ledger, raw=self._raw).sync_one(found)
         if report.failed:
-            raise HithertoError(f"{path} was written, and could not be read back: {report.failed[0]}")
+            raise HithertoError(f"{path} was written, but sync cannot read it: {report.failed[0]}")
         return await self._sessions.get(self._who, session_id)
 
     async def _link(self, session: Session, made: str) -> None:
@@ -138,7 +138,7 @@ class Continuation:
 
 
 def _native(session: Session, source: Source, cwd: str | None) -> ResumeCommand | None:
-    """How the agent goes on with a session which is its own, and still there."""
+    """The command for a session that is the agent's own and whose file still exists."""
     words = source.resume(session) if session.source == source.name else None
     path = source.restorable_path(session)
     if words is None or path is None or not path.is_file():
@@ -150,7 +150,7 @@ def _native(session: Session, source: Source, cwd: str | None) -> ResumeCommand 
 def _folder(session: Session, given: str | None) -> str:
     folder = given or session.cwd
     if folder is None:
-        raise InvalidCwd(f"session {session.id!r} has no folder to go on in; name one with --cwd")
+        raise InvalidCwd(f"session {session.id!r} has no folder; choose one with --cwd FOLDER")
     return existing_folder(session, folder)
 
 
@@ -165,7 +165,9 @@ def _write(path: Path, records: Iterator[Json]) -> None:
         file.write(data)
 
 
-def _told(session: Session, agent: str, fidelity: Fidelity, continued: str, how: ResumeCommand) -> Continued:
+def _result(
+    session: Session, agent: str, fidelity: Fidelity, continued: str, how: ResumeCommand
+) -> Continued:
     return Continued(
         session=session.id,
         agent=agent,

@@ -1,4 +1,4 @@
-"""Transcripts written back where their agent had them, byte for byte as they were read."""
+"""Writing transcripts back to where their agent had them, byte for byte."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hitherto.service import Sessions
 
 
 async def original(sessions: Sessions, who: Principal, session_id: str) -> bytes:
-    """The transcript that a session was read from, as far as it was read; empty unless all of that is kept."""
+    """The transcript that a session was read from, as far as sync read it; empty unless all of it is kept."""
     return joined(await sessions.transfer.raw(who, session_id))
 
 
 def joined(copies: Sequence[RawCopy]) -> bytes:
-    """The file that was kept in pieces, each named by where it stood; empty if one of them is not there."""
+    """The file whose pieces were kept, each named by its offset; empty if one is missing."""
     data = bytearray()
     for copy in copies:
         if not (copy.name.isascii() and copy.name.isdigit() and int(copy.name) == len(data)):
@@ -29,10 +29,10 @@ def joined(copies: Sequence[RawCopy]) -> bytes:
 
 
 def write_back(path: Path, data: bytes) -> None:
-    """Write a transcript where it was, as a whole or not at all; `AlreadyExists` if a file is there."""
+    """Write a transcript back, completely or not at all; `AlreadyExists` if there is a file."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with new_file(path) as descriptor, os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(data)
     except FileExistsError:
-        raise AlreadyExists(f"{path.name} is there; nothing was written") from None
+        raise AlreadyExists(f"{path.name} already exists; nothing was written") from None

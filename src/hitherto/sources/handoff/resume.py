@@ -1,4 +1,4 @@
-"""The command with which the agent that a session comes from goes on with it."""
+"""The command that resumes a session in the agent it comes from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitherto.sources.port import SHELL
 
 
 class ResumeCommand(NamedTuple):
-    """The words of a command, and the folder to be in. `aside` says so if the session lies where its agent does not look."""
+    """The words of a command, and the folder to run it in. `aside` is a warning if the agent does not read the session's file."""
 
     words: tuple[str, ...]
     folder: str | None
@@ -23,13 +23,13 @@ class ResumeCommand(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What one types into a shell."""
+        """The command as you type it into a shell."""
         typed = self.words[len(SHELL)] if self.words[: len(SHELL)] == SHELL else shlex.join(self.words)
         return typed if self.folder is None else f"cd {shlex.quote(self.folder)} && {typed}"
 
 
 def resume_command(session: Session) -> ResumeCommand | None:
-    """How the agent goes on; None if it cannot, or if the session comes from none."""
+    """The command that resumes a session; None if its agent cannot, or if it comes from no agent."""
     for source in local_sources():
         if source.name == session.source and (words := source.resume(session)) is not None:
             return ResumeCommand(tuple(words), session.cwd, _aside(session, words))
@@ -37,12 +37,12 @@ def resume_command(session: Session) -> ResumeCommand | None:
 
 
 def existing_folder(session: Session, folder: str) -> str:
-    """The folder, in which a session goes on. Raises `InvalidCwd`, with what can be done, if it is not there."""
+    """The folder as an absolute path. Raises `InvalidCwd`, with what to do, if it does not exist."""
     if not os.path.isdir(folder):
         raise InvalidCwd(
-            f"there is no folder {folder!r} to go on in; if it was moved, say so: "
-            f"`hitherto move --folder {shlex.quote(folder)} FOLDER`; "
-            f"to go on in another: `hitherto continue {session.id} --in AGENT --cwd FOLDER`"
+            f"there is no folder {folder!r}; if it was moved, run "
+            f"`hitherto move --folder {shlex.quote(folder)} FOLDER`; to use another folder, run "
+            f"`hitherto continue {session.id} --in AGENT --cwd FOLDER`"
         )
     return os.path.abspath(folder)
 
@@ -51,6 +51,6 @@ def _aside(session: Session, words: Sequence[str]) -> str | None:
     path, agent = session.meta.get("path"), AGENTS[session.source or ""]
     if not isinstance(path, str) or path in words:
         return None
-    looks = agent.at(agent.home(os.environ)).folders()
-    there = any(Path(path).is_relative_to(folder) for folder in looks)
-    return None if there else f"{agent.title} does not look for it in {path}"
+    read = agent.at(agent.home(os.environ)).folders()
+    there = any(Path(path).is_relative_to(folder) for folder in read)
+    return None if there else f"{agent.title} does not read {path}"

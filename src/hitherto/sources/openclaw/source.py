@@ -91,7 +91,7 @@ def read_index(path: Path, unreadable: list[Unreadable]) -> dict[str, Json] | No
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        unreadable.append(Unreadable(str(path), f"{error}; what it said of sessions stays as it is"))
+        unreadable.append(Unreadable(str(path), f"{error}; what was read from it before is kept"))
         return None
     entries = index.items() if isinstance(index, dict) else ()
     return {
@@ -211,7 +211,9 @@ def _listed(database: apsw.Connection) -> Iterable[ListedSession]:
 def _rows(database: apsw.Connection, id: str | None) -> _Rows:
     events = list(_events(database, id))
     if not events:
-        raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
+        raise OSError(
+            "the database could not be read" if id is None else f"session {id} is no longer in the database"
+        )
     window = _first(database, "session_windows", WINDOW, "WHERE session_id = ?", id)
     node = _node(database, text(window, "session_key"))
     parent = _node(database, text(node, "parent_session_key", "spawned_by"))
@@ -232,7 +234,7 @@ def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
     for plain, packed in cast(Any, rows):
         event = _event(packed) if plain is None else plain
         if (size := size + len(event)) > files.LARGEST:
-            raise ValueError(f"larger than {files.LARGEST} bytes")
+            raise ValueError(f"larger than {files.LARGEST} bytes, the most that is read")
         # Outside of strings a line end means nothing, and inside there is none.
         yield event.decode("utf-8", "replace").replace("\n", " ").encode() + b"\n"
 

@@ -1,4 +1,4 @@
-"""A conversation in the making: entries in their order, and what was strange in the records they come from. Pure."""
+"""Building a conversation: entries in order, with counts of damaged and unknown records. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ERROR_CHARS = 1_000
 
 
 class Conversation(Value, frozen=True):
-    """A conversation, a title that the first prompt makes for it, and how many records were damaged or of kinds that are not known."""
+    """A conversation, a title made from its first prompt, and how many records were damaged or of unknown kinds."""
 
     entries: tuple[Entry, ...] = ()
     compactions: tuple[Summarised, ...] = ()
@@ -45,7 +45,7 @@ class Conversation(Value, frozen=True):
 
 
 class ConversationBuilder:
-    """Collects the entries."""
+    """Collects the entries of a conversation."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -75,7 +75,7 @@ class ConversationBuilder:
         usage: Usage | None = None,
         meta: Json | None = None,
     ) -> None:
-        """An entry, unless it has nothing to say."""
+        """Add an entry, unless it is empty."""
         meta = meta or {}
         if not parts and not meta.get("error"):
             return
@@ -107,9 +107,9 @@ class ConversationBuilder:
         usage: Usage | None = None,
         meta: Json | None = None,
     ) -> None:
-        """One message as entries: what its tools answered is an entry of its own, behind the calls that stand together.
+        """Add a message as one or more entries: the results of its tools are an entry of their own, after a group of calls.
 
-        Each part comes with an id of its own; the first entry has the message's, the others that of their first part.
+        Each part has an id; the first entry gets the message's id, every other one the id of its first part.
         """
         pieces: list[tuple[str, Role, list[Part]]] = [(id, role, []), ("", "tool", [])]
         for own, part in blocks:
@@ -134,18 +134,18 @@ class ConversationBuilder:
     def add_summary(
         self, id: str, at: int, parts: Sequence[Part], kept: Sequence[str] = (), **how: Any
     ) -> None:
-        """An entry that stands for all before it."""
+        """Add an entry that summarises everything before it."""
         self.add_entry(id, at, "system", parts, meta={"compact_summary": True}, **how)
         self.compactions.append(Summarised(summary=id, kept=tuple(kept)))
 
     def unknown_part(self, kind: object, raw: Any) -> Unknown:
-        """A part of a kind that is not known, counted."""
+        """A part of an unknown kind, kept raw and counted."""
         self.unknown[str(kind or "?")[:80]] += 1
         return Unknown(raw=raw)
 
 
 def fit_conversation(conversation: Conversation, records: Iterable[bytes | str]) -> Conversation:
-    """The conversation that was told by these records, its entries cut where they could not be kept."""
+    """The conversation that was read from these records, its entries cut to what a store can keep."""
     lines = [line if isinstance(line, bytes) else line.encode("utf-8", "replace") for line in records]
     if sum(map(len, lines)) <= LONGEST and not any(map(is_deep, lines)):
         return conversation
@@ -155,7 +155,7 @@ def fit_conversation(conversation: Conversation, records: Iterable[bytes | str])
 
 
 def usage_totals(entries: Iterable[Entry]) -> Json:
-    """The models of a conversation, what they used and what they cost, as far as it is known."""
+    """The models of a conversation, their usage and their cost, as far as known."""
     entries = list(entries)
     usages = [entry.usage for entry in entries if entry.usage is not None]
     used, costs = total(usages), [usage.cost for usage in usages if usage.cost is not None]
@@ -167,15 +167,15 @@ def usage_totals(entries: Iterable[Entry]) -> Json:
 
 
 def without_empty(meta: Json) -> Json:
-    """What of this is there."""
+    """The same without empty values."""
     return {name: value for name, value in meta.items() if value}
 
 
-# Values that another program wrote, and that may be anything
+# Values that another program wrote: they may have any type
 
 
 def text(record: Any, *names: str) -> str | None:
-    """The first of these that is a text and not empty."""
+    """The first of these fields that is a non-empty text."""
     if isinstance(record, dict):
         for name in names:
             value = record.get(name)
@@ -190,7 +190,7 @@ def objects(value: Any) -> Iterator[Json]:
 
 
 def number(record: Any, name: str) -> int | None:
-    """A count that an entry can have."""
+    """A field that is a valid count."""
     value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -1,4 +1,4 @@
-"""Sessions that lie as rows in another program's SQLite database, whose columns differ from version to version."""
+"""Sessions that another program keeps as rows of a SQLite database. Columns differ from version to version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hitherto.sources.port import WITHIN, Found, Reading, Source
 from hitherto.sources.shared.conversation import Conversation, moment, objects
 from hitherto.sources.shared.files import FoundFile
 
-# Text comes as bytes: one that is no UTF-8 costs its bad bytes only.
+# Text is read as bytes: invalid UTF-8 costs only the bad bytes.
 _PICKED = "CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BLOB) ELSE {0} END"
 _MISSING = "NULL AS {0}"
 # In ms; text is a date.
@@ -28,11 +28,11 @@ _MOMENT = "CASE typeof({0}) WHEN 'text' THEN round((julianday({0}) - 2440587.5) 
 
 
 Changes = Mapping[str, str]
-"""Columns of a table whose rows may be changed where they are, and SQL for a number that changes when a column does."""
+"""Columns of a table whose rows are updated in place, and SQL for a number that changes with each column."""
 
 
 class ListedSession(msgspec.Struct, frozen=True, gc=False):
-    """A session in a database: its id, when it was changed (in ms), and numbers that change when it does."""
+    """A session in a database: its id, when it last changed (in ms), and numbers that change with it."""
 
     id: str
     at: int
@@ -40,7 +40,7 @@ class ListedSession(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """Where a session is: which of the database's. No id: the database could not be read."""
+    """A session's database and its id there. Without an id: the database itself, which could not be read."""
 
     file: FoundFile
     id: str | None
@@ -49,7 +49,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 def find_in_database(
     source: Source, file: FoundFile, listed: Callable[[apsw.Connection], Iterable[ListedSession]]
 ) -> Iterator[Found]:
-    """The sessions in a database; if it cannot be read, the database itself, so that it is told of."""
+    """The sessions in a database; if it cannot be read, the database itself, so that sync reports it."""
     key = str(file.path)
     try:
         sessions = read_database(file.path, lambda database: list(listed(database)))
@@ -80,7 +80,7 @@ def reading_of(imported: Imported, conversation: Conversation, records: Sequence
 def select(
     database: apsw.Connection, table: str, columns: Sequence[str], rest: str = "", given: Sequence[Any] = ()
 ) -> Iterator[Json]:
-    """These columns of a table's rows: None for a column that this version has not, nothing if it has no such table."""
+    """These columns of a table's rows: None for a column that this version lacks, no rows if it lacks the table."""
     there = columns_of(database, table)
     if not there:
         return
@@ -91,10 +91,12 @@ def select(
 
 
 def row_by_id(database: apsw.Connection, table: str, columns: Sequence[str], id: str | None) -> Json:
-    """The row of this id. `OSError` if it is not there (any more)."""
+    """The row of this id. `OSError` if there is none (any more)."""
     for row in select(database, table, columns, "WHERE id = ?", [id]):
         return row
-    raise OSError("it could not be read a moment ago" if id is None else f"{id} is there no more")
+    raise OSError(
+        "the database could not be read" if id is None else f"session {id} is no longer in the database"
+    )
 
 
 def list_sessions(
@@ -105,10 +107,10 @@ def list_sessions(
     counted: Mapping[str, Changes],
     rest: str = "",
 ) -> Iterator[ListedSession]:
-    """The sessions in a table `s`, one row for each; when one was changed last is in the column `at`.
+    """The sessions in a table `s`, one row each; the column `at` has the time of a session's last change.
 
-    One has changed when one of these columns has, or how many rows the tables that are `counted` have of it, which is the
-    newest of them, or what changes when one of them does. All in one statement: there may be many, and as a rule none has
+    A session has changed if one of these columns has, or, in the `counted` tables, the number of its rows, its newest
+    row, or the number that changes with a row. All in one statement: there may be many sessions, and usually none has
     changed.
     """
     joined = [
@@ -127,27 +129,27 @@ def list_sessions(
 
 
 def sessions_of_query(database: apsw.Connection, sql: str) -> Iterator[ListedSession]:
-    """The sessions that a statement names: each one's id and when it was changed, bytes and numbers that tell of a change."""
+    """The sessions that a statement returns: id, time of the last change, then bytes and numbers that change with it."""
     for id, at, row_bytes, *numbers in cast(Any, database.execute(sql)):
         when = moment(at) or 0
         yield ListedSession(_plain(id), when, (when, *numbers, zlib.crc32(row_bytes)))
 
 
 def change_bytes_sql(**columns: Sequence[str]) -> str:
-    """SQL for bytes that change when one of these columns, of tables that are called so, does."""
+    """SQL for bytes that change with any of these columns; the argument names are the tables' aliases."""
     values = (f"ifnull({alias}.{name}, '-')" for alias, names in columns.items() for name in names)
     return f"CAST(concat_ws(',', {', '.join(values)}) AS BLOB)"
 
 
 def columns_sql(database: apsw.Connection, table: str, columns: Sequence[str]) -> str:
-    """SQL for these columns of a table's rows: NULL for a column that this version has not, no row if there is no table."""
+    """SQL for these columns of a table's rows: NULL for a column that this version lacks, no row if it lacks the table."""
     there = columns_of(database, table)
     picked = ", ".join(name if name in there else _MISSING.format(name) for name in columns)
     return f"(SELECT {picked} FROM {table})" if there else f"(SELECT {picked} WHERE 0)"  # noqa: S608 - the names are ours
 
 
 def row_counts_sql(database: apsw.Connection, table: str, changes: Changes = MappingProxyType({})) -> str:
-    """SQL for how many rows of a table each session has, the number of the newest, and one that changes when a row does;
+    """SQL for the number of a session's rows in a table, the newest row's number, and a number that changes with any row;
     no row if there is no table."""
     there = columns_of(database, table)
     if not there:
@@ -160,24 +162,24 @@ def row_counts_sql(database: apsw.Connection, table: str, changes: Changes = Map
 
 
 def _sum(numbers: Iterable[str]) -> str:
-    # Of each its last 32 bits, so that no number is too large to be added.
+    # Only the last 32 bits of each, so that the sum does not overflow.
     term = " + ".join(numbers)
     return f"sum(({term}) & 4294967295)" if term else "0"
 
 
 def columns_of(database: apsw.Connection, table: str) -> set[str]:
-    """The columns that a table has; none if it is not there."""
+    """The columns of a table; none if there is no such table."""
     return {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
 
 
 def json_object(row: Json, column: str) -> Json | None:
-    """The JSON object in a column; None if there is none that can be read."""
+    """The JSON object in a column; None if there is no valid one."""
     value = _decoded(row[column])
     return value if isinstance(value, dict) else None
 
 
 def json_objects(row: Json, column: str) -> list[Json] | None:
-    """The objects of the JSON list in a column; None if there is none that can be read."""
+    """The objects of the JSON list in a column; None if there is no valid list."""
     value = _decoded(row[column])
     return list(objects(value)) if isinstance(value, list) else None
 
@@ -198,21 +200,21 @@ BUSY_MS = 2_000
 TRIES = 3
 LOGS = ("-wal", "-journal")
 STILL, LOGGED, INDEXED = "&immutable=1", "&readonly_shm=1", ""
-"""How a database is opened: as a plain file; with its log; with its log, of which SQLite has to make the index."""
+"""How to open a database: as a plain file; with its log; with its log when SQLite must build the log's index."""
 
 
 def read_database(path: Path, work: Callable[[apsw.Connection], T]) -> T:
-    """What `work` finds in the database. `OSError` if it is not there or cannot be read; `ValueError` if it is damaged."""
+    """What `work` returns for the database. `OSError` if it is missing or cannot be read; `ValueError` if it is damaged."""
     for _ in range(TRIES):
         before = _state(path)
         found = _read_logged(path, work) if before.log else _read(path, work, STILL)
         if before.log or _state(path) == before:
             return found
-    raise OSError(f"{path.name} is being written all the time")
+    raise OSError(f"{path.name} changes too often to be read; sync tries again when it is next run")
 
 
 class _State(NamedTuple):
-    """What tells whether anybody wrote."""
+    """What changes when somebody writes to the database."""
 
     inode: int
     size: int
@@ -243,6 +245,6 @@ def _read(path: Path, work: Callable[[apsw.Connection], T], how: str) -> T:
         finally:
             database.close()
     except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
-        raise ValueError(f"{path.name} cannot be understood: {error}") from error
+        raise ValueError(f"{path.name} is not a readable database: {error}") from error
     except apsw.Error as error:
         raise OSError(f"{path.name} cannot be read: {error}") from error

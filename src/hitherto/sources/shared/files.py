@@ -1,5 +1,5 @@
-"""Files of other programs: found for one `stat` each, read and never written. Links are not followed, and nothing but
-regular files is opened.
+"""Files of other programs: found with one `stat` each, read and never written. Links are not followed, and only regular
+files are opened.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MS = 1_000_000
 
 
 class FoundFile(msgspec.Struct, frozen=True, gc=False):
-    """A regular file as it was when it was looked at: its path as text, which costs nothing to make, its name, and what
-    changes when the file does: its device, inode, size and time in ns."""
+    """A regular file as it was found: its path as text, which is cheap, its name, and a stamp that changes with the
+    file: device, inode, size and time in ns."""
 
     where: str
     name: str
@@ -35,7 +35,7 @@ class FoundFile(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return Path(self.where)
 
     @property
@@ -45,28 +45,28 @@ class FoundFile(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         return self.stamp[2]
 
     @property
     def at(self) -> int:
-        """When it was changed last, in ms."""
+        """When it last changed, in ms."""
         return self.stamp[3] // MS
 
 
 class FolderContents(NamedTuple):
-    """What lies in a folder: regular files with something in them, and the names of folders. Links are neither."""
+    """What a folder contains: regular files that are not empty, and the names of folders. Links are neither."""
 
     files: list[FoundFile]
     folders: list[str]
 
 
 def list_folder(folder: Path | str, *endings: str, unreadable: list[Unreadable]) -> FolderContents:
-    """What lies in a folder, of its files those whose names end so. One that is not there is empty; one that cannot be read
+    """What a folder contains; only the files with one of these endings. A missing folder is empty; one that cannot be read
     is added to `unreadable`."""
     found = FolderContents([], [])
     try:
-        # By its descriptor, so that the way to the folder is gone once and not for every file.
+        # By its descriptor, so that the path to the folder is resolved once and not for every file.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with os.scandir(descriptor) as there:
@@ -82,7 +82,7 @@ def list_folder(folder: Path | str, *endings: str, unreadable: list[Unreadable])
 
 
 def folder_exists(folder: Path) -> bool:
-    """Whether there is such a folder, be it one that cannot be read."""
+    """Whether the folder exists, readable or not."""
     try:
         return stat.S_ISDIR(os.stat(folder).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -110,12 +110,12 @@ def _add_entries(
 
 
 def read_whole(path: Path) -> bytes:
-    """All bytes of a file. `OSError` if it is gone, or is no regular file; `ValueError` if it is too large."""
+    """All bytes of a file. `OSError` if it is gone or not a regular file; `ValueError` if it is too large."""
     return _read(path, 0, b"") or b""
 
 
 def read_from(path: Path, offset: int, seal: bytes) -> bytes | None:
-    """The bytes behind `offset`; None if the bytes before it are not `seal` (any more), so that the file is another."""
+    """The bytes from `offset` on; None if the bytes before it are not `seal`: then the file was rewritten."""
     return _read(path, offset, seal)
 
 
@@ -124,7 +124,7 @@ def _read(path: Path, offset: int, seal: bytes) -> bytes | None:
     try:
         size = os.fstat(descriptor).st_size
         if size > LARGEST:
-            raise ValueError(f"larger than {LARGEST} bytes")
+            raise ValueError(f"larger than {LARGEST} bytes, the most that is read")
         if os.pread(descriptor, len(seal), offset - len(seal)) != seal:
             return None
         return b"".join(_pieces(descriptor, offset, size))
@@ -133,36 +133,36 @@ def _read(path: Path, offset: int, seal: bytes) -> bytes | None:
 
 
 def _pieces(descriptor: int, offset: int, end: int) -> Iterator[bytes]:
-    """The file up to the end that it had when it was looked at: what is written meanwhile is for the next time."""
+    """The file up to the end that it had when it was opened; the next reading gets what is written meanwhile."""
     while offset < end and (piece := os.pread(descriptor, min(_PIECE, end - offset), offset)):
         yield piece
         offset += len(piece)
 
 
 EXACT = "path_exact"
-"""Beside a path that is no text: its bytes, those that are not plain written as in an address."""
+"""The key in `meta` for the bytes of a path that is not valid text, percent-encoded."""
 
 
 def path_text(path: Path) -> str:
-    """A path to be read; bytes that are no text are replaced by a mark."""
+    """A path as text to show; invalid bytes become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 def path_meta(path: Path) -> Json:
-    """What is kept of a path, so that `path_of` gives it back."""
+    """The meta fields of a path; `path_of` reads them."""
     known, text = os.fsencode(path), path_text(path)
     return {"path": text} if text.encode() == known else {"path": text, EXACT: quote_from_bytes(known)}
 
 
 def path_of(session: Session) -> Path:
-    """The path that is kept with a session; an empty one if there is none."""
+    """The path in a session's meta; an empty path if there is none."""
     text, exact = session.meta.get("path", ""), session.meta.get(EXACT)
     path = Path(os.fsdecode(unquote_to_bytes(exact))) if isinstance(exact, str) else None
-    # What was kept of another path before does not count.
+    # The exact bytes may be left over from an earlier path.
     return path if path is not None and path_text(path) == text else Path(str(text))
 
 
 def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
-    """The exact bytes of a file from `offset` on, named by where they stand in it."""
+    """The exact bytes of a file from `offset` on, in pieces named by their offset."""
     for start in range(0, len(data), RAW_BYTES):
         yield RawCopy(f"{offset + start:015d}", data[start : start + RAW_BYTES])

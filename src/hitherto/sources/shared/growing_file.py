@@ -1,4 +1,4 @@
-"""Files of lines that only grow: how far one may be read, and whether what was read before is still its beginning. Pure."""
+"""Files of lines that only grow: how much of one is complete, and whether it was rewritten since. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hitherto.claude.lines import is_object
 from hitherto.sources.shared import files
 
 SEAL = 64
-"""How many bytes before the place where reading ended tell a file that has grown from one that was rewritten."""
+"""So many bytes before the end of what was read are kept, to tell a file that grew from one that was rewritten."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REST_OF_LINE = re.compile(rb"[^\n\0]+")
 
 
 def complete_length(data: bytes) -> int:
-    """Where the last complete line ends. A whole record needs no line end: no beginning of it would be one.
+    """Where the last complete line ends. A complete record needs no line end: no prefix of it is a record.
 
     NULs end lines too, but a run of them at the end may grow and waits.
     """
@@ -26,22 +26,22 @@ def complete_length(data: bytes) -> int:
 
 
 def continues_line(data: bytes) -> bool:
-    """Whether these bytes go on with the line before them."""
+    """Whether these bytes continue the line before them."""
     rest = _REST_OF_LINE.match(data)
     return rest is not None and not rest.group().isspace()
 
 
 def next_seal(seal: bytes, data: bytes, end: int) -> bytes:
-    """The seal of a file of which `data` was read up to `end`, `seal` being the one before that."""
+    """The seal of a file after `data` was read up to `end`; `seal` is the one before."""
     return (seal + data[max(end - SEAL, 0) : end])[-SEAL:]
 
 
 def decompress(data: bytes, most: int = files.LARGEST) -> bytes:
-    """What is packed in these bytes, as far as it can be had. `ValueError` if it is more than `most` bytes."""
-    import zstandard  # here: few things are packed
+    """The content of Zstandard data, up to the first damage. `ValueError` if it has more than `most` bytes."""
+    import zstandard  # here: few files are compressed
 
     if not data:
-        return b""  # of nothing at all, the reader would wait for more without end
+        return b""  # the reader would wait for more input forever
     pieces, size = list[bytes](), 0
     with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
         try:
@@ -52,5 +52,5 @@ def decompress(data: bytes, most: int = files.LARGEST) -> bytes:
         except zstandard.ZstdError:
             pass  # what was read before the damage is all there is
     if size > most:
-        raise ValueError(f"larger than {most} bytes")
+        raise ValueError(f"larger than {most} bytes, the most that is read")
     return b"".join(pieces)

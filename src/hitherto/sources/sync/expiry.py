@@ -1,4 +1,4 @@
-"""Sessions that their agent is going to delete by itself, as its settings say. Each rule is pure but for these settings."""
+"""Sessions that their agent will delete soon, by its settings. Each rule is pure except for reading these settings."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ T = TypeVar("T", bound=msgspec.Struct)
 HOUR = 3_600_000
 DAY = 24 * HOUR
 SOON = 7 * DAY
-"""What is deleted within this time is told of."""
+"""Sync names sessions that will be deleted within this time."""
 SETTINGS = "settings.json"
 _PERIOD = re.compile(r"(\d{1,6})([hdwm])", re.ASCII)
-# A text, which stays, or a comment; either may lack its end.
+# A string, which stays, or a comment; either may be unterminated.
 _COMMENT = re.compile(rb'("(?:[^"\\]|\\.)*"?)|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY}
 
 
 class Expiring(Value, frozen=True):
-    """A session that is kept here, and that its agent will delete at about this time, or when it is started next."""
+    """An imported session that its agent will delete at about this time, or at its next start after it."""
 
     session: str
     source: str
@@ -41,16 +41,16 @@ class Expiring(Value, frozen=True):
     at: int
 
 
-class Doomed(NamedTuple):
-    """Something that was found, and when its agent will delete it."""
+class FoundExpiring(NamedTuple):
+    """A found session, and when its agent will delete it."""
 
     found: Found
     at: int
 
 
-Rule = Callable[[Path, Sequence[Found], int], Iterator[Doomed]]
-"""From the folder of an agent, what was found there and the time: what it deletes by itself, sooner or later. A folder that
-cannot be read is found too, and is no session."""
+Rule = Callable[[Path, Sequence[Found], int], Iterator[FoundExpiring]]
+"""Given an agent's folder, the sessions found there and the time: what the agent deletes, sooner or later. The sessions
+may include folders that cannot be read."""
 
 
 class _Claude(msgspec.Struct, rename="camel"):
@@ -71,41 +71,41 @@ class _Gemini(msgspec.Struct, rename="camel"):
     general: _General = msgspec.field(default_factory=_General)
 
 
-def _claude(home: Path, found: Sequence[Found], _: int) -> Iterator[Doomed]:
-    """Transcripts go when nothing was written to them for so many days; subagents' go with them."""
-    days = max(_settings(_said(home), _Claude).cleanup_period_days, 1)
+def _claude(home: Path, found: Sequence[Found], _: int) -> Iterator[FoundExpiring]:
+    """Transcripts are deleted after so many days without a write, with those of their subagents."""
+    days = max(_settings(_settings_file(home), _Claude).cleanup_period_days, 1)
     for each in found:
         if isinstance(each.where, claude_files.Found) and each.where.agent is None:
-            yield Doomed(each, each.at + days * DAY)
+            yield FoundExpiring(each, each.at + days * DAY)
 
 
-def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[Doomed]:
-    """Transcripts go when they are too old, or when their project has too many newer ones."""
-    said = _settings(_COMMENT.sub(rb"\1", _said(home)), _Gemini).general.session_retention
-    period = _PERIOD.fullmatch(said.max_age or "")
-    if not said.enabled or (said.max_age and period is None):
-        return  # it deletes nothing by a rule that it does not understand
+def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[FoundExpiring]:
+    """Transcripts are deleted when they are too old, or when their project has too many newer ones."""
+    retention = _settings(_COMMENT.sub(rb"\1", _settings_file(home)), _Gemini).general.session_retention
+    period = _PERIOD.fullmatch(retention.max_age or "")
+    if not retention.enabled or (retention.max_age and period is None):
+        return  # Gemini CLI deletes nothing if it does not understand its setting
     lasts = int(period[1]) * _UNITS[period[2]] if period else None
     projects = defaultdict[Path, list[Found]](list)
     for each in sorted(found, key=lambda each: -each.at):
         if isinstance(each.where, gemini_source.Transcript) and each.where.parent is None:
             projects[each.where.project].append(each)
-    # The session that is begun when it looks is one of those that stay.
-    room = None if said.max_count is None else max(said.max_count - 1, 0)
+    # The session that is being started counts as one of those that stay.
+    room = None if retention.max_count is None else max(retention.max_count - 1, 0)
     for sessions in projects.values():
         for place, each in enumerate(sessions):
             if room is not None and place >= room:
-                yield Doomed(each, now)
+                yield FoundExpiring(each, now)
             elif lasts is not None:
-                yield Doomed(each, each.at + lasts)
+                yield FoundExpiring(each, each.at + lasts)
 
 
 RULES: Mapping[str, Rule] = {"claude": _claude, "gemini": _gemini}
-"""The agents that delete sessions by themselves; all others keep them."""
+"""The agents that delete old sessions; all others keep them."""
 
 
-def soon_deleted(source: Source, found: Sequence[Found], now: int) -> list[Doomed]:
-    """Those of the sessions found that the agent will delete soon."""
+def soon_deleted(source: Source, found: Sequence[Found], now: int) -> list[FoundExpiring]:
+    """The found sessions that the agent will delete soon."""
     rule = RULES.get(source.name)
     if rule is None or not found:
         return []
@@ -121,18 +121,18 @@ async def expiring(
     found: Sequence[Found],
     now: int,
 ) -> tuple[Expiring, ...]:
-    """The sessions that are kept here and that their agents will delete soon, the first to go first."""
-    told = list[Expiring]()
+    """The imported sessions that their agents will delete soon, the first to be deleted first."""
+    expiring = list[Expiring]()
     for source in sources:
         if source.name in RULES:
             own = [each for each in found if each.source is source]
             seen, doomed = ledger.seen(source.name), soon_deleted(source, own, now)
-            told += [each async for each in _named(sessions, who, seen, doomed)]
-    return tuple(sorted(told, key=lambda each: (each.at, each.session)))
+            expiring += [each async for each in _named(sessions, who, seen, doomed)]
+    return tuple(sorted(expiring, key=lambda each: (each.at, each.session)))
 
 
 async def _named(
-    sessions: Sessions, who: Principal, seen: Mapping[str, Seen], doomed: Iterable[Doomed]
+    sessions: Sessions, who: Principal, seen: Mapping[str, Seen], doomed: Iterable[FoundExpiring]
 ) -> AsyncIterator[Expiring]:
     for each in doomed:
         if (known := seen.get(each.found.key)) is not None:
@@ -143,17 +143,17 @@ async def _named(
                 )
 
 
-def _said(home: Path) -> bytes:
-    """The agent's settings; nothing if they cannot be read."""
+def _settings_file(home: Path) -> bytes:
+    """The agent's settings file; empty if it cannot be read."""
     try:
         return files.read_whole(home / SETTINGS)
     except (OSError, ValueError):
         return b""
 
 
-def _settings(said: bytes, kind: type[T]) -> T:
-    """What the agent's settings say of this, and of nothing else; what they do not say is as the agent has it."""
+def _settings(data: bytes, kind: type[T]) -> T:
+    """Only these settings of the agent; missing or invalid ones have the agent's default."""
     try:
-        return msgspec.json.decode(said, type=kind)
+        return msgspec.json.decode(data, type=kind)
     except ValueError:
         return kind()

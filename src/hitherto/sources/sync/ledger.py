@@ -1,6 +1,6 @@
-"""What was read of each session of a source, and how to go on with it: a small file of our own, on this machine.
+"""What sync has read of each session, and the state to continue from: a small file of our own on this machine.
 
-It is derived: losing it costs reading everything once more, and nothing is taken in twice.
+It is derived data. If it is lost, sync reads everything once more and imports nothing twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS read (
     state   BLOB NOT NULL,
     PRIMARY KEY (source, key)
 ) WITHOUT ROWID;
--- Every sync reads all stamps, and seldom anything else.
+-- Every sync reads all stamps, and rarely anything else.
 CREATE INDEX IF NOT EXISTS stamped ON read (source, key, stamp);
 """
 SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
@@ -40,8 +40,8 @@ DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class Seen(NamedTuple):
-    """The stamp that something had when it was last read, the session that it is, and how many of its records were
-    damaged or of a kind that is not known."""
+    """The stamp that a source's session had when it was last read, its id here, and how many of its records were damaged
+    or of an unknown kind."""
 
     stamp: bytes
     session: str
@@ -50,39 +50,39 @@ class Seen(NamedTuple):
 
 
 class Ledger:
-    """The ledger in one file. One that turns out to be damaged is begun anew: nothing was read yet."""
+    """The ledger in one file. A damaged ledger is replaced by an empty one."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = path
         try:
-            self._db = _opened(path)
+            self._db = _open(path)
         except DAMAGED:
-            self._db = _begun_anew(path)
+            self._db = _open_empty(path)
 
     def seen(self, source: str) -> dict[str, Seen]:
-        """Everything of a source that was read, by its key."""
+        """Every session of a source that was read, by key."""
         return {os.fsdecode(key): Seen(*rest) for key, *rest in self._rows(SEEN, source)}
 
     def stamps(self, source: str) -> dict[str, bytes]:
-        """The stamp that everything of a source had when it was read, by its key."""
+        """The stamp of every session of a source when it was last read, by key."""
         try:
             return dict(cast(Any, self._db.execute(STAMPS, (source,))))
         except (UnicodeDecodeError, *DAMAGED):
-            # A name that is no text: then each is made of its bytes, which takes longer.
+            # A key is not valid text: decode each one from its bytes, which takes longer.
             return {key: seen.stamp for key, seen in self.seen(source).items()}
 
     def state(self, source: str, key: str) -> bytes | None:
-        """How to go on with something."""
+        """The state to continue from."""
         return next((state for (state,) in self._rows(STATE, source, os.fsencode(key))), None)
 
     def put(self, read: Iterable[tuple[str, str, Seen, bytes]]) -> None:
-        """These were read up to here: source, key, what was seen, and how to go on."""
+        """Note what was read: source, key, what was seen, and the state to continue from."""
         rows = [(source, os.fsencode(key), *seen, state) for source, key, seen, state in read]
         try:
             self._put(rows)
         except DAMAGED:
-            self._begin_anew()
+            self._start_again()
             self._put(rows)
 
     def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -90,33 +90,33 @@ class Ledger:
             self._db.executemany(PUT, rows)
 
     def forget(self, source: str, key: str) -> None:
-        """Something is gone."""
+        """Forget a session that is gone."""
         self._rows(FORGET, source, os.fsencode(key))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def _rows(self, sql: str, *given: str | bytes) -> list[Any]:
         try:
             return self._db.execute(sql, given).fetchall()
         except (UnicodeDecodeError, *DAMAGED):
-            self._begin_anew()
+            self._start_again()
             return []
 
-    def _begin_anew(self) -> None:
+    def _start_again(self) -> None:
         self._db.close(True)
-        self._db = _begun_anew(self._path)
+        self._db = _open_empty(self._path)
 
 
-def _begun_anew(path: Path) -> apsw.Connection:
+def _open_empty(path: Path) -> apsw.Connection:
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + suffix).unlink()
-    return _opened(path)
+    return _open(path)
 
 
-def _opened(path: Path) -> apsw.Connection:
+def _open(path: Path) -> apsw.Connection:
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     db = apsw.Connection(str(path))

@@ -1,7 +1,7 @@
-"""Sessions that were recorded while an agent had them, and that its own files tell as well: each is listed once.
+"""Sessions that the proxy recorded and that sync also reads from the agent's files: each is listed once.
 
-The recording stands in lists and searches; what sync reads is archived, and linked with it. What was said to the agent
-past Hitherto is in its files only: then they are a session beside the recording.
+Lists and searches show the recording; the synced session is archived and linked to it. If the agent was also prompted
+without Hitherto, only its files have that: then the synced session is listed beside the recording.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from hitherto.service.catalog.deletion import recording_of
 from hitherto.sources import AGENTS
 
 MOST = 32
-"""So many sessions of agents are linked with one recording."""
+"""The most sessions of agents that are linked to one recording."""
 SLACK_MS = 5_000
-"""So far apart are the times of a prompt as it was recorded and as the agent wrote it down, at most: some agents round to
-seconds, some take their time."""
+"""The most that the time of a prompt in a recording and in the agent's file may differ: some agents round to seconds, some
+write late."""
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 def source_of_agent(agent: str) -> str:
-    """The source of an agent that calls itself so: `claude` for `claude-agent-acp`. One that cannot be read gets a name too."""
+    """The source of the agent with this name: `claude` for `claude-agent-acp`. An agent without a source gets a name too."""
     words = [word for word in _OTHERS.split(agent.lower()) if word]
     return next((word for word in words if word in AGENTS), "-".join(words)[:40] or "agent")
 
 
 def can_be_read(source: str) -> bool:
-    """Whether sync may find sessions of this source."""
+    """Whether sync can read sessions of this source."""
     return source in AGENTS
 
 
-async def note(sessions: Sessions, who: Principal, imported: Imported) -> Session:
-    """The session of this id; one that is not there yet has nothing but what is known of it."""
+async def ensure_session(sessions: Sessions, who: Principal, imported: Imported) -> Session:
+    """The session of this id; if it does not exist yet, it is created without messages."""
     try:
         return await sessions.get(who, imported.id)
     except SessionNotFound:
@@ -45,15 +45,15 @@ async def note(sessions: Sessions, who: Principal, imported: Imported) -> Sessio
         return await sessions.get(who, imported.id)
 
 
-async def claim(
+async def link_recording(
     sessions: Sessions, who: Principal, recording: Session, source: str, known_as: str
 ) -> Session:
-    """Say that the session which this source calls so is the one that is being recorded; done once for each."""
+    """Link an agent's session, known to it by this id, to its recording; once for each."""
     id = f"{source}:{known_as}"
     known = recording.meta.get(RECORDS, ())
     if id in known:
         return recording
-    told = Imported(
+    copy = Imported(
         id=id,
         source=source,
         created_at=recording.created_at,
@@ -63,22 +63,22 @@ async def claim(
         archived=True,
         meta={RECORDED_IN: recording.id},
     )
-    await note(sessions, who, told)
+    await ensure_session(sessions, who, copy)
     await sessions.catalog.set_own_meta(who, id, {RECORDED_IN: recording.id})
     await sessions.archive(who, id)
     return await sessions.catalog.set_own_meta(who, recording.id, {RECORDS: [*known, id][-MOST:]})
 
 
-async def part(sessions: Sessions, who: Principal, since: int) -> None:
-    """Of what has changed since, list again what tells more than its recording. It is linked with it no more."""
+async def unlink_extended(sessions: Sessions, who: Principal, since: int) -> None:
+    """Of the sessions that changed since, unlink and list again those with prompts that were not recorded."""
     while changes := await sessions.changes.since(who, after=since, limit=CHANGES_PAGE):
         for change in changes:
             since = change.number
             if change.kind == "sync":
-                await _part_one(sessions, who, change.session)
+                await _unlink_if_extended(sessions, who, change.session)
 
 
-async def _part_one(sessions: Sessions, who: Principal, session_id: str) -> None:
+async def _unlink_if_extended(sessions: Sessions, who: Principal, session_id: str) -> None:
     try:
         copy = await sessions.get(who, session_id)
         recording = recording_of(copy)
@@ -86,20 +86,20 @@ async def _part_one(sessions: Sessions, who: Principal, session_id: str) -> None
             return
         begun = (await sessions.get(who, recording)).created_at
         recorded = [entry async for entry in _entries(sessions, who, recording)]
-        told = [entry async for entry in _entries(sessions, who, copy.id)]
+        entries = [entry async for entry in _entries(sessions, who, copy.id)]
     except SessionNotFound:  # deleted meanwhile
         return
-    if has_unrecorded_prompts(told, recorded, begun):
+    if has_unrecorded_prompts(entries, recorded, begun):
         await sessions.catalog.set_own_meta(who, copy.id, {RECORDED_IN: None})
         await sessions.archive(who, copy.id, archived=False)
 
 
-def has_unrecorded_prompts(told: Sequence[Entry], recorded: Sequence[Entry], begun: int) -> bool:
-    """Whether the agent was prompted when no turn was being recorded. What the recording began with at that time, it was
-    given: the agent may tell it otherwise."""
+def has_unrecorded_prompts(entries: Sequence[Entry], recorded: Sequence[Entry], begun: int) -> bool:
+    """Whether the agent was prompted while no turn was being recorded. Entries from before the recording began do not count:
+    the agent may have them differently."""
     times = [entry.at for entry in recorded]
     given = max((at for at in times if at <= begun), default=begun)
-    for prompt in told:
+    for prompt in entries:
         if prompt.role != "user" or prompt.meta.get("meta") is True or prompt.at <= given:
             continue
         at = bisect_right(times, prompt.at)

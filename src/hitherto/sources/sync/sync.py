@@ -1,4 +1,4 @@
-"""Taking the sessions of other agents into the store, reading only what has changed. Their files are never changed."""
+"""Importing the sessions of other agents, reading only what has changed. Their files are never changed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Report(Value, frozen=True):
 
 
 class Sync:
-    """One run of a sync; `advance` is told of each session that is done. With `revive`, sessions that were deleted here
-    are taken in too. The bytes of files are kept beside what was read from them, unless `raw` is False. Much is read in
-    `processes` beside this one; as many as are worth while, if nobody says how many."""
+    """One run of a sync. `advance` is called with the number of sessions that are done. With `revive`, sessions that were
+    deleted here are imported again. Raw copies of files are kept, unless `raw` is False. `processes` is how many other
+    processes read; the default depends on how much there is to read."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Sync:
         self._failed: list[str] = []
 
     async def run(self, sources: Sequence[Source], found: Iterable[Found]) -> Report:
-        """Take in what changed among what was found in these sources; mark sessions that are there no more."""
+        """Import what changed among the sessions found in these sources, and mark sessions whose files are gone."""
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
         await self._changed(found, known)
@@ -73,13 +73,13 @@ class Sync:
         there = {each.key for each in found}
         unreadable = [each for each in found if not each.stamp]
         for name, stamps in known.items():
-            missing = (key for key in sorted(stamps.keys() - there) if not _holds(unreadable, key))
-            await self._vanished(name, list(missing), there)
-        await self._place_others()
+            missing = (key for key in sorted(stamps.keys() - there) if not _is_unreadable(unreadable, key))
+            await self._mark_gone(name, list(missing), there)
+        await self._find_other_projects()
         return self._report(len(found))
 
-    async def take(self, found: Found, *, anew: bool = False) -> Report:
-        """Take in what changed in this one, or all of it `anew`; of others nothing is said."""
+    async def sync_one(self, found: Found, *, anew: bool = False) -> Report:
+        """Import what changed in one session, or all of it `anew`, without looking at others."""
         name = found.source.name
         await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
         return self._report(1)
@@ -105,22 +105,24 @@ class Sync:
         processes = processes_for(wanted) if self._processes is None else self._processes
         async with aclosing(read_all(wanted, processes, raw=self._raw)) as pieces:
             async for piece in pieces:
-                await self._take_all(piece, anew)
+                await self._import_all(piece, anew)
 
     def _known(self, found: Found, stamp: bytes) -> Known:
         state = self._ledger.state(found.source.name, found.key) or b""
         return Known(_unpacked(stamp), state)
 
-    async def _take_all(self, read: Sequence[tuple[Found, Packed | Failed]], anew: Set[str]) -> None:
-        """Take in what was read, then note it: a crash in between only means doing it again. Those that are taken in at the
-        same time share a transaction."""
+    async def _import_all(self, read: Sequence[tuple[Found, Packed | Failed]], anew: Set[str]) -> None:
+        """Import what was read, then note it in the ledger: after a crash in between, it is imported again. Sessions that are
+        imported at the same time share a transaction."""
         for found, each in read:
             if isinstance(each, Packed):
-                await self._place(each.reading.imported)
+                await self._find_project(each.reading.imported)
             else:
                 self._fail(found, each.reason)
         there = [(found, each) for found, each in read if isinstance(each, Packed)]
-        done = await asyncio.gather(*(self._one(found, each, found.key in anew) for found, each in there))
+        done = await asyncio.gather(
+            *(self._import_one(found, each, found.key in anew) for found, each in there)
+        )
         self._ledger.put(
             (found.source.name, found.key, _seen(found, each.reading), each.reading.state)
             for (found, each), taken in zip(there, done, strict=True)
@@ -128,8 +130,8 @@ class Sync:
         )
         self._advance(len(read))
 
-    async def _one(self, found: Found, packed: Packed, is_new: bool) -> bool:
-        """Whether it was taken in; one that cannot be keeps no other from it."""
+    async def _import_one(self, found: Found, packed: Packed, is_new: bool) -> bool:
+        """Whether the session was imported; a failure does not affect the others."""
         reading = packed.reading
         self._counts["parsed_files"] += 1
         self._counts["parsed_bytes"] += reading.size
@@ -139,7 +141,7 @@ class Sync:
         try:
             taken = await self._sessions.transfer.sync_packed(
                 self._who,
-                self._placed(reading.imported),
+                self._with_project(reading.imported),
                 packed.payloads,
                 extends=reading.extends,
                 amended=reading.amended,
@@ -150,25 +152,25 @@ class Sync:
         except (OSError, HithertoError, RecursionError, ValueError) as error:
             self._fail(found, str(error))
             return False
-        self._tell(taken, reading, is_new=is_new)
+        self._count_outcome(taken, reading, is_new=is_new)
         return True
 
     def _fail(self, found: Found, reason: str) -> None:
         self._failed.append(f"{found.key.rpartition('/')[2]}: {reason}")
 
-    async def _place(self, imported: Imported) -> None:
-        """Find out which project the folder of a session belongs to."""
+    async def _find_project(self, imported: Imported) -> None:
+        """Look up the project of a session's folder."""
         if imported.cwd is not None and imported.project is None:
             await self._project(imported.cwd)
 
-    def _placed(self, imported: Imported) -> Imported:
-        """The session with the project that its folder belongs to."""
+    def _with_project(self, imported: Imported) -> Imported:
+        """The session with the project of its folder."""
         if imported.cwd is None or imported.project is not None:
             return imported
         return replace(imported, project=self._projects[imported.cwd])
 
-    async def _place_others(self) -> None:
-        """Sessions that were made before projects were known, or elsewhere, get theirs without being read again."""
+    async def _find_other_projects(self) -> None:
+        """Set the project of sessions that have none yet, without reading them again."""
         for cwd in await self._sessions.projects.placeless(self._who):
             if (project := await self._project(cwd)) is not None:
                 await self._sessions.projects.place_folder(self._who, cwd, project)
@@ -178,7 +180,7 @@ class Sync:
             self._projects[cwd] = (await placed(self._sessions.projects, cwd, self._who))["project"]
         return self._projects[cwd]
 
-    def _tell(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
+    def _count_outcome(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
         if taken.refused:
             self._counts["refused"] += 1
             return
@@ -194,11 +196,11 @@ class Sync:
         self._counts["damaged_records"] += reading.damaged
         self._counts["unknown_records"] += sum(reading.unknown.values())
 
-    async def _vanished(self, source: str, missing: Sequence[str], there: Set[str]) -> None:
-        """Mark the sessions of what is there no more, unless they lie elsewhere now."""
+    async def _mark_gone(self, source: str, missing: Sequence[str], there: Set[str]) -> None:
+        """Mark the sessions whose files are gone, unless another copy exists."""
         seen = self._ledger.seen(source) if missing else {}
         present = {each.session for key, each in seen.items() if key in there}
-        # Of one that is not known any more the ledger was damaged, and was begun anew meanwhile.
+        # A key may be unknown if the ledger was damaged and started again meanwhile.
         for key in filter(seen.__contains__, missing):
             session = seen[key].session
             if session not in present and await self._sessions.transfer.mark_source(
@@ -208,25 +210,25 @@ class Sync:
             self._ledger.forget(source, key)
 
 
-def _holds(unreadable: Sequence[Found], key: str) -> bool:
-    return any(each.holds(key) for each in unreadable)
+def _is_unreadable(unreadable: Sequence[Found], key: str) -> bool:
+    return any(each.contains(key) for each in unreadable)
 
 
 def _seen(found: Found, reading: Reading) -> Seen:
-    strange = sum(reading.unknown.values())
+    unknown = sum(reading.unknown.values())
     stamp = (*found.stamp, reading.waits_for) if reading.waits_for else found.stamp
-    return Seen(encode(stamp), reading.imported.id, reading.damaged, strange)
+    return Seen(encode(stamp), reading.imported.id, reading.damaged, unknown)
 
 
 def is_new(found: Found, seen: Seen | None) -> bool:
-    """Whether there is something to read that was not read yet."""
+    """Whether the session has something that sync has not read yet."""
     return seen is None or not (
         seen.stamp == encode(found.stamp) or _is_same(seen.stamp, found.stamp, frozenset())
     )
 
 
 def _is_same(known: bytes, stamp: Stamp, there: Set[str]) -> bool:
-    """Whether something is as it was, as far as its stamp tells; not if what it waits for is there now."""
+    """Whether a session is unchanged, by its stamp; not if the session that it waits for has been found."""
     before: Sequence[object] = _unpacked(known)
     if before and isinstance(before[-1], str):
         *before, waits_for = before
@@ -240,15 +242,15 @@ def _unpacked(stamp: bytes) -> tuple[int, ...]:
     try:
         return tuple(decode_json(stamp))
     except (TypeError, ValueError):
-        return ()  # the ledger is damaged: it is like no other
+        return ()  # the ledger is damaged: read the session again
 
 
 Rank = tuple[bool, int, int]
 
 
-def found_in_all(sources: Iterable[Source]) -> list[Found]:
-    """All sessions of these sources. Of one that lies in several places of an agent, as in a backup or the folder of a
-    project that was moved, it is the fullest: the longest file, in databases what was changed last."""
+def find_all(sources: Iterable[Source]) -> list[Found]:
+    """All sessions of these sources. If an agent has several copies of a session, for example in a backup or in the old
+    folder of a moved project, it is the most complete one: the longest file, in databases the last changed."""
     of_agents = defaultdict[str, dict[str, Found]](dict)
     for source in sources:
         best = of_agents[source.name]
@@ -261,6 +263,6 @@ def found_in_all(sources: Iterable[Source]) -> list[Found]:
 
 
 def _rank(found: Found) -> Rank:
-    """What lies in a database is newer than what lies in files; how long it is there nobody has counted."""
+    """A copy in a database counts as newer than one in a file; its length is not known."""
     in_database = isinstance(found.where, Row)
     return in_database, 0 if in_database else found.size, found.at

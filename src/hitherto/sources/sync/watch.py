@@ -1,4 +1,4 @@
-"""Noticing that something may have changed in the folders of sources."""
+"""Watching the folders of sources for changes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 from hitherto.sources.shared.files import folder_exists
 
 LOOK_MS = 500
-"""How often it is looked whether folders have come or gone, and whether files beside them have changed: those lie among
-many others that change all the time, so that their folder is not watched."""
+"""How often to check whether folders appeared or disappeared, and whether the files `beside` them changed. The folders of
+those files are not watched, since other files there change all the time."""
 
 
 async def changes_of(
     folders: Sequence[Path], beside: Callable[[], Iterable[Path]] = tuple
 ) -> AsyncIterator[None]:
-    """Something may have changed under the folders, or in the files `beside` them; at least once at the beginning. They may
-    come and go."""
-    from watchfiles import awatch  # here: only who watches needs it
+    """Yield when something may have changed in the folders or in the files `beside` them, and once at the beginning. Folders
+    and files may appear and disappear."""
+    from watchfiles import awatch  # here: only watching needs it
 
-    # Before anything is read: what is written meanwhile is a change.
+    # Before the first yield: what is written during the first reading is a change.
     marks = _marks(beside())
     yield
     while True:
-        there = _there(folders)
+        there = _existing(folders)
         if not there:
             await asyncio.sleep(LOOK_MS / 1000)
             continue
@@ -34,16 +34,16 @@ async def changes_of(
         watch = awatch(*there, debounce=400, step=50, rust_timeout=LOOK_MS, yield_on_timeout=True)
         async with aclosing(watch):
             async for changes in watch:
-                # Once more when the watch has begun: what changed between the last look and that would be missed.
+                # Yield once when the watch has started: a change between the last check and the start would be missed.
                 before, marks = marks, _marks(beside())
                 if changes or not began or marks != before:
                     yield
                 began = True
-                if _there(folders) != there:
+                if _existing(folders) != there:
                     break
 
 
-def _there(folders: Sequence[Path]) -> list[Path]:
+def _existing(folders: Sequence[Path]) -> list[Path]:
     return [folder for folder in folders if folder_exists(folder)]
 
 

@@ -1,6 +1,6 @@
-"""Reading many sessions: here, or if there is much to read in processes of their own, as many as there are cores.
+"""Reading many sessions: in this process, or if there is much to read in others, as many as there are cores.
 
-What comes back is ready to be taken in: entries as the bytes that they are kept as, files packed.
+The result is ready to be imported: entries as stored bytes, files compressed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hitherto.ports import PackedCopy, packed
 from hitherto.sources.port import Found, Known, Reading, Unreadable
 
 WORTH = 32 << 20
-"""So many bytes are read here in the time that a process takes to begin."""
+"""About how many bytes this process reads in the time that another takes to start."""
 PIECE = 2 << 20
 MANY = 64
-"""A piece of work has about so many bytes, and no more sessions than this."""
+"""The size of a batch: about so many bytes, and at most so many sessions."""
 AHEAD = 2
-"""So many pieces wait for each process, so that it need not wait for one."""
+"""How many batches are queued for each process, so that it never waits."""
 
 
 class Wanted(NamedTuple):
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A reading that can be sent elsewhere: its entries are `payloads`, and the bytes that it was read from are packed."""
+    """A reading that can be sent to another process: its entries are `payloads`, its raw copies are compressed."""
 
     reading: Reading
     payloads: Sequence[bytes]
@@ -50,11 +50,11 @@ class Failed(NamedTuple):
 
 
 Piece = list[tuple[int, Known | None]]
-"""Which of the wanted sessions are read at one go."""
+"""A batch: which of the wanted sessions are read together."""
 
 
 def processes_for(wanted: Iterable[Wanted]) -> int:
-    """How many processes it takes to read these, beside this one; 0 if that is not worth while."""
+    """How many other processes should read these; 0 if it is not worth starting any."""
     size = sum(each.found.size for each in wanted if each.known is None)
     return min(size // WORTH, _cores() - 1)
 
@@ -62,14 +62,14 @@ def processes_for(wanted: Iterable[Wanted]) -> int:
 async def read_all(
     wanted: Sequence[Wanted], processes: int, *, raw: bool
 ) -> AsyncGenerator[list[tuple[Found, Packed | Failed]], None]:
-    """All of them in their order, some at a time."""
+    """Read all of them in order, and yield them in batches."""
     found = [each.found for each in wanted]
     pieces = _pieces(wanted)
     if not processes:
         for piece in pieces:
-            yield _told(found, piece, _read(found, piece, raw=raw))
+            yield _with_found(found, piece, _read(found, piece, raw=raw))
         return
-    # Not forked: this process has threads. What waits is dropped if somebody has had enough; what is being read ends.
+    # Spawned, not forked: this process has threads. If the caller stops early, queued batches are dropped and running ones end.
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(found, raw)
     )
@@ -92,12 +92,12 @@ async def _next(
     try:
         read = await asyncio.wrap_future(future)
     except BrokenExecutor:
-        # Somebody has ended the process: what it was to read is read here.
+        # The process was killed: read its batch here.
         read = _read(found, piece, raw=raw)
-    return _told(found, piece, read)
+    return _with_found(found, piece, read)
 
 
-def _told(
+def _with_found(
     found: Sequence[Found], piece: Piece, read: Iterable[Packed | Failed]
 ) -> list[tuple[Found, Packed | Failed]]:
     return [(found[number], each) for (number, _), each in zip(piece, read, strict=True)]
@@ -125,7 +125,7 @@ def _one(found: Found, known: Known | None, *, raw: bool) -> Packed | Failed:
     try:
         reading = found.source.read(found, known)
         payloads = [encode(entry) for entry in reading.entries]
-    except Exception as error:  # noqa: BLE001  whatever is in one file, the others are read
+    except Exception as error:  # noqa: BLE001  one bad file must not stop the others
         return Failed(str(error) or type(error).__name__)
     copies = [packed(copy) for copy in reading.raw] if raw else ()
     return Packed(reading._replace(entries=(), raw=()), payloads, copies)
@@ -135,7 +135,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# In a process that reads
+# In a reading process
 
 
 _found: Sequence[Found] = ()
@@ -145,13 +145,13 @@ _raw = True
 def _begin(found: Sequence[Found], raw: bool) -> None:
     global _found, _raw
     _found, _raw = found, raw
-    # Whoever is interrupted is the one that began this, and it says when to stop.
+    # An interrupt is for the parent process, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Nobody is left to read for: a process that waits for work would wait for ever."""
+    """Exit when the parent process is gone: otherwise this one would wait for work forever."""
     if (parent := parent_process()) is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
