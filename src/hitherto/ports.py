@@ -31,7 +31,7 @@ from hitherto.model import (
     Token,
 )
 from hitherto.values.days import Tally
-from hitherto.values.facts import Rivals, Wanted
+from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.spans import Place, Span, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -281,13 +281,13 @@ class Reader(Protocol):
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
 
-    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
         """The owner's facts that still hold and are wanted: no fact that is there has taken their place.
 
         If a mark is wanted, facts that were kept before there were marks come too, behind the others.
         """
 
-    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
         """The owner's facts beside which others cannot hold, in any order; also some that were kept before there was a
         way to tell. `invalidated_by` is None if the fact that took its place is gone."""
 

@@ -116,14 +116,14 @@ MUTANTS = (
     mutant(
         "history-tells-secrets",
         "recall/tools.py",
-        "    clean = redacted(looked_at, Counter())\n",
+        "    clean = redact(looked_at, Counter())\n",
         "    clean = looked_at\n",
         "tests/recall/test_server.py::test_secrets_are_left_out_everywhere",
     ),
     mutant(
         "export-tells-secrets",
         "exports/redaction.py",
-        "        return redacted_value(value, seen)\n",
+        "        return redact_value(value, seen)\n",
         "        return value\n",
         "tests/gateway/methods/test_methods.py::test_secrets_leave_only_with_the_right_to_them",
     ),

@@ -66,7 +66,7 @@ MUTANTS = (
     mutant(
         "dead-turn-left-open",
         "service/turns/journal.py",
-        "[*failed(unanswered(before), INTERRUPTED), prompt]",
+        "[*failed_results(unanswered_calls(before), INTERRUPTED), prompt]",
         "[prompt]",
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
@@ -117,8 +117,8 @@ MUTANTS = (
     mutant(
         "foreign-validated-first",
         "service/history/entries.py",
-        "            record = await required(tx, who, session_id)\n            wanted.check()\n",
-        "            wanted.check()\n            record = await required(tx, who, session_id)\n",
+        "            record = await require_session(tx, who, session_id)\n            wanted.check()\n",
+        "            wanted.check()\n            record = await require_session(tx, who, session_id)\n",
         "tests/service/test_isolation.py::test_wrong_arguments_for_a_foreign_session_are_not_looked_at[memory]",
     ),
     mutant(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.secrets import redacted, redacted_value
+from hitherto.secrets import redact, redact_value
 from hitherto.secrets.kinds import KINDS
 
 LETTERS = string.ascii_letters + string.digits
@@ -102,7 +102,7 @@ BENIGN = {
 
 def found(text: str) -> Counter[str]:
     seen: Counter[str] = Counter()
-    redacted(text, seen)
+    redact(text, seen)
     return seen
 
 
@@ -118,7 +118,7 @@ def test_a_secret_is_found_wherever_it_stands(kind: str) -> None:
             f"key: {secret}\n",
         ):
             seen: Counter[str] = Counter()
-            out = redacted(text, seen)
+            out = redact(text, seen)
             assert secret not in out, (kind, text)
             assert f"[redacted: {kind}]" in out, (kind, text, out)
             assert seen.total() == 1
@@ -160,7 +160,7 @@ def test_every_kind_is_called_by_a_name_that_its_mark_can_hold() -> None:
 )
 def test_a_value_is_known_by_what_stands_before_it(before: str, secret: str, after: str) -> None:
     seen: Counter[str] = Counter()
-    out = redacted(before + secret + after, seen)
+    out = redact(before + secret + after, seen)
     assert secret not in out
     assert out.startswith(before)
     assert seen.total() == 1
@@ -168,7 +168,7 @@ def test_a_value_is_known_by_what_stands_before_it(before: str, secret: str, aft
 
 @pytest.mark.parametrize("what", BENIGN)
 def test_what_only_looks_like_a_secret_is_left_alone(what: str) -> None:
-    assert not found(BENIGN[what]), redacted(BENIGN[what], Counter())
+    assert not found(BENIGN[what]), redact(BENIGN[what], Counter())
 
 
 def test_a_secret_in_base64_is_found() -> None:
@@ -184,7 +184,7 @@ def test_the_name_of_a_member_says_what_its_value_is() -> None:
         "db": {"password": "hunter2", "user": "me", "port": 5432},
         "list": ["a", {"token": drawn(20)}],
     }
-    out = redacted_value(value, seen)
+    out = redact_value(value, seen)
     assert out["db"] == {"password": "[redacted: named secret]", "user": "me", "port": 5432}
     assert out["list"] == ["a", {"token": "[redacted: named secret]"}]
     assert seen == {"named secret": 2}
@@ -196,7 +196,7 @@ def test_a_value_of_any_depth_is_looked_through() -> None:
     for _ in range(300):
         value = [{"in": value}]
     seen: Counter[str] = Counter()
-    assert secret not in json.dumps(redacted_value(value, seen))
+    assert secret not in json.dumps(redact_value(value, seen))
     assert seen == {"github token": 1}
 
 
@@ -206,19 +206,19 @@ def test_a_long_text_is_looked_through_piece_by_piece_with_the_same_result(
     secrets = [sample for samples in SAMPLES.values() for sample in samples]
     text = "\n".join(f"{number} {each} and so on" for number, each in enumerate([*secrets, *BENIGN.values()]))
     told: Counter[str] = Counter()
-    whole = redacted(text, told)
+    whole = redact(text, told)
     monkeypatch.setattr("hitherto.secrets.AROUND", 8_000)
     for piece in (211, 997):
         monkeypatch.setattr("hitherto.secrets.PIECE", piece)
         seen: Counter[str] = Counter()
-        assert redacted(text, seen) == whole
+        assert redact(text, seen) == whole
         assert seen == told
 
 
 def test_two_that_touch_are_both_gone() -> None:
     one, two = SAMPLES["aws key"][0], SAMPLES["github token"][0]
     for text in (one + two, two + one, f"{one}-{two}", f"password={one}{two}"):
-        out = redacted(text, Counter())
+        out = redact(text, Counter())
         assert one[4:] not in out
         assert two[4:] not in out
 
@@ -249,9 +249,9 @@ PIECES = st.one_of(
 @settings(max_examples=400)
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_any_text_is_taken_and_the_second_time_changes_nothing(text: str) -> None:
-    once = redacted(text, Counter())
+    once = redact(text, Counter())
     again: Counter[str] = Counter()
-    assert redacted(once, again) == once
+    assert redact(once, again) == once
     assert not again
 
 
@@ -265,7 +265,7 @@ JSON = st.recursive(
 @settings(max_examples=400)
 @given(JSON)
 def test_any_value_is_taken_and_the_second_time_changes_nothing(value: Any) -> None:
-    once = redacted_value(value, Counter())
+    once = redact_value(value, Counter())
     again: Counter[str] = Counter()
-    assert redacted_value(once, again) == once
+    assert redact_value(once, again) == once
     assert not again

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput, InvalidLimit
 from hitherto.model import Fact, Identity, Principal, Session, plain_text
 from hitherto.service import Sessions
-from hitherto.service.memory.findings import forgotten_name, merged
+from hitherto.service.memory.findings import forgotten_name, merge_findings
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy, Finding
 from tests.summaries.planted import held_out
@@ -296,7 +296,7 @@ def test_what_a_summariser_finds_is_not_believed_more_than_need_be() -> None:
         Finding(text="x" * 20_000, kind="k" * 1_000, confidence=7.0, subject="\0", entries=("nowhere",)),
         Finding(text="odd kind", kind="\0"),
     ]
-    (fact,) = merged([], found, session, [], counting().__next__).facts
+    (fact,) = merge_findings([], found, session, [], counting().__next__).facts
     assert (len(fact.text), len(fact.kind), fact.confidence) == (10_000, 500, 1.0)
     assert (fact.subject, fact.entries, fact.at) == (None, (), 7)
 

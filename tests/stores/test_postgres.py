@@ -31,7 +31,7 @@ from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service import Sessions
 from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
 from hitherto.stores.postgres.connection import escaped, restored
-from hitherto.stores.postgres.errors import translated
+from hitherto.stores.postgres.errors import as_hitherto_error
 from hitherto.stores.postgres.migrate import Migration, migrate, migrations
 from hitherto.stores.postgres.read_tx import REACHING
 from hitherto.stores.postgres.removal import gaps
@@ -930,7 +930,7 @@ async def test_the_store_tells_what_it_is(sessions: Sessions, store: Store) -> N
     ],
 )
 def test_errors_of_the_server_have_a_meaning(error: psycopg.Error, meaning: type[StoreError]) -> None:
-    assert type(translated(error)) is meaning
+    assert type(as_hitherto_error(error)) is meaning
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hitherto.service import Sessions
 from hitherto.stores.postgres import connect
 from hitherto.stores.postgres.migrate import migrate, migrations
 from hitherto.stores.postgres.transactions import opened
-from hitherto.stores.postgres.url import AGAINST_SILENCE, parsed
+from hitherto.stores.postgres.url import AGAINST_SILENCE, parse_address
 from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 
@@ -99,11 +99,11 @@ async def test_a_database_without_parts_is_not_taken_for_one_with_them(postgres_
 @pytest.mark.parametrize("number", ["", "0", "-1", "1025", "many", "٣"])
 def test_a_number_of_parts_that_is_none_is_refused(number: str) -> None:
     with pytest.raises(InvalidInput, match="from 1 to 1024"):
-        parsed(f"postgresql://host/db?partitions={number}")
+        parse_address(f"postgresql://host/db?partitions={number}")
 
 
 def test_no_connection_waits_for_a_silent_network_for_ever_unless_the_address_says_so() -> None:
-    kept = conninfo_to_dict(parsed("postgresql://ann@host:1/db?sslmode=disable").conninfo)
+    kept = conninfo_to_dict(parse_address("postgresql://ann@host:1/db?sslmode=disable").conninfo)
     wanted = {name: str(value) for name, value in AGAINST_SILENCE.items()}
     assert kept == {
         "host": "host",
@@ -113,7 +113,9 @@ def test_no_connection_waits_for_a_silent_network_for_ever_unless_the_address_sa
         "sslmode": "disable",
         **wanted,
     }
-    own = parsed("postgresql://host/db?connect_timeout=60&partitions=4&options=-c%20a%3Db&keepalives_idle=90")
+    own = parse_address(
+        "postgresql://host/db?connect_timeout=60&partitions=4&options=-c%20a%3Db&keepalives_idle=90"
+    )
     told = conninfo_to_dict(own.conninfo)
     assert (told["connect_timeout"], told["keepalives_idle"], told["options"]) == ("60", "90", "-c a=b")
     assert own.partitions == 4

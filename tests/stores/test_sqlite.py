@@ -37,7 +37,7 @@ from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
 from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
-from hitherto.values.facts import Rivals
+from hitherto.values.facts import RivalQuery
 from tests.support.waits import arrives, is_set, until
 
 
@@ -545,7 +545,7 @@ async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_
     async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports")] == ["new", "old"]
         assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports", agent_id="a")] == ["old"]
-        wanted = Rivals(agent_id="a", identity_id=None, said=(), subjects=())
+        wanted = RivalQuery(agent_id="a", identity_id=None, said=(), subjects=())
         assert await sessions.core.store.read(lambda tx: tx.rivals("local", wanted)) == [old]
         await sessions.memory.add(LOCAL, [replace(old, text="The door")])
         assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports")] == ["new"]

@@ -14,10 +14,10 @@ from hitherto.values.keys import (
     Kind,
     SessionKey,
     dm_scope,
+    encode_name,
     parse_key,
     parse_scopes,
     route,
-    spelled,
 )
 
 UUID = "0192f7c4-9b1e-7abc-8def-0123456789AB"
@@ -256,4 +256,4 @@ def test_a_setting_that_makes_no_sense_is_refused(text: str) -> None:
 
 
 def test_a_name_is_spelled_as_in_a_key() -> None:
-    assert spelled("a b:c") == "a%20b%3Ac"
+    assert encode_name("a b:c") == "a%20b%3Ac"

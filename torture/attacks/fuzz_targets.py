@@ -27,13 +27,13 @@ with atheris.instrument_imports(include=["hitherto"], enable_loader_override=Fal
     from hitherto.rpc.errors import Failure
     from hitherto.rpc.frames import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
     from hitherto.rpc.transport import FrameTooLong, Lines
-    from hitherto.secrets import redacted
+    from hitherto.secrets import redact
     from hitherto.service import Sessions
     from hitherto.sources import Source
     from hitherto.sources.goose.source import GooseSource
     from hitherto.sources.opencode.source import OpencodeSource
     from hitherto.stores import connector
-    from hitherto.values.cursors import sealed, unsealed
+    from hitherto.values.cursors import open_cursor, seal_cursor
     from hitherto.values.words import parse_query
 
 import msgspec
@@ -123,12 +123,12 @@ def _methods(_: Path) -> Take:
 
 
 def _cursor(_: Path) -> Take:
-    good = sealed(SECRET, "ann", ["find"], [1, "x"])
+    good = seal_cursor(SECRET, "ann", ["find"], [1, "x"])
 
     def take(data: bytes) -> None:
         text = data.decode("latin-1")
         try:
-            unsealed(SECRET, "ann", ["find"], text, list)
+            open_cursor(SECRET, "ann", ["find"], text, list)
         except InvalidCursor:
             return
         assert text == good
@@ -235,7 +235,7 @@ def _secrets(_: Path) -> Take:
     from collections import Counter
 
     def take(data: bytes) -> None:
-        redacted(data.decode("utf-8", "replace"), Counter())
+        redact(data.decode("utf-8", "replace"), Counter())
 
     return take
 
@@ -284,7 +284,7 @@ TARGETS: Mapping[str, Target] = {
         _framing, lambda: [b"\x05{}\n\n[]\n" + b"x" * LINE, b'\x3f{"jsonrpc":"2.0","id":1,"method":"m",']
     ),
     "methods": Target(_methods, _asked),
-    "cursor": Target(_cursor, lambda: [sealed(SECRET, "ann", ["find"], [1, "x"]).encode()]),
+    "cursor": Target(_cursor, lambda: [seal_cursor(SECRET, "ann", ["find"], [1, "x"]).encode()]),
     "importer": Target(_importer, _exported),
     **{f"source {name}": Target(_lines(name), _written(name)) for name in WRITTEN},
     "source goose": Target(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 from tests.gateway.servers import Server, serving
 from torture.trial.commands import command, served
 from torture.trial.program import Environment, apart, store_in
@@ -115,7 +115,7 @@ def false_hits(files: list[str]) -> list[int]:
     for file in files:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
         seen: Counter[str] = Counter()
-        redacted(text, seen)
+        redact(text, seen)
         hits += seen.total()
         lines += text.count("\n")
     return [hits, lines]

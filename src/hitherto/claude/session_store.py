@@ -36,7 +36,7 @@ from hitherto.model import (
 from hitherto.model import plain_text as said_in
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service import Sessions
-from hitherto.service.catalog.metadata import titled
+from hitherto.service.catalog.metadata import title_fields
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.append import append_entries
 from hitherto.service.records import load_lists
@@ -272,14 +272,14 @@ def _described(session: Session, entries: Sequence[Entry]) -> Session:
         session = replace(session, cwd=next(filter(None, map(_folder, records)), None))
     given = _last(records, "custom-title", "customTitle")
     if given and session.title_by != "user":
-        return replace(session, **titled(session, given, "source"))
+        return replace(session, **title_fields(session, given, "source"))
     made = _last(records, "ai-title", "aiTitle")
     if made and session.title_by in (None, "auto"):
-        return replace(session, **titled(session, made, "auto"))
+        return replace(session, **title_fields(session, made, "auto"))
     if session.title is None:
         prompts = (title_from(said_in(entry)) for entry in entries if entry.role == "user")
         if first := next(filter(None, prompts), None):
-            return replace(session, **titled(session, first, "auto"))
+            return replace(session, **title_fields(session, first, "auto"))
     return session
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hitherto.exports.lines import Replaced
 from hitherto.model import Entry, Fact, Session
-from hitherto.secrets import ENCODED, RANDOM, find, redacted_value
+from hitherto.secrets import ENCODED, RANDOM, find, redact_value
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -97,7 +97,7 @@ class Redactor:
             return replace(value, **{name: self._field(name, each, seen) for name, each in fields})
         if isinstance(value, tuple):
             return tuple(self._walked(item, seen) for item in value)
-        return redacted_value(value, seen)
+        return redact_value(value, seen)
 
     def _named(self, text: str, seen: Counter[str]) -> str:
         """An id; one that holds a secret is the same other one wherever it stands. One that is only random is none."""

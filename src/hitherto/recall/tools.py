@@ -31,7 +31,7 @@ from hitherto.model import (
     plain_text,
     search_text,
 )
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 from hitherto.service import Sessions
 from hitherto.values import words
 
@@ -290,7 +290,7 @@ def _beginning(text: str, most: int) -> str:
     """The beginning of a text without its secrets. They are looked for in more than is told, since half of one is not
     known as such."""
     looked_at = text[: most + BEYOND]
-    clean = redacted(looked_at, Counter())
+    clean = redact(looked_at, Counter())
     if len(looked_at) < len(text) and len(clean) <= most:
         clean = _LAST_WORD.sub("", clean)
     return clean[:most]
@@ -314,7 +314,7 @@ def _title(text: str | None) -> str | None:
 
 
 def _clean(text: str) -> str:
-    return redacted(text, Counter())
+    return redact(text, Counter())
 
 
 def _bounded(limit: int, most: int) -> int:

@@ -24,11 +24,11 @@ from hitherto.remote.connection import Line
 from hitherto.remote.turns import RemoteOpenSession
 from hitherto.service import ROOMS, OpenSession
 from hitherto.service.admin.maintenance import Admin
-from hitherto.service.admin.retention import Doomed, Policy
+from hitherto.service.admin.retention import Policy, PrunedSession
 from hitherto.service.changes import Changes
 from hitherto.service.core import Room
 from hitherto.service.history.entries import Entries
-from hitherto.service.transfer.synced import Imported, Taken
+from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.transfer.transfer import Transfer
 from hitherto.service.turns.turns import Turns
 
@@ -137,7 +137,7 @@ class RemoteTransfer(Transfer):
         *,
         raw: Sequence[PackedCopy] = (),
         **how: Any,
-    ) -> Taken:
+    ) -> SyncResult:
         """See `Transfer`; sent unpacked, so that the server packs what it keeps itself."""
         copies = [RawCopy(copy.name, copy.data) for copy in raw]
         return await self.sync(who, imported, [*map(decode_entry, payloads)], raw=copies, **how)
@@ -190,7 +190,7 @@ class RemoteAdmin(Admin):
         *,
         dry_run: bool = True,  # noqa: ARG002
         now: int | None = None,  # noqa: ARG002
-    ) -> list[Doomed]:
+    ) -> list[PrunedSession]:
         """Refused, also where there is nothing to prune: the server has a policy of its own."""
         raise InvalidInput(HERE)
 

@@ -15,7 +15,7 @@ from hitherto.errors import SessionNotFound
 from hitherto.model import LOCAL, Session
 from hitherto.sdk.options import Options
 from hitherto.service import Sessions
-from hitherto.service.catalog.projects import placed
+from hitherto.service.catalog.projects import project_of_folder
 from hitherto.settings import read_settings
 from hitherto.sources.claude import parse
 from hitherto.sources.claude.files import Found as Transcript
@@ -41,7 +41,7 @@ async def created(sessions: Sessions, session_id: str, options: Options) -> Begu
         cwd=options.cwd,
         title=options.title,
         additional_directories=options.additional_directories,
-        **await placed(sessions.projects, options.cwd),
+        **await project_of_folder(sessions.projects, options.cwd),
     )
     return Begun(session)
 

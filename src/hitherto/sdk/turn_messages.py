@@ -18,7 +18,7 @@ from hitherto.sdk.messages import (
     SDKUserMessage,
     Subtype,
 )
-from hitherto.service.turns.context import summed
+from hitherto.service.turns.context import sum_usage
 from hitherto.updates import Compacted, Outcome, Said, Stored, Update
 
 SUCCESS: tuple[Subtype, str | None] = ("success", None)
@@ -73,7 +73,7 @@ class Account:
 
     def failure(self, error: EngineError) -> SDKResultMessage:
         """The result of a turn that could not go on."""
-        used = summed(self._usages)
+        used = sum_usage(self._usages)
         return SDKResultMessage(
             session_id=self._session_id,
             subtype="error_during_execution",

@@ -61,7 +61,7 @@ class Found(NamedTuple):
     kind: str
 
 
-def redacted(text: str, seen: Counter[str]) -> str:
+def redact(text: str, seen: Counter[str]) -> str:
     """The text with its secrets replaced; each is counted in `seen` by its kind. Doing it again changes nothing."""
     while True:
         pieces = _MARK.split(text)
@@ -77,18 +77,18 @@ def redacted(text: str, seen: Counter[str]) -> str:
         text = "".join(pieces)
 
 
-def redacted_value(value: Any, seen: Counter[str], depth: int = 0) -> Any:
+def redact_value(value: Any, seen: Counter[str], depth: int = 0) -> Any:
     """The same for all texts within a JSON value, names of members included."""
     if isinstance(value, str):
-        return redacted(value, seen)
+        return redact(value, seen)
     if not isinstance(value, dict | list | tuple):
         return value
     if depth >= DEEPEST:
-        return redacted(encode(value).decode(), seen)
+        return redact(encode(value).decode(), seen)
     if isinstance(value, dict):
-        named = ((redacted(name, seen), item) for name, item in value.items())
+        named = ((redact(name, seen), item) for name, item in value.items())
         return {name: _member(_MARK.sub("", name), item, seen, depth) for name, item in named}
-    return [redacted_value(item, seen, depth + 1) for item in value]
+    return [redact_value(item, seen, depth + 1) for item in value]
 
 
 def find(text: str) -> list[Found]:
@@ -117,7 +117,7 @@ def _member(name: str, value: Any, seen: Counter[str], depth: int) -> Any:
         if any(found.end == len(told) - 1 for found in _named(told)):
             seen[NAMED] += 1
             return f"[redacted: {NAMED}]"
-    return redacted_value(value, seen, depth + 1)
+    return redact_value(value, seen, depth + 1)
 
 
 def _everywhere(text: str) -> Iterator[Found]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hitherto.service.admin.retention import Doomed, Policy
+from hitherto.service.admin.retention import Policy, PrunedSession
 from hitherto.service.channels.resets import ResetPolicy, parse_resets
 from hitherto.service.channels.routing import Address, address_of
 from hitherto.service.idempotency import Guard
 from hitherto.service.sessions import ROOMS, Sessions
-from hitherto.service.transfer.synced import Imported, Taken
+from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.turns.open_session import OpenSession
 
 __all__ = [
-    "ROOMS", "Address", "Doomed", "Guard", "Imported", "OpenSession", "Policy", "ResetPolicy", "Sessions", "Taken",
+    "ROOMS", "Address", "PrunedSession", "Guard", "Imported", "OpenSession", "Policy", "ResetPolicy", "Sessions", "SyncResult",
     "address_of", "parse_resets",
 ]  # fmt: skip

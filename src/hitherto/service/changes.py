@@ -9,9 +9,9 @@ from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_num
 from hitherto.model import Change, Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
-from hitherto.service.records import required, writable
+from hitherto.service.records import require_session, require_writable
 from hitherto.service.validation import checked_owner
-from hitherto.values.cursors import sealed, unsealed
+from hitherto.values.cursors import open_cursor, seal_cursor
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
@@ -55,11 +55,11 @@ class Changes(Room):
 
     def cursor(self, who: Principal, session_id: str | None, state: object) -> str:
         """A cursor for somebody who is told of changes, of one session or of all, and may come back."""
-        return sealed(self._store.secret, checked_owner(who), ["events", session_id], state)
+        return seal_cursor(self._store.secret, checked_owner(who), ["events", session_id], state)
 
     def position(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:
         """What `cursor` was given. Raises `InvalidCursor`."""
-        return unsealed(self._store.secret, checked_owner(who), ["events", session_id], cursor, shape)
+        return open_cursor(self._store.secret, checked_owner(who), ["events", session_id], cursor, shape)
 
     async def put_live(
         self, who: Principal, session_id: str, data: bytes | None, *, fence: int | None = None
@@ -67,8 +67,8 @@ class Changes(Room):
         """Show the partial text of a running turn to every watcher; None when the turn's entry is stored."""
 
         async def work(tx: Writer) -> None:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             await tx.put_live(record, None if data is None else checked_size(data, LIVE_BYTES, "a live text"))
 
         await self._store.write(work)
@@ -77,7 +77,7 @@ class Changes(Room):
         """The partial text of the session's running turn."""
 
         async def work(tx: Reader) -> bytes | None:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             return await tx.live(record.owner, record.num)
 
         return await self._store.read(work)

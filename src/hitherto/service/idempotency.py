@@ -11,7 +11,7 @@ from hitherto.model import Principal, Value, encode
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.core import Core, Room
 from hitherto.service.notes import KEPT_MS, Note, Notes, answers_to
-from hitherto.service.records import required
+from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner, checked_required
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ class _Condition:
         try:
             known = await self.answered(tx)
             if known is None and expected is not None:
-                expect_revision(await required(tx, self._who, self._guard.session_id), expected)
+                expect_revision(await require_session(tx, self._who, self._guard.session_id), expected)
         except HithertoError as error:
             raise _Refused(error) from error
         if known is not None:

@@ -24,7 +24,7 @@ from hitherto.values import spans as algebra
 from hitherto.values.spans import Expand, Spans, Stretch
 
 
-async def required(tx: Reader, who: Principal, session_id: str) -> Record:
+async def require_session(tx: Reader, who: Principal, session_id: str) -> Record:
     """The caller's session; foreign, malformed and missing ids are the same `SessionNotFound`."""
     record = await tx.session(checked_owner(who), session_id) if is_clean(session_id) else None
     if record is None:
@@ -32,21 +32,21 @@ async def required(tx: Reader, who: Principal, session_id: str) -> Record:
     return record
 
 
-async def writable(tx: Reader, record: Record, fence: int | None) -> None:
+async def require_writable(tx: Reader, record: Record, fence: int | None) -> None:
     """Raise unless the caller, with its fencing number or without one, may write to the session now."""
     if record.session.source is not None:
         raise ReadOnly(record.session.id)
     if record.lease is None and fence is None:
         return
     now = await tx.now()
-    held = in_force(record.lease, now)
+    held = active_lease(record.lease, now)
     if fence is not None and (held is None or held.fence != fence):
         raise LeaseLost
     if fence is None and held is not None:
         raise Busy(held.holder, now - held.acquired_at)
 
 
-def in_force(lease: Lease | None, now: int) -> Lease | None:
+def active_lease(lease: Lease | None, now: int) -> Lease | None:
     """The lease, unless its time is over or its holder has died."""
     if lease is None or lease.expires_at <= now or is_gone(lease.holder):
         return None
@@ -154,13 +154,13 @@ def totals_of(entry: Entry, payload: bytes) -> Totals:
 
 
 def is_erased(entry: Entry) -> bool:
-    """Whether the entry's content was erased: what `erased` has made."""
+    """Whether the entry's content was erased: what `blank_entry` has made."""
     size = entry.meta.get("bytes")
     told = entry.meta.get("erased") is True and not entry.parts
     return told and isinstance(size, int) and 0 <= size <= ENTRY_BYTES
 
 
-def erased(entry: Entry, size: int) -> Entry:
+def blank_entry(entry: Entry, size: int) -> Entry:
     """What stays of an entry: its place in the history, and what it adds to the sums."""
     meta: Json = {"erased": True, "bytes": size}
     if is_error(entry):
@@ -176,7 +176,7 @@ def erased(entry: Entry, size: int) -> Entry:
     )
 
 
-def counted(session: Session, messages: int, sums: Totals) -> Session:
+def with_counts(session: Session, messages: int, sums: Totals) -> Session:
     """The session with the counts of its context; what is not known stays None."""
     return replace(
         session,
@@ -188,7 +188,9 @@ def counted(session: Session, messages: int, sums: Totals) -> Session:
     )
 
 
-async def recounted(tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session) -> Session:
+async def recount_session(
+    tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session
+) -> Session:
     """The session with the counts of these closed spans."""
     stretches = algebra.context(spans, record.num, record.head)
-    return counted(session, algebra.size(stretches), await measure(tx, record.owner, stretches))
+    return with_counts(session, algebra.size(stretches), await measure(tx, record.owner, stretches))

@@ -24,15 +24,15 @@ MAC_BYTES = 16
 CURSOR_CHARS = 64_000
 
 
-def sealed(secret: bytes, owner: str, question: Any, state: Any) -> str:
+def seal_cursor(secret: bytes, owner: str, question: Any, state: Any) -> str:
     """A cursor that carries `state` and is good only for this owner and this question."""
     body = encode(state)
     mac = _mac(secret, owner, question, body)
     return f"{_text(_masked(secret, mac, body))}.{_text(mac)}"
 
 
-def unsealed(secret: bytes, owner: str, question: Any, cursor: str, shape: type[T]) -> T:
-    """The state that `sealed` put in; anything else is an `InvalidCursor`."""
+def open_cursor(secret: bytes, owner: str, question: Any, cursor: str, shape: type[T]) -> T:
+    """The state that `seal_cursor` put in; anything else is an `InvalidCursor`."""
     try:
         if not isinstance(cursor, str) or len(cursor) > CURSOR_CHARS:
             raise ValueError

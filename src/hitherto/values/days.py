@@ -38,7 +38,7 @@ class Tally(NamedTuple):
         return Tally(self.messages - other.messages, self.tokens - other.tokens, self.cost - other.cost)
 
 
-class Said(NamedTuple):
+class DayModel(NamedTuple):
     """A day and a model; the model is empty where it is not known, as with what people say."""
 
     day: int
@@ -77,7 +77,7 @@ def earlier_form(entry_id: str) -> str | None:
     return found[1] if number == 2 else f"{found[1]}~{number - 1}"
 
 
-def unmet(entries: Iterable[Entry]) -> list[str]:
+def missing_forms(entries: Iterable[Entry]) -> list[str]:
     """The ids of earlier forms that are not among these entries: `tallies` has to be told of them."""
     given = list(entries)
     known = {entry.id for entry in given}
@@ -85,9 +85,9 @@ def unmet(entries: Iterable[Entry]) -> list[str]:
     return [form for form in forms if form is not None and form not in known]
 
 
-def tallies(entries: Iterable[Entry], earlier: Mapping[str, Entry]) -> dict[Said, Tally]:
+def tallies(entries: Iterable[Entry], earlier: Mapping[str, Entry]) -> dict[DayModel, Tally]:
     """What these entries add to the days; `earlier` has the forms before them that are not among them."""
-    sums: defaultdict[Said, Tally] = defaultdict(Tally)
+    sums: defaultdict[DayModel, Tally] = defaultdict(Tally)
     known = dict(earlier)
     for entry in entries:
         said, tally = _said(entry), _tally(entry)
@@ -100,9 +100,9 @@ def tallies(entries: Iterable[Entry], earlier: Mapping[str, Entry]) -> dict[Said
     return dict(sums)
 
 
-def _said(entry: Entry) -> Said:
+def _said(entry: Entry) -> DayModel:
     model = entry.model or ""
-    return Said(day_of(entry.at), model[:NAME_CHARS] if is_storable(model) else "")
+    return DayModel(day_of(entry.at), model[:NAME_CHARS] if is_storable(model) else "")
 
 
 def _tally(entry: Entry) -> Tally:

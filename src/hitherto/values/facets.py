@@ -54,7 +54,7 @@ def marks(traits: Traits) -> list[Mark]:
     return found + [Mark(kind, value) for kind, value in named if value is not None]
 
 
-def moved(old: Traits | None, new: Traits | None) -> dict[Mark, int]:
+def count_changes(old: Traits | None, new: Traits | None) -> dict[Mark, int]:
     """By how much each number changes when a session that was `old` becomes `new`; None: it is not there."""
     if old == new:
         return {}

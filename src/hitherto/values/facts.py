@@ -14,7 +14,7 @@ STEM = 4
 """Words that begin alike in at least so many characters may be forms of one word."""
 
 
-class Wanted(Value, frozen=True):
+class FactQuery(Value, frozen=True):
     """Which facts: those that hold, of an agent, a person or a session, that have this mark (see `marks_of`).
 
     Newest first (by `at`, then `id`, falling); `limit` of them after the first `offset`.
@@ -28,8 +28,8 @@ class Wanted(Value, frozen=True):
     offset: int = 0
 
 
-class Rivals(Value, frozen=True):
-    """Facts of an agent about a person that say one of these things (see `said`), or are about one of these subjects."""
+class RivalQuery(Value, frozen=True):
+    """Facts of an agent about a person that say one of these things (see `text_digest`), or are about one of these subjects."""
 
     agent_id: str | None
     identity_id: str | None
@@ -45,19 +45,19 @@ def words_of(fact: Fact) -> list[str]:
 def marks_of(fact: Fact) -> list[str]:
     """What a fact is found by: its words, and how they begin, which all forms of a word have in common."""
     words = words_of(fact)
-    return list(dict.fromkeys((*words, *(beginning(word) for word in words if len(word) >= STEM))))
+    return list(dict.fromkeys((*words, *(stem_mark(word) for word in words if len(word) >= STEM))))
 
 
-def beginning(word: str) -> str:
+def stem_mark(word: str) -> str:
     """The mark that all forms of a word have; of a short one the word itself."""
     return word if len(word) < STEM else f"~{word[:STEM]}"
 
 
-def spoken(text: str) -> str:
+def normal_text(text: str) -> str:
     """The text of a fact as it is compared."""
     return " ".join(text.casefold().split()).rstrip(".!…")
 
 
-def said(text: str) -> str:
+def text_digest(text: str) -> str:
     """A short name for what a text says."""
-    return hashlib.blake2b(spoken(text).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return hashlib.blake2b(normal_text(text).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -105,7 +105,7 @@ def is_ephemeral(name: str | None) -> bool:
         return False
 
 
-def spelled(name: str) -> str:
+def encode_name(name: str) -> str:
     """A name as it stands in keys."""
     return _encoded("name", name)
 
@@ -129,7 +129,7 @@ def _decoded(text: str) -> str:
             f"{text!r:.120} in a session key is not the percent-encoded UTF-8 of a text"
         ) from None
     if _encoded("name", name) != text:
-        raise InvalidKey(f"{text!r:.120} in a session key must be written {spelled(name)!r:.120}")
+        raise InvalidKey(f"{text!r:.120} in a session key must be written {encode_name(name)!r:.120}")
     return name
 
 

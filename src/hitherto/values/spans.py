@@ -157,7 +157,7 @@ def compacted(spans: Sequence[Span], summary: Place, checkpoint: str, keep: int)
     return (Span(summary.log, summary.seq, summary.seq, "summary", checkpoint), *kept)
 
 
-def made_of(lists: Mapping[str, Sequence[Span]], place: Place) -> frozenset[str]:
+def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: Place) -> frozenset[str]:
     """The checkpoints, of these by their ids, whose entries or whose summaries' entries have this place among them."""
     known = {name for name, spans in lists.items() if any(span.holds(place) for span in spans)}
     grown = True
@@ -168,7 +168,7 @@ def made_of(lists: Mapping[str, Sequence[Span]], place: Place) -> frozenset[str]
     return frozenset(known)
 
 
-def telling(spans: Sequence[Span], place: Place, checkpoints: Collection[str]) -> list[int]:
+def summaries_of_place(spans: Sequence[Span], place: Place, checkpoints: Collection[str]) -> list[int]:
     """Where in a list stand summaries of these checkpoints, other than those beside which the place was kept."""
     return [
         at
@@ -177,13 +177,15 @@ def telling(spans: Sequence[Span], place: Place, checkpoints: Collection[str]) -
     ]
 
 
-def unfolded(spans: Sequence[Span], place: Place, checkpoints: Collection[str], expand: Expand) -> Spans:
+def unfold_summaries(
+    spans: Sequence[Span], place: Place, checkpoints: Collection[str], expand: Expand
+) -> Spans:
     """The spans with each summary that tells of the place, and what was kept beside it, as what it stands for."""
     out: list[Span] = []
     waiting: list[Sequence[Span]] = [spans]
     while waiting:
         level = waiting.pop()
-        at = next(iter(telling(level, place, checkpoints)), None)
+        at = next(iter(summaries_of_place(level, place, checkpoints)), None)
         if at is None:
             out.extend(level)
         else:
@@ -218,7 +220,7 @@ def _apart(piece: Stretch, other: Stretch) -> Iterator[Stretch]:
         yield piece._replace(first=other.last + 1)
 
 
-def left_behind(conversation: Sequence[Stretch], context: Sequence[Stretch]) -> int:
+def count_left_behind(conversation: Sequence[Stretch], context: Sequence[Stretch]) -> int:
     """How many entries stand in the conversation before the first that is still in the context."""
     passed = 0
     for stretch in conversation:

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 
 from hitherto.gateway.serve import Calm
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 from hitherto.service import Sessions
 from hitherto.service.access.signin import CODE_MS, PASS_MS
 from tests.support.homes import Clock
@@ -66,7 +66,7 @@ async def test_neither_a_code_nor_a_pass_is_left_in_what_is_exported_or_logged(s
         "x", logging.WARNING, "", 0, f"/#code={code} hitherto-8787={given}", None, None
     )
     for told in (
-        redacted(f"Open http://127.0.0.1:8787/#code={code}\nhitherto-8787={given}; Path=/", Counter()),
+        redact(f"Open http://127.0.0.1:8787/#code={code}\nhitherto-8787={given}; Path=/", Counter()),
         Calm("%(message)s").format(record),
     ):
         assert not [secret for secret in (code, given) if secret.rpartition("hth_")[2] in told], told

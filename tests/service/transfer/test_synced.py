@@ -14,7 +14,7 @@ from hitherto.model import Draft, Entry, Filter, Principal, Text, ToolResult, Us
 from hitherto.ports import RawCopy
 from hitherto.service import Imported, Sessions
 from hitherto.service.compaction.imported import Summarised
-from hitherto.service.transfer.synced import Intake
+from hitherto.service.transfer.synced import SyncImport
 from tests.support.homes import Clock
 
 HOUR = 3_600_000
@@ -340,14 +340,14 @@ async def test_nothing_is_collected_of_a_session_that_is_being_taken_in(
     await sessions.transfer.sync(ann, imported(clock), [entry("a")])
     fork = await sessions.fork(ann, "claude:1")
     batches = 0
-    add = Intake._add_held
+    add = SyncImport._add_held
 
-    async def while_others_delete(self: Intake, *rest: Any) -> dict[str, int]:
+    async def while_others_delete(self: SyncImport, *rest: Any) -> dict[str, int]:
         nonlocal batches
         batches += 1
         return await add(self, *rest)
 
-    monkeypatch.setattr(Intake, "_add_held", while_others_delete)
+    monkeypatch.setattr(SyncImport, "_add_held", while_others_delete)
     many = [entry("a"), *(entry(f"e{number}") for number in range(2_500))]
     write = sessions.core.store.write
 

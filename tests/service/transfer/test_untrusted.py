@@ -23,7 +23,7 @@ from hitherto.model import (
     ToolResult,
 )
 from hitherto.service import Sessions
-from hitherto.service.transfer.untrusted import checked_bulk
+from hitherto.service.transfer.untrusted import check_import_size
 from hitherto.stores import connector
 from tests.service.transfer.test_export import bad_exports, changed_head, rich_session
 from tests.support.conversations import everything, exported, filed, said, say, started, talk, told
@@ -304,9 +304,9 @@ async def test_a_line_is_counted_where_it_stands(sessions: Sessions, ann: Princi
 async def test_more_than_the_limit_is_not_taken_from_a_stranger(sessions: Sessions, ann: Principal) -> None:
     megabyte = bytes(1024 * 1024)
     whole = [megabyte] * (IMPORT_BYTES // len(megabyte))
-    checked_bulk(whole)
+    check_import_size(whole)
     with pytest.raises(TooLarge):
-        checked_bulk([*whole, b"x"])
+        check_import_size([*whole, b"x"])
     with pytest.raises(TooLarge):
         await taken(sessions, ann, [*whole, b"x"])
 

@@ -12,7 +12,7 @@ from hitherto.errors import EntryNotFound, InvalidInput
 from hitherto.model import LOCAL, Json, Session
 from hitherto.rpc.errors import INVALID_PARAMS, Failure
 from hitherto.rpc.peer import Then
-from hitherto.service.catalog.projects import Placed, placed
+from hitherto.service.catalog.projects import ProjectFields, project_of_folder
 from hitherto.values.filters import normal_cwd
 
 FORK_AT = "hitherto/messageId"
@@ -90,10 +90,10 @@ async def close_session(connection: Connection, params: NamedSession) -> Json:
     return {}
 
 
-async def folder_project(connection: Connection, cwd: str) -> Placed:
+async def folder_project(connection: Connection, cwd: str) -> ProjectFields:
     """The project of a folder that the person at this machine names; into those of others nobody looks."""
     here = connection.offer.local and connection.who == LOCAL
-    return await placed(connection.sessions.projects, cwd if here else None)
+    return await project_of_folder(connection.sessions.projects, cwd if here else None)
 
 
 def session_state(connection: Connection, chosen: ChosenOptions) -> Json:

@@ -11,7 +11,7 @@ from hitherto.cli.options.values import folder
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
-from hitherto.service.catalog.projects import placed
+from hitherto.service.catalog.projects import project_of_folder
 
 
 @command("hitherto new --title 'Fix the parser' --tag work", "id=$(hitherto new --no-cwd)")
@@ -36,7 +36,7 @@ async def run(
     if no_cwd and cwd is not None:
         raise click.UsageError("give --cwd or --no-cwd, not both")
     where = None if no_cwd else os.getcwd() if cwd is None else folder(cwd)
-    place = await placed(sessions.projects, where)
+    place = await project_of_folder(sessions.projects, where)
     made = await sessions.create(
         LOCAL, cwd=where, title=title, tags=tags, agent_id=agent, channel=channel, **place
     )

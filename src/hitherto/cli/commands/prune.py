@@ -10,7 +10,7 @@ from hitherto.cli.options.values import duration, size
 from hitherto.cli.terminal.output import Output, progress
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
-from hitherto.service import Doomed, Policy, Sessions
+from hitherto.service import Policy, PrunedSession, Sessions
 
 
 @command(
@@ -57,7 +57,7 @@ async def run(
     out.note(_told(len(found), delete=delete, apply=apply))
 
 
-async def _print(sessions: Sessions, out: Output, found: list[Doomed]) -> None:
+async def _print(sessions: Sessions, out: Output, found: list[PrunedSession]) -> None:
     if not out.terminal:
         for each in found:
             session = each.session

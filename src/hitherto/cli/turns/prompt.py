@@ -16,7 +16,7 @@ from hitherto.errors import InvalidInput
 from hitherto.limits import is_storable
 from hitherto.model import LOCAL, Json, Session, Text
 from hitherto.service import Sessions
-from hitherto.service.catalog.projects import placed
+from hitherto.service.catalog.projects import project_of_folder
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Emit, Outcome, Update
 
@@ -64,7 +64,7 @@ async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) 
         cwd=chosen.folder,
         additional_directories=chosen.directories,
         title=title,
-        **await placed(sessions.projects, chosen.folder),
+        **await project_of_folder(sessions.projects, chosen.folder),
     )
 
 

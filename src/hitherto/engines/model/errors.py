@@ -31,7 +31,7 @@ from hitherto.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 
 Failed = AgentRunError | UserError | NotImplementedError
 FAILED = (AgentRunError, UserError, NotImplementedError)
@@ -179,4 +179,4 @@ def without_keys(text: str) -> str:
     """The text without what looks like a secret, and without the very keys that this process has."""
     for value in secret_values(os.environ):
         text = text.replace(value, "[redacted]")
-    return redacted(text, Counter())
+    return redact(text, Counter())

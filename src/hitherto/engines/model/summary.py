@@ -27,7 +27,7 @@ from hitherto.model import (
     encode,
     plain_text,
 )
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 from hitherto.summaries.sentences import subject_of
 from hitherto.summariser import Finding, Summary
 from hitherto.values.titles import clean_title
@@ -99,7 +99,7 @@ def _lines(retired: Sequence[Entry]) -> Iterator[Json]:
         text = "\n".join(filter(None, map(_shown, entry.parts)))
         if text.strip():
             role = "summary" if entry.meta.get("compaction") else entry.role
-            yield {"n": number, "role": role, "text": redacted(_cut(text, TEXT_CHARS), Counter())}
+            yield {"n": number, "role": role, "text": redact(_cut(text, TEXT_CHARS), Counter())}
 
 
 def _shown(part: Part) -> str:

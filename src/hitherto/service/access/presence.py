@@ -13,7 +13,7 @@ from hitherto.model import Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.notes import PRESENCE, Note
-from hitherto.service.records import required
+from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner, checked_required, is_clean
 
 PRESENT_MS = 600_000
@@ -37,7 +37,7 @@ class Presence(Room):
             for session_id in sorted({*opened, *left}):
                 if not is_clean(session_id) or await tx.session(owner, session_id) is None:
                     continue
-                there = await _there(tx, owner, session_id, now)
+                there = await _holders_present(tx, owner, session_id, now)
                 there.pop(holder, None)
                 if session_id in opened:
                     there[holder] = now
@@ -49,14 +49,14 @@ class Presence(Room):
         """Whether anybody has the session open, in any process; `besides` is a holder who does not count."""
 
         async def work(tx: Reader) -> bool:
-            record = await required(tx, who, session_id)
-            there = await _there(tx, record.owner, record.session.id, await tx.now())
+            record = await require_session(tx, who, session_id)
+            there = await _holders_present(tx, record.owner, record.session.id, await tx.now())
             return bool(there.keys() - {besides})
 
         return await self._store.read(work)
 
 
-async def _there(tx: Reader, owner: str, session_id: str, now: int) -> dict[str, int]:
+async def _holders_present(tx: Reader, owner: str, session_id: str, now: int) -> dict[str, int]:
     """Those who have the session open, and when each said so."""
     note = await PRESENCE.get(tx, owner, session_id)
     told = {} if note is None else note.value

@@ -28,7 +28,7 @@ _FORM = re.compile(r"([A-Za-z0-9%._~-]{1,3000})\.hth_([A-Za-z0-9_-]{43})", re.AS
 """The owner, and a secret that is marked as ours: wherever it is written, it is known for what it is and left out."""
 
 
-class _Slip(NamedTuple):
+class _StoredSecret(NamedTuple):
     """A secret as it is kept."""
 
     owner: str
@@ -48,7 +48,7 @@ class SignIn(Room):
 
     async def sign_in(self, code: str) -> str | None:
         """A pass in exchange for a code; None for one that is unknown, too old, used before, or of a revoked token."""
-        slip, now = _slip(code), self._now()
+        slip, now = _parse_secret(code), self._now()
         if slip is None:
             return None
 
@@ -68,12 +68,12 @@ class SignIn(Room):
 
     async def visitor(self, given: str) -> Token | None:
         """The token of a pass; None for one that is unknown, too old, given back, or of a revoked token."""
-        slip, since = _slip(given), self._now() - PASS_MS
+        slip, since = _parse_secret(given), self._now() - PASS_MS
         return None if slip is None else await self._store.read(lambda tx: _token(tx, PASSES, slip, since))
 
     async def sign_out(self, given: str) -> None:
         """Give a pass back: it is good for nothing from then on."""
-        slip, now = _slip(given), self._now()
+        slip, now = _parse_secret(given), self._now()
         if slip is not None and await self.visitor(given) is not None:
             await self._store.write(
                 lambda tx: PASSES.put(tx, slip.owner, slip.key, Note("", now, slip.digest))
@@ -82,14 +82,14 @@ class SignIn(Room):
 
 async def _put(tx: Writer, notes: TextNotes, owner: str, token_id: str, now: int) -> str:
     text = f"{quote(owner, safe='')}.hth_{secrets.token_urlsafe(SECRET_BYTES)}"
-    slip = _slip(text)
+    slip = _parse_secret(text)
     if slip is None:
         raise InvalidInput(f"the owner {owner!r:.60} cannot sign in to the page: the name is too long")
     await notes.put(tx, slip.owner, slip.key, Note(token_id, now, slip.digest))
     return text
 
 
-async def _token(tx: Reader, notes: TextNotes, slip: _Slip, since: int) -> Token | None:
+async def _token(tx: Reader, notes: TextNotes, slip: _StoredSecret, since: int) -> Token | None:
     note = await notes.get(tx, slip.owner, slip.key)
     if note is None or note.at <= since:
         return None
@@ -97,11 +97,11 @@ async def _token(tx: Reader, notes: TextNotes, slip: _Slip, since: int) -> Token
     return next((token for token in good if token.id == note.value), None)
 
 
-def _slip(text: str) -> _Slip | None:
+def _parse_secret(text: str) -> _StoredSecret | None:
     found = _FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
     owner = unquote(found[1], errors="replace")
     if not is_clean(owner) or quote(owner, safe="") != found[1]:
         return None
-    return _Slip(checked_owner(Principal(owner=owner)), hashlib.sha256(found[2].encode()).digest())
+    return _StoredSecret(checked_owner(Principal(owner=owner)), hashlib.sha256(found[2].encode()).digest())

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hitherto.model import Json, Principal
 from hitherto.ports import Health
-from hitherto.service.admin.retention import Doomed, Policy, Retention
+from hitherto.service.admin.retention import Policy, PrunedSession, Retention
 from hitherto.service.catalog.deletion import collect
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
@@ -57,7 +57,7 @@ class Admin(Room):
 
     async def prune(
         self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
-    ) -> list[Doomed]:
+    ) -> list[PrunedSession]:
         """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
 
         Pinned, leased and recently read sessions are never touched, though they count. Ages are those at the moment

@@ -31,7 +31,7 @@ class Policy(Value, frozen=True):
     delete: bool = False
 
 
-class Doomed(Value, frozen=True):
+class PrunedSession(Value, frozen=True):
     """A session that a policy puts away, and why: age, count or bytes."""
 
     session: Session
@@ -47,7 +47,7 @@ class Retention:
 
     async def prune(
         self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
-    ) -> list[Doomed]:
+    ) -> list[PrunedSession]:
         """See `Admin.prune`."""
         _check(policy)
         now = self._now() if now is None else now
@@ -56,7 +56,7 @@ class Retention:
             return doomed
         return [found for found in doomed if await self._put_away(who, found.session, policy, now)]
 
-    async def _doomed(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[Doomed]:
+    async def _doomed(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[PrunedSession]:
         """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
         count, size = 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
@@ -68,7 +68,7 @@ class Retention:
             count, size = count + 1, size + session.bytes
             reason = _reason(policy, now - session.updated_at, count, size)
             if reason is not None and not await self._spared(who, session, policy, now):
-                yield Doomed(session=session, reason=reason)
+                yield PrunedSession(session=session, reason=reason)
 
     async def _spared(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
         try:

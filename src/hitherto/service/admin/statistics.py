@@ -30,7 +30,7 @@ from hitherto.service.validation import MICROS, checked_owner
 from hitherto.values.days import Tally, day_number, day_text
 
 MOST = 10
-TOLD = ("kind", "schema", "bytes", "sqlite", "server")
+SHOWN_FIELDS = ("kind", "schema", "bytes", "sqlite", "server")
 """What of a store is told to everyone who has sessions in it: neither where it is nor what others have there."""
 MOST_DAYS = 3_700
 """Ten years and a little more."""
@@ -61,7 +61,7 @@ class Statistics(Room):
 
     async def usage(self, who: Principal, session_id: str) -> SessionUsage:
         """What the session has used: all of it, also what was compacted since."""
-        spent = _Spent()
+        spent = _UsageSum()
         last: str | None = None
         while True:
             page = await self._entries.history(
@@ -93,21 +93,23 @@ class Statistics(Room):
             by_model=tuple(_shares(found, lambda _, model: model)),
             projects=tuple(_project(*each) for each in found.projects),
             longest=tuple(record.session for record in found.longest),
-            store={name: value for name, value in (await self._store.about()).items() if name in TOLD},
+            store={
+                name: value for name, value in (await self._store.about()).items() if name in SHOWN_FIELDS
+            },
         )
 
 
-class _Used(msgspec.Struct):
+class _EntryUsage(msgspec.Struct):
     """As much of an entry as is needed."""
 
     usage: Usage | None = None
     tokens: int | None = None
 
 
-_used = msgspec.json.Decoder(_Used)
+_used = msgspec.json.Decoder(_EntryUsage)
 
 
-class _Spent:
+class _UsageSum:
     """Sums of what is known; None where nothing is."""
 
     def __init__(self) -> None:
@@ -120,7 +122,7 @@ class _Spent:
     def add(self, page: HistoryPage) -> None:
         """Add what was said; the summaries of compactions were not."""
         for raw in (raw for number, raw in enumerate(page.raw) if number not in page.marks):
-            told = _told(raw)
+            told = _decode_usage(raw)
             self._messages += 1
             self._tokens = _sum(self._tokens, told.tokens)
             if told.usage is not None:
@@ -151,7 +153,7 @@ class _Spent:
         return "complete" if self._priced == self._answers else "partial_missing_price"
 
 
-def _told(raw: bytes) -> _Used | Entry:
+def _decode_usage(raw: bytes) -> _EntryUsage | Entry:
     try:
         return _used.decode(raw)
     except msgspec.DecodeError:  # lone surrogates

@@ -9,7 +9,7 @@ from hitherto.limits import EARLIER_CWDS, EARLIER_TITLES
 from hitherto.model import Json, Principal, Session
 from hitherto.ports import Store, Writer
 from hitherto.service.idempotency import expect_revision
-from hitherto.service.records import change_session, required
+from hitherto.service.records import change_session, require_session
 from hitherto.service.validation import CLAIMED, checked_meta, checked_tags
 from hitherto.values.filters import normal_cwd
 
@@ -25,7 +25,7 @@ async def edit_session(
     """Change fields of a session; nothing is written when they are as they were."""
 
     async def work(tx: Writer) -> Session:
-        record = await required(tx, who, session_id)
+        record = await require_session(tx, who, session_id)
         expect_revision(record, expected_revision)
         fields = edit(record.session)
         if all(getattr(record.session, name) == value for name, value in fields.items()):
@@ -35,7 +35,7 @@ async def edit_session(
     return await store.write(work)
 
 
-def titled(session: Session, title: str | None, by: str | None) -> Json:
+def title_fields(session: Session, title: str | None, by: str | None) -> Json:
     """The fields of a new title; the one before is remembered."""
     earlier = [old for old in session.earlier_titles if old != title]
     if session.title is not None and session.title != title:
@@ -43,27 +43,27 @@ def titled(session: Session, title: str | None, by: str | None) -> Json:
     return {"title": title, "title_by": by, "earlier_titles": tuple(earlier[-EARLIER_TITLES:])}
 
 
-def tagged(session: Session, add: Sequence[str], remove: Sequence[str]) -> Json:
+def tag_fields(session: Session, add: Sequence[str], remove: Sequence[str]) -> Json:
     """The fields of a session with and without these tags."""
     if isinstance(add, str) or isinstance(remove, str):
         raise InvalidInput("tags must be a list of texts")
     return {"tags": checked_tags([*(set(session.tags) - set(remove)), *add])}
 
 
-def merged_meta(session: Session, changes: Json) -> Json:
+def meta_fields(session: Session, changes: Json) -> Json:
     """The fields of a session with these keys in its metadata; a key with None is taken out."""
     both = {**session.meta, **changes}
     return {"meta": checked_meta({name: value for name, value in both.items() if value is not None})}
 
 
-def moved_to(session: Session, cwds: Sequence[str]) -> Json:
+def folder_fields(session: Session, cwds: Sequence[str]) -> Json:
     """The fields of a session that has been in these folders, the last of which is the present one."""
     seen = dict.fromkeys([*session.earlier_cwds, *filter(None, [session.cwd]), *map(normal_cwd, cwds)])
     present = normal_cwd(cwds[-1]) if cwds else session.cwd
     return {"cwd": present, "earlier_cwds": tuple(cwd for cwd in seen if cwd != present)[-EARLIER_CWDS:]}
 
 
-def vouched(who: Principal, session: Session, fields: Json) -> Json:
+def claim_fields(who: Principal, session: Session, fields: Json) -> Json:
     """The fields of a session whose folder is named, with a note of whether that opens it: see `CLAIMED`."""
     if not who.local:
         return {**fields, "meta": {**session.meta, CLAIMED: True}}

@@ -43,7 +43,7 @@ class Projects(Room):
             checked_name(text, what)
         if seen is None:
             return await self._project_of(who, cwd) or folder_name(cwd)
-        owner, folder = checked_owner(who), _folder(cwd)
+        owner, folder = checked_owner(who), _folder_key(cwd)
         known = await self._store.read(lambda tx: tx.rooted(owner, seen.root or folder))
         if known is not None and not _is_remote(known) and _is_remote(seen.project):
             await self._renamed(who, known, seen)
@@ -80,7 +80,7 @@ class Projects(Room):
         owner = checked_owner(who)
         if not is_storable(name):
             raise InvalidInput("a project's name cannot contain NUL or lone surrogates")
-        return await self._store.read(lambda tx: _called(tx, owner, name))
+        return await self._store.read(lambda tx: _resolve_name(tx, owner, name))
 
     async def _project_of(self, who: Principal, cwd: str) -> str | None:
         page = await self._catalog.find(who, Filter(cwd=cwd, archived="include"), limit=1)
@@ -91,7 +91,7 @@ class Projects(Room):
 
         async def work(tx: Writer) -> str:
             known = None if _is_remote(project) else await tx.rooted(owner, root)
-            name = known or await _free(tx, owner, root, project)
+            name = known or await _free_name(tx, owner, root, project)
             for key in (root, folder):
                 await tx.put_root(owner, key, name)
             return name
@@ -113,7 +113,7 @@ class Projects(Room):
         ]
         for session in found:
             cwds = [cwd for cwd in (session.cwd, *session.earlier_cwds) if cwd is not None]
-            if any(_folder(cwd) in keys or f"{cwd}/".startswith(f"{seen.top}/") for cwd in cwds):
+            if any(_folder_key(cwd) in keys or f"{cwd}/".startswith(f"{seen.top}/") for cwd in cwds):
                 await self.assign(who, session.id, seen.project)
 
         async def work(tx: Writer) -> None:
@@ -124,33 +124,35 @@ class Projects(Room):
         await self._store.write(work)
 
 
-class Placed(TypedDict):
+class ProjectFields(TypedDict):
     """What is known of the repository of a folder; to be given to `create`."""
 
     project: str | None
     branch: str | None
 
 
-async def placed(projects: Projects, cwd: str | None, who: Principal = LOCAL) -> Placed:
+async def project_of_folder(projects: Projects, cwd: str | None, who: Principal = LOCAL) -> ProjectFields:
     """The project and the branch of a folder of this machine, for the person at it; neither without a folder.
 
     This looks into the folder: never for a folder that somebody elsewhere has named.
     """
     if cwd is None:
-        return Placed(project=None, branch=None)
+        return ProjectFields(project=None, branch=None)
     # On a thread: the folder may lie on a disk that is slow to answer.
     seen = await asyncio.to_thread(place_of, normal_cwd(cwd))
-    return Placed(project=await projects.place(who, cwd, seen), branch=None if seen is None else seen.branch)
+    return ProjectFields(
+        project=await projects.place(who, cwd, seen), branch=None if seen is None else seen.branch
+    )
 
 
-async def _called(tx: Reader, owner: str, name: str) -> str:
+async def _resolve_name(tx: Reader, owner: str, name: str) -> str:
     """The project that somebody means who writes this name."""
     known = await tx.projects(owner)
     ending = [project for project in known if project.endswith(f"/{name}")]
     return ending[0] if name not in known and len(ending) == 1 else name
 
 
-async def _free(tx: Reader, owner: str, root: str, project: str) -> str:
+async def _free_name(tx: Reader, owner: str, root: str, project: str) -> str:
     """The name of a repository that was not met before: not that of another one, unless both have that remote."""
     taken = [] if _is_remote(project) else await tx.roots(owner, project)
     if all(key.startswith(FOLDER) for key in taken):
@@ -159,7 +161,7 @@ async def _free(tx: Reader, owner: str, root: str, project: str) -> str:
     return project[: NAME_CHARS - len(mark)] + mark
 
 
-def _folder(cwd: str) -> str:
+def _folder_key(cwd: str) -> str:
     """How a folder is kept by which a repository is known: not by its name, which goes with the sessions in it."""
     return FOLDER + sha256(cwd.encode("utf-8", "surrogatepass")).hexdigest()
 

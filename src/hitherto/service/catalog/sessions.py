@@ -12,11 +12,18 @@ from hitherto.model import STATUSES, Filter, Identity, Json, Page, Principal, Se
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.catalog.deletion import bury_session, collect
 from hitherto.service.catalog.list import ListWalk, next_page
-from hitherto.service.catalog.metadata import edit_session, merged_meta, moved_to, tagged, titled, vouched
+from hitherto.service.catalog.metadata import (
+    claim_fields,
+    edit_session,
+    folder_fields,
+    meta_fields,
+    tag_fields,
+    title_fields,
+)
 from hitherto.service.core import Room
 from hitherto.service.idempotency import Request, at_most_once
 from hitherto.service.notes import CREATED
-from hitherto.service.records import required
+from hitherto.service.records import require_session
 from hitherto.service.validation import (
     checked_directories,
     checked_identity,
@@ -28,7 +35,7 @@ from hitherto.service.validation import (
     foreign_keys,
     is_clean,
 )
-from hitherto.values.cursors import sealed, unsealed
+from hitherto.values.cursors import open_cursor, seal_cursor
 from hitherto.values.filters import normal_cwd, normal_filter
 from hitherto.values.spans import opened
 
@@ -76,7 +83,7 @@ class Catalog(Room):
             meta=checked_meta(foreign_keys(meta or {})),
         )
         if cwd is not None or additional_directories:
-            session = replace(session, **vouched(who, session, {}))
+            session = replace(session, **claim_fields(who, session, {}))
         self._core.home.check_session(session)
         asked = replace(session, id=own_id or "", created_at=0, updated_at=0)
         request = Request.of(CREATED, owner, idempotency_key, asked, now)
@@ -85,7 +92,7 @@ class Catalog(Room):
             return (await add_session(tx, owner, session)).session.id
 
         async def work(tx: Writer) -> Session:
-            return (await required(tx, who, await at_most_once(tx, request, add))).session
+            return (await require_session(tx, who, await at_most_once(tx, request, add))).session
 
         made = await self._store.write(work)
         await self._core.home.created(self._core, who)
@@ -95,7 +102,7 @@ class Catalog(Room):
         """One session."""
 
         async def work(tx: Reader) -> Session:
-            return (await required(tx, who, session_id)).session
+            return (await require_session(tx, who, session_id)).session
 
         return await self._store.read(work)
 
@@ -147,11 +154,11 @@ class Catalog(Room):
         given = normal_filter(given or Filter())
         checked_limit(limit, LIST_PAGE)
         secret = self._store.secret
-        walk = None if cursor is None else unsealed(secret, owner, ["find", given], cursor, ListWalk)
+        walk = None if cursor is None else open_cursor(secret, owner, ["find", given], cursor, ListWalk)
         records, rest = await self._store.read(lambda tx: next_page(tx, owner, given, walk, limit))
         return Page(
             sessions=tuple(record.session for record in records),
-            cursor=None if rest is None else sealed(secret, owner, ["find", given], rest),
+            cursor=None if rest is None else seal_cursor(secret, owner, ["find", given], rest),
         )
 
     async def every(self, who: Principal, given: Filter) -> AsyncIterator[Session]:
@@ -176,7 +183,7 @@ class Catalog(Room):
 
         def named(session: Session) -> Json:
             checked = checked_title(title)
-            return titled(session, checked, "user" if checked else None)
+            return title_fields(session, checked, "user" if checked else None)
 
         return await edit_session(self._store, who, session_id, "rename", named, expected_revision)
 
@@ -192,7 +199,7 @@ class Catalog(Room):
         """Add and remove tags."""
 
         def changed(session: Session) -> Json:
-            return tagged(session, add, remove)
+            return tag_fields(session, add, remove)
 
         return await edit_session(self._store, who, session_id, "tag", changed, expected_revision)
 
@@ -219,7 +226,7 @@ class Catalog(Room):
         `hitherto/` are the program's own."""
 
         def changed(session: Session) -> Json:
-            return merged_meta(session, foreign_keys(changes))
+            return meta_fields(session, foreign_keys(changes))
 
         return await edit_session(self._store, who, session_id, "meta", changed)
 
@@ -227,7 +234,7 @@ class Catalog(Room):
         """The same for keys of the program's own, such as what a user has permitted; no door passes a caller's on."""
 
         def changed(session: Session) -> Json:
-            return merged_meta(session, changes)
+            return meta_fields(session, changes)
 
         return await edit_session(self._store, who, session_id, "meta", changed)
 
@@ -235,7 +242,7 @@ class Catalog(Room):
         """Say that the session's folder is now elsewhere. Where it was is kept; its project stays the same."""
 
         def moved(session: Session) -> Json:
-            return vouched(who, session, moved_to(session, (cwd,)))
+            return claim_fields(who, session, folder_fields(session, (cwd,)))
 
         return await edit_session(self._store, who, session_id, "move", moved)
 
@@ -244,7 +251,7 @@ class Catalog(Room):
 
         def changed(session: Session) -> Json:
             fields = {"additional_directories": checked_directories(directories)}
-            return fields if who.local else vouched(who, session, fields)
+            return fields if who.local else claim_fields(who, session, fields)
 
         return await edit_session(self._store, who, session_id, "move", changed)
 
@@ -269,7 +276,7 @@ class Catalog(Room):
         """
 
         async def work(tx: Writer) -> int:
-            return await bury_session(tx, await required(tx, who, session_id), self._now())
+            return await bury_session(tx, await require_session(tx, who, session_id), self._now())
 
         messages = await self._store.write(work)
         await collect(self._store)

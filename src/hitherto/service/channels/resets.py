@@ -18,7 +18,7 @@ from hitherto.ports import Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
 from hitherto.service.history.checkpoints import reshape_session
-from hitherto.service.records import in_force, load_lists
+from hitherto.service.records import active_lease, load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
 from hitherto.values import spans as algebra
@@ -137,7 +137,7 @@ class Resets(Room):
             record = await tx.session(checked_owner(who), session.id)
             if record is None or record.session.revision != session.revision:
                 return False
-            if in_force(record.lease, await tx.now()) is not None:
+            if active_lease(record.lease, await tx.now()) is not None:
                 return False
             await reshape_session(self._core, tx, record, (), "reset")
             return True

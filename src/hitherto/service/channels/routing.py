@@ -14,9 +14,9 @@ from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Room
 from hitherto.service.history.entries import Entries
 from hitherto.service.history.forks import Forks
-from hitherto.service.records import change_session, required, writable
+from hitherto.service.records import change_session, require_session, require_writable
 from hitherto.service.validation import CLAIMED, checked_owner, is_clean
-from hitherto.values.keys import Kind, SessionKey, spelled
+from hitherto.values.keys import Kind, SessionKey, encode_name
 
 GATEWAY = "gateway"
 """The channel of a session that belongs to none."""
@@ -87,7 +87,7 @@ class Channels(Room):
             )
             if above is None:
                 return made
-            record = await required(tx, who, made.id)
+            record = await require_session(tx, who, made.id)
             return (await change_session(tx, record, "create", parent=above)).session
 
         return await self._store.write(work)
@@ -122,8 +122,8 @@ class Channels(Room):
         self._core.home.check_allowed("restarted")
 
         async def work(tx: Writer) -> tuple[Session, Session]:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, None)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, None)
             old = record.session
             if old.key is not None:
                 record = await change_session(tx, record, "route", key=None)
@@ -189,7 +189,10 @@ class Channels(Room):
         """Change what is said about a session, all of it or nothing."""
 
         async def work(tx: Writer) -> Session:
-            catalog, session = Catalog(self._core.within(tx)), (await required(tx, who, session_id)).session
+            catalog, session = (
+                Catalog(self._core.within(tx)),
+                (await require_session(tx, who, session_id)).session,
+            )
             if title is not UNSET:
                 session = await catalog.rename(who, session_id, title)
             if tags is not None:
@@ -203,7 +206,7 @@ class Channels(Room):
         return await self._store.write(work)
 
     async def _put_at(self, tx: Writer, who: Principal, session_id: str, address: Address) -> Session:
-        record = await required(tx, who, session_id)
+        record = await require_session(tx, who, session_id)
         other = None if address.key is None else await tx.by_key(record.owner, address.key)
         if other is not None and other.num != record.num:
             raise AlreadyExists(f"a session with the key {address.key!r} already exists")
@@ -245,5 +248,5 @@ def _holder(role: str, channel: str | None) -> Identity:
 def _person(key: SessionKey) -> Identity:
     """Whoever writes on a channel: the same id on two channels is not one person."""
     among = "group:" if key.kind is Kind.GROUP else ""
-    name = f"{spelled(key.channel or '')}:{among}{spelled(key.name or '')}"
+    name = f"{encode_name(key.channel or '')}:{among}{encode_name(key.name or '')}"
     return Identity(role=GUEST, identity_id=name, source_channel=key.channel)

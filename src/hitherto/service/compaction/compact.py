@@ -18,13 +18,22 @@ from hitherto.holders import is_gone, new_holder
 from hitherto.model import Compaction as Done
 from hitherto.model import Draft, Principal, Shrunk
 from hitherto.ports import Reader, Record, Store, Writer
-from hitherto.service.compaction.plan import CHANGED, EMPTY, UNSETTLED, WHOLE, Foreseen, Seen, Shrinking, plan
+from hitherto.service.compaction.plan import (
+    CHANGED,
+    EMPTY,
+    UNSETTLED,
+    WHOLE,
+    CompactionPlan,
+    CompactionPreview,
+    ContextSnapshot,
+    plan,
+)
 from hitherto.service.core import Room
 from hitherto.service.history.append import append_entries, complete_draft
 from hitherto.service.history.checkpoints import add_checkpoint
 from hitherto.service.memory.findings import remember_findings
 from hitherto.service.notes import SUMMARISING, Note
-from hitherto.service.records import load_lists, recounted, required, writable
+from hitherto.service.records import load_lists, recount_session, require_session, require_writable
 from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser
@@ -44,8 +53,8 @@ class Compaction(Room):
         """Replace the context by a summary and its last `keep` entries. What it was becomes a checkpoint."""
 
         async def work(tx: Writer) -> Done:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             if keep < 0:
                 raise InvalidInput("keep cannot be negative")
             checked_drafts([summary])
@@ -71,32 +80,32 @@ class Compaction(Room):
         nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`, and
         while another summariser is at work on the session.
         """
-        seen = await self._store.read(partial(_seen, who, session_id, fence))
+        seen = await self._store.read(partial(_load_writable_context, who, session_id, fence))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
         work = partial(self._shrunk, who, session_id, shrinking, summariser, fence)
         if summariser is None or fence is not None:
             return await work()
-        async with alone(self._core.aside, who, session_id):
+        async with exclusive_summary(self._core.aside, who, session_id):
             return await work()
 
     async def _shrunk(
         self,
         who: Principal,
         session_id: str,
-        shrinking: Shrinking,
+        shrinking: CompactionPlan,
         summariser: Summariser | None,
         fence: int | None,
     ) -> Shrunk:
-        shrinking = await _summarised(shrinking, summariser, self._now)
+        shrinking = await _summarise(shrinking, summariser, self._now)
         if shrinking.reason is not None:
             return shrinking.refused(shrinking.reason)
         for _ in range(ATTEMPTS):
             try:
                 return await self._store.write(partial(self._put, who, session_id, fence, shrinking))
             except RevisionConflict:
-                seen = await self._store.read(partial(_seen, who, session_id, fence))
+                seen = await self._store.read(partial(_load_writable_context, who, session_id, fence))
                 if not shrinking.is_beginning_of(seen):
                     return shrinking.refused(CHANGED)
                 shrinking = shrinking.moved_to(seen)
@@ -104,21 +113,21 @@ class Compaction(Room):
 
     async def preview(
         self, who: Principal, session_id: str, *, policy: CompactionPolicy | None = None
-    ) -> Foreseen:
+    ) -> CompactionPreview:
         """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may go on."""
-        seen = await self._store.read(partial(_looked_at, who, session_id))
+        seen = await self._store.read(partial(_load_context, who, session_id))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.foreseen(WHOLE if seen.payloads else EMPTY)
-        shrinking = await _summarised(shrinking, None, self._now)
+        shrinking = await _summarise(shrinking, None, self._now)
         return shrinking.foreseen(shrinking.reason)
 
     async def _put(
-        self, who: Principal, session_id: str, fence: int | None, shrinking: Shrinking, tx: Writer
+        self, who: Principal, session_id: str, fence: int | None, shrinking: CompactionPlan, tx: Writer
     ) -> Shrunk:
         """The summary and the facts, if the session is still as it was seen."""
-        record = await required(tx, who, session_id)
-        await writable(tx, record, fence)
+        record = await require_session(tx, who, session_id)
+        await require_writable(tx, record, fence)
         seen = shrinking.seen
         if (record.num, record.session.revision) != (seen.num, seen.revision):
             raise RevisionConflict(seen.revision, record.session.revision)
@@ -126,7 +135,7 @@ class Compaction(Room):
         done = await self._retire(tx, record, shrinking.draft, shrinking.keep)
         return shrinking.done(done, added)
 
-    async def _remember(self, tx: Writer, record: Record, shrinking: Shrinking) -> int:
+    async def _remember(self, tx: Writer, record: Record, shrinking: CompactionPlan) -> int:
         """Put the facts that were found into the memory; returns how many are new."""
         if not self._core.home.remembers:
             return 0
@@ -144,7 +153,7 @@ class Compaction(Room):
         record = await append_entries(tx, record, [entry], now)
         spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
         await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
-        session = await recounted(tx, record, spans, replace(record.session, last_compaction=now))
+        session = await recount_session(tx, record, spans, replace(record.session, last_compaction=now))
         await tx.rewrite(replace(record, session=session), "compact")
         return Done(
             checkpoint=checkpoint,
@@ -156,9 +165,9 @@ class Compaction(Room):
         )
 
 
-async def _summarised(
-    shrinking: Shrinking, summariser: Summariser | None, now: Callable[[], int]
-) -> Shrinking:
+async def _summarise(
+    shrinking: CompactionPlan, summariser: Summariser | None, now: Callable[[], int]
+) -> CompactionPlan:
     """With a summary by this summariser, else by the built-in one."""
     retired, kept, policy = shrinking.retired, shrinking.kept, shrinking.policy
     try:
@@ -170,21 +179,23 @@ async def _summarised(
     return await asyncio.to_thread(shrinking.with_summary, given, now())
 
 
-async def _seen(who: Principal, session_id: str, fence: int | None, tx: Reader) -> Seen:
+async def _load_writable_context(
+    who: Principal, session_id: str, fence: int | None, tx: Reader
+) -> ContextSnapshot:
     """The context as it is now, if the caller may change it."""
-    record = await required(tx, who, session_id)
-    await writable(tx, record, fence)
-    return await _context(tx, record)
+    record = await require_session(tx, who, session_id)
+    await require_writable(tx, record, fence)
+    return await _snapshot(tx, record)
 
 
-async def _looked_at(who: Principal, session_id: str, tx: Reader) -> Seen:
+async def _load_context(who: Principal, session_id: str, tx: Reader) -> ContextSnapshot:
     """The context as it is now, whoever may change it."""
-    return await _context(tx, await required(tx, who, session_id))
+    return await _snapshot(tx, await require_session(tx, who, session_id))
 
 
-async def _context(tx: Reader, record: Record) -> Seen:
+async def _snapshot(tx: Reader, record: Record) -> ContextSnapshot:
     stretches = (await load_lists(tx, record)).context()
-    return Seen(record.num, record.session.revision, await tx.payloads(record.owner, stretches))
+    return ContextSnapshot(record.num, record.session.revision, await tx.payloads(record.owner, stretches))
 
 
 LONGEST_MS = 10 * 60_000
@@ -192,7 +203,7 @@ LONGEST_MS = 10 * 60_000
 
 
 @asynccontextmanager
-async def alone(store: Store, who: Principal, session_id: str) -> AsyncIterator[None]:
+async def exclusive_summary(store: Store, who: Principal, session_id: str) -> AsyncIterator[None]:
     """While this runs, no other summary of the session is begun. Raises `Busy` if one is being made."""
     holder, owner = new_holder(), checked_owner(who)
 

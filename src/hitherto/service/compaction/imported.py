@@ -36,7 +36,7 @@ class Retired(NamedTuple):
     summary: Entry
 
 
-async def led(
+async def build_spans(
     tx: Reader,
     record: Record,
     behind: Spans,

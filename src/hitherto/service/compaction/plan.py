@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitherto.model import Compaction, Draft, Entry, Shrunk, Text, Usage, Value, decode_entry, plain_text
-from hitherto.secrets import redacted
+from hitherto.secrets import redact
 from hitherto.summaries.builtin import findings
 from hitherto.summaries.extraction import Statement, statements
 from hitherto.summaries.kept_tail import kept_from
@@ -28,7 +28,7 @@ CHANGED = "the context changed while it was being summarised"
 UNSETTLED = "the session kept changing while it was summarised; try again later"
 
 
-class Seen(NamedTuple):
+class ContextSnapshot(NamedTuple):
     """A session's context at one moment, as stored."""
 
     num: int
@@ -36,14 +36,14 @@ class Seen(NamedTuple):
     payloads: list[bytes]
 
 
-class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a context: the first `cut` of the entries are left out, the rest stays.
 
     `found` is what is worth keeping of all of them. `fallback` says why another summariser than the built-in one,
     which was asked first, did not do it.
     """
 
-    seen: Seen
+    seen: ContextSnapshot
     policy: CompactionPolicy
     entries: tuple[Entry, ...]
     cut: int
@@ -86,7 +86,7 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
     def _tokens(self) -> int:
         return PER_ENTRY + estimate(self.text)
 
-    def with_summary(self, given: Summary, now: int) -> Shrinking:
+    def with_summary(self, given: Summary, now: int) -> CompactionPlan:
         """With this summary, completed by what it must not lose; with a reason if it will not do.
 
         Secrets stand in it no longer, nor in what is remembered: both outlive what was said.
@@ -110,20 +110,20 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
             reason=reason,
         )
 
-    def is_beginning_of(self, seen: Seen) -> bool:
+    def is_beginning_of(self, seen: ContextSnapshot) -> bool:
         """Whether what was seen then is still there, with no more than something added to it."""
         before = self.seen.payloads
         return self.seen.num == seen.num and seen.payloads[: len(before)] == before
 
-    def moved_to(self, seen: Seen) -> Shrinking:
+    def moved_to(self, seen: ContextSnapshot) -> CompactionPlan:
         """The same with what was added meanwhile kept too."""
         added = map(decode_entry, seen.payloads[len(self.seen.payloads) :])
         return replace(self, seen=seen, entries=(*self.entries, *added))
 
-    def foreseen(self, reason: str | None) -> Foreseen:
+    def foreseen(self, reason: str | None) -> CompactionPreview:
         """What would come of it; what is left out is only then if there is no reason against it."""
         retired, kept = total(self.retired), total(self.kept)
-        return Foreseen(
+        return CompactionPreview(
             retired=self.retired,
             kept=self.kept,
             tokens_retired=retired.number,
@@ -166,7 +166,7 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Foreseen(Value, frozen=True):
+class CompactionPreview(Value, frozen=True):
     """What making a context smaller would do: what leaves it and what stays, and how many tokens both have.
 
     `summary` is what the built-in summariser would put in the place of what leaves. If nothing would be changed,
@@ -184,12 +184,12 @@ class Foreseen(Value, frozen=True):
     reason: str | None = None
 
 
-def plan(seen: Seen, policy: CompactionPolicy) -> Shrinking:
+def plan(seen: ContextSnapshot, policy: CompactionPolicy) -> CompactionPlan:
     """What to leave out of this context, and what is worth keeping of it."""
     entries = tuple(map(decode_entry, seen.payloads))
     cut = kept_from(entries, policy)
     found = tuple(statements(entries)) if cut else ()
-    return Shrinking(seen=seen, policy=policy, entries=entries, cut=cut, found=found)
+    return CompactionPlan(seen=seen, policy=policy, entries=entries, cut=cut, found=found)
 
 
 def as_compaction(done: Shrunk) -> Compaction | None:
@@ -207,4 +207,4 @@ def as_compaction(done: Shrunk) -> Compaction | None:
 
 
 def _clean(text: str) -> str:
-    return redacted(text, Counter())
+    return redact(text, Counter())

@@ -11,7 +11,7 @@ from hitherto.errors import AlreadyExists, InvalidInput, StoreFull, TooLarge
 from hitherto.limits import ENTRY_BYTES, LOG_ENTRIES, checked_number
 from hitherto.model import Draft, Entry, Session, decode_entry, encode, plain_text
 from hitherto.ports import Reader, Record, Row, Totals, Writer
-from hitherto.service.catalog.metadata import titled
+from hitherto.service.catalog.metadata import title_fields
 from hitherto.service.history.places import load_everything
 from hitherto.service.records import totals_of
 from hitherto.service.validation import MICROS, checked_entry, checked_name
@@ -21,7 +21,7 @@ AHEAD_MS = 86_400_000
 """Clocks differ, but not by more."""
 
 
-class Written(NamedTuple):
+class EncodedEntry(NamedTuple):
     """An entry and the bytes that it is kept as."""
 
     entry: Entry
@@ -49,10 +49,10 @@ def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
 
 async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], now: int) -> Record:
     """Put entries at the head of the session's own log; counts, times and revision move with them."""
-    return await append_written(tx, record, [written(entry) for entry in entries], now)
+    return await append_encoded(tx, record, [encode_entry(entry) for entry in entries], now)
 
 
-async def append_written(tx: Writer, record: Record, entries: Sequence[Written], now: int) -> Record:
+async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEntry], now: int) -> Record:
     """The same, of entries that are written down already."""
     if record.head + len(entries) > LOG_ENTRIES:
         raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to continue")
@@ -61,7 +61,7 @@ async def append_written(tx: Writer, record: Record, entries: Sequence[Written],
         sums = sums.plus(totals_of(entry, payload))
         rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
     updated = max(record.session.updated_at, *(entry.at for entry, _ in entries))
-    session = _grown(record.session, len(entries), sums.minus(record.totals), updated)
+    session = _with_growth(record.session, len(entries), sums.minus(record.totals), updated)
     return await tx.extend(
         replace(
             record,
@@ -74,7 +74,7 @@ async def append_written(tx: Writer, record: Record, entries: Sequence[Written],
     )
 
 
-def written(entry: Entry) -> Written:
+def encode_entry(entry: Entry) -> EncodedEntry:
     """The entry with its bytes, if it can be read back from them: what cannot would break whoever meets it later."""
     try:
         payload = encode(entry)
@@ -83,7 +83,7 @@ def written(entry: Entry) -> Written:
         decode_entry(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the entry has a part or a value that cannot be stored: {error}") from None
-    return Written(entry, payload)
+    return EncodedEntry(entry, payload)
 
 
 async def unarchive(tx: Writer, record: Record) -> Record:
@@ -101,7 +101,7 @@ async def title_from_prompt(tx: Writer, record: Record, entries: Sequence[Entry]
     title = next(filter(None, prompts), None)
     if title is None:
         return record
-    session = replace(record.session, **titled(record.session, title, "auto"))
+    session = replace(record.session, **title_fields(record.session, title, "auto"))
     return await tx.rewrite(replace(record, session=session), "append")
 
 
@@ -115,7 +115,7 @@ async def expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
             raise AlreadyExists(f"the session already has an entry {entry_id!r}")
 
 
-def _grown(session: Session, messages: int, sums: Totals, updated: int) -> Session:
+def _with_growth(session: Session, messages: int, sums: Totals, updated: int) -> Session:
     tokens = (session.token_count or 0) + sums.tokens
     cost = round((session.cost or 0) * MICROS) + sums.cost
     return replace(

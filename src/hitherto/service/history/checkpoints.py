@@ -12,9 +12,9 @@ from hitherto.service.records import (
     change_session,
     load_checkpoint,
     load_lists,
-    recounted,
-    required,
-    writable,
+    recount_session,
+    require_session,
+    require_writable,
 )
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Spans
@@ -30,8 +30,8 @@ class Timeline(Room):
         becomes a checkpoint."""
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             spans = await cut_at(tx, await load_lists(tx, record), to, before=before)
             return await reshape_session(self._core, tx, record, spans, "rewind")
 
@@ -41,8 +41,8 @@ class Timeline(Room):
         """Start the session anew, empty. What was there becomes a checkpoint."""
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             return await reshape_session(self._core, tx, record, (), "reset")
 
         return await self._store.write(work)
@@ -51,7 +51,7 @@ class Timeline(Room):
         """The session's checkpoints, oldest first."""
 
         async def work(tx: Reader) -> list[Checkpoint]:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             return await tx.checkpoints(record.owner, record.num)
 
         return await self._store.read(work)
@@ -71,9 +71,9 @@ class Timeline(Room):
         """
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             then = await load_checkpoint(tx, record, checkpoint)
-            await writable(tx, record, fence)
+            await require_writable(tx, record, fence)
             spans = then.present
             if since:
                 now = (await load_lists(tx, record)).conversation()
@@ -88,7 +88,7 @@ async def reshape_session(core: Core, tx: Writer, record: Record, spans: Spans, 
     await add_checkpoint(core, tx, record, kind)
     spans = algebra.closed(spans, record.num, record.head)
     await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
-    session = await recounted(tx, record, spans, record.session)
+    session = await recount_session(tx, record, spans, record.session)
     now = core.now()
     moved = replace(record, session=session, order_at=max(record.order_at, now))
     return (await change_session(tx, moved, kind, updated_at=max(session.updated_at, now))).session

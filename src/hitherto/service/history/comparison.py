@@ -6,7 +6,7 @@ from hitherto.errors import InvalidInput
 from hitherto.model import Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Record
 from hitherto.service.core import Room
-from hitherto.service.records import load_lists, measure, required
+from hitherto.service.records import load_lists, measure, require_session
 from hitherto.service.validation import MICROS
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Stretch
@@ -47,7 +47,7 @@ class Comparisons(Room):
         """The sessions that begin as this one does, newest first; not itself."""
 
         async def work(tx: Reader) -> list[Relative]:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             said = await _said(tx, record)
             nums = await tx.reaching(record.owner, said[0].log) if said else []
             found = [
@@ -66,7 +66,7 @@ class Comparisons(Room):
         """Where the conversations of two sessions part, and how much follows in each."""
 
         async def work(tx: Reader) -> Comparison:
-            one, other = await required(tx, who, session_id), await required(tx, who, other_id)
+            one, other = await require_session(tx, who, session_id), await require_session(tx, who, other_id)
             if one.num == other.num:
                 raise InvalidInput("a session cannot be compared with itself: name two sessions")
             both = [await _said(tx, each) for each in (one, other)]

@@ -22,7 +22,7 @@ from hitherto.service.history.pages import PageWanted, load_page
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.idempotency import Request, at_most_once, expect_revision
 from hitherto.service.notes import APPENDED
-from hitherto.service.records import load_lists, required, writable
+from hitherto.service.records import load_lists, require_session, require_writable
 from hitherto.service.validation import checked_drafts, checked_owner
 
 READ_NOTED_EVERY = 3_600_000
@@ -52,8 +52,8 @@ class Entries(Room):
 
         async def work(tx: Writer) -> Appended:
             nonlocal added
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             expect_revision(record, expected_revision)
             home.check_space(record)
             entries = [complete_draft(draft, now, self._new_id) for draft in checked_drafts(given)]
@@ -74,7 +74,7 @@ class Entries(Room):
         async def once(tx: Writer) -> Appended:
             if request is not None:
                 # A deleted session answers nothing, whatever is remembered.
-                await required(tx, who, session_id)
+                await require_session(tx, who, session_id)
             return await at_most_once(tx, request, work)
 
         done = await self._store.write(once)
@@ -106,7 +106,7 @@ class Entries(Room):
         wanted = PageWanted(view, checkpoint, after, before, around, last, limit, max_bytes)
 
         async def work(tx: Reader) -> tuple[Record, HistoryPage]:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             wanted.check()
             return record, await load_page(tx, record, wanted)
 
@@ -118,7 +118,7 @@ class Entries(Room):
         """One entry of the conversation, or of what only a checkpoint still has."""
 
         async def work(tx: Reader) -> Entry:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             try:
                 place = await find_place(tx, record, (await load_lists(tx, record)).conversation(), entry_id)
             except EntryNotFound:
@@ -135,7 +135,7 @@ class Entries(Room):
         """
 
         async def work(tx: Writer) -> None:
-            await erase_entry(tx, await required(tx, who, session_id), entry_id)
+            await erase_entry(tx, await require_session(tx, who, session_id), entry_id)
 
         await self._store.write(work)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hitherto.model import Entry, Json, decode_entry, encode, plain_text
 from hitherto.ports import Record, Writer
 from hitherto.service.history.places import find_place, load_everything, payload_at
-from hitherto.service.records import change_session, erased, is_erased, recounted
+from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Place
 from hitherto.values.titles import title_from
@@ -24,13 +24,13 @@ async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
     old = decode_entry(payload)
     if is_erased(old):
         return
-    await tx.erase(record.owner, place, encode(erased(old, len(payload))))
+    await tx.erase(record.owner, place, encode(blank_entry(old, len(payload))))
     # In one order always, so that two who erase do not wait for each other.
     for num in sorted(await tx.reaching(record.owner, place.log)):
-        await _forget(tx, record.owner, num, place, old)
+        await _forget_derived(tx, record.owner, num, place, old)
 
 
-async def _forget(tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
+async def _forget_derived(tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
     """Take what was derived from an erased entry out of a session that reaches it."""
     found = await tx.by_num(owner, num)
     record = None if found is None else await tx.session(owner, found.session.id)
@@ -38,7 +38,7 @@ async def _forget(tx: Writer, owner: str, num: int, place: Place, old: Entry) ->
         return
     await tx.drop_facts(owner, record.session.id, old.id)
     await tx.drop_raw_copies(owner, num)
-    record = await _untold(tx, record, place)
+    record = await _drop_summaries(tx, record, place)
     derived = title_from(plain_text(old))
     session = record.session
     fields: Json = {"earlier_titles": tuple(title for title in session.earlier_titles if title != derived)}
@@ -47,21 +47,21 @@ async def _forget(tx: Writer, owner: str, num: int, place: Place, old: Entry) ->
     await change_session(tx, record, "erase", **fields)
 
 
-async def _untold(tx: Writer, record: Record, place: Place) -> Record:
+async def _drop_summaries(tx: Writer, record: Record, place: Place) -> Record:
     """The session without the summaries that tell of a place; the caller stores the record, as a change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
     lists = {name: await tx.spans(owner, num, name) for name in known}
     present = algebra.closed(await tx.spans(owner, num), num, head)
-    made = algebra.made_of(lists, place)
+    made = algebra.checkpoints_holding(lists, place)
     for spans in (present, *lists.values()):
-        for at in algebra.telling(spans, place, made):
+        for at in algebra.summaries_of_place(spans, place, made):
             await _blank(tx, owner, Place(spans[at].log, spans[at].first))
-    if not algebra.telling(present, place, made):
+    if not algebra.summaries_of_place(present, place, made):
         return record
-    spans = algebra.closed(algebra.unfolded(present, place, made, lists.__getitem__), num, head)
+    spans = algebra.closed(algebra.unfold_summaries(present, place, made, lists.__getitem__), num, head)
     await tx.put_spans(owner, num, algebra.opened(spans, num, head))
-    session = await recounted(tx, record, spans, record.session)
+    session = await recount_session(tx, record, spans, record.session)
     compacted = session.last_compaction if algebra.summaries(spans) else None
     return replace(record, session=replace(session, last_compaction=compacted))
 
@@ -70,4 +70,4 @@ async def _blank(tx: Writer, owner: str, place: Place) -> None:
     payload = await payload_at(tx, owner, place)
     entry = decode_entry(payload)
     if not is_erased(entry):
-        await tx.erase(owner, place, encode(erased(entry, len(payload))))
+        await tx.erase(owner, place, encode(blank_entry(entry, len(payload))))

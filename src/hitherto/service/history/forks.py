@@ -7,11 +7,17 @@ from msgspec.structs import replace
 from hitherto.model import RECORDED_IN, RECORDS, Principal, Session
 from hitherto.permissions import REMEMBERED
 from hitherto.ports import Record, Writer
-from hitherto.service.catalog.metadata import vouched
+from hitherto.service.catalog.metadata import claim_fields
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.core import Room
 from hitherto.service.history.places import cut_at
-from hitherto.service.records import load_checkpoint, load_expansions, load_lists, recounted, required
+from hitherto.service.records import (
+    load_checkpoint,
+    load_expansions,
+    load_lists,
+    recount_session,
+    require_session,
+)
 from hitherto.service.validation import checked_name, checked_title
 from hitherto.values import spans as algebra
 from hitherto.values.filters import normal_cwd
@@ -45,10 +51,10 @@ class Forks(Room):
         self._core.home.check_allowed("forked")
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             lists = await load_lists(tx, record)
             spans = lists.closed() if at is None else await cut_at(tx, lists, at, before=before)
-            forked = self._forked(_placed(who, record.session, cwd), spans, at, title, new_id)
+            forked = self._forked(_in_folder(who, record.session, cwd), spans, at, title, new_id)
             return await _add_fork(tx, record, spans, forked)
 
         return await self._store.write(work)
@@ -66,9 +72,9 @@ class Forks(Room):
         self._core.home.check_allowed("forked")
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             spans = (await load_checkpoint(tx, record, checkpoint)).present
-            forked = self._forked(_placed(who, record.session, cwd), spans, None, title, None)
+            forked = self._forked(_in_folder(who, record.session, cwd), spans, None, title, None)
             return await _add_fork(tx, record, spans, forked)
 
         return await self._store.write(work)
@@ -101,7 +107,7 @@ class Forks(Room):
 
 async def _add_fork(tx: Writer, source: Record, spans: Spans, forked: Session) -> Session:
     """Add a session over the source's entries, with the checkpoints that its summaries stand for."""
-    record = await add_session(tx, source.owner, await recounted(tx, source, spans, forked))
+    record = await add_session(tx, source.owner, await recount_session(tx, source, spans, forked))
     expansions = await load_expansions(tx, source, spans)
     for checkpoint in await tx.checkpoints(source.owner, source.num):
         if checkpoint.id in expansions:
@@ -110,6 +116,6 @@ async def _add_fork(tx: Writer, source: Record, spans: Spans, forked: Session) -
     return record.session
 
 
-def _placed(who: Principal, source: Session, cwd: str | None) -> Session:
+def _in_folder(who: Principal, source: Session, cwd: str | None) -> Session:
     """The source as it would be in the folder of its fork."""
-    return source if cwd is None else replace(source, **vouched(who, source, {"cwd": normal_cwd(cwd)}))
+    return source if cwd is None else replace(source, **claim_fields(who, source, {"cwd": normal_cwd(cwd)}))

@@ -56,7 +56,7 @@ async def load_page(tx: Reader, record: Record, wanted: PageWanted) -> HistoryPa
     is_context = wanted.view == "context"
     stretches = lists.context() if is_context else lists.conversation()
     start, stop = await _range(tx, record, stretches, wanted)
-    past = 0 if is_context else algebra.left_behind(stretches, lists.context())
+    past = 0 if is_context else algebra.count_left_behind(stretches, lists.context())
     return await _page(tx, record, stretches, start, stop, past)
 
 

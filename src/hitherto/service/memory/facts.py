@@ -13,10 +13,10 @@ from hitherto.model import Fact, Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.memory.findings import note_forgotten
-from hitherto.service.memory.ranking import ranked, words_asked
-from hitherto.service.records import required
+from hitherto.service.memory.ranking import query_words, rank_facts
+from hitherto.service.records import require_session
 from hitherto.service.validation import checked_fact, checked_name, checked_owner, is_clean
-from hitherto.values.facts import Wanted, beginning
+from hitherto.values.facts import FactQuery, stem_mark
 
 WORDS_ASKED = 16
 """So many words of a query are looked for."""
@@ -45,7 +45,7 @@ class Memory(Room):
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise InvalidInput(f"an offset is a whole number of at least 0, not {offset!r:.40}")
 
-        asked = Wanted(
+        asked = FactQuery(
             agent_id=checked_name(agent_id, "an agent id"),
             identity_id=checked_name(identity_id, "an identity"),
             session=checked_name(session_id, "a session id"),
@@ -55,8 +55,8 @@ class Memory(Room):
         if query is None:
             return await self._store.read(lambda tx: tx.find_facts(checked_owner(who), asked))
         near = replace(asked, offset=0)
-        found = await self._store.read(lambda tx: _near(tx, checked_owner(who), words_asked(query), near))
-        return (await asyncio.to_thread(ranked, found, query))[offset : offset + limit]
+        found = await self._store.read(lambda tx: _near(tx, checked_owner(who), query_words(query), near))
+        return (await asyncio.to_thread(rank_facts, found, query))[offset : offset + limit]
 
     async def forget(self, who: Principal, fact_id: str) -> bool:
         """Forget a fact, and what it had taken the place of; whether there was such a fact.
@@ -82,7 +82,7 @@ class Memory(Room):
 
         async def work(tx: Writer) -> None:
             for session_id in {fact.session for fact in facts if fact.session is not None}:
-                await required(tx, who, session_id)
+                await require_session(tx, who, session_id)
             if len(facts) > FACTS_PER_CALL:
                 raise TooLarge(f"one call adds at most {FACTS_PER_CALL} facts, not {len(facts)}")
             await tx.put_facts(owner, [checked_fact(fact) for fact in facts])
@@ -94,13 +94,13 @@ class Memory(Room):
 
         async def work(tx: Reader) -> list[Fact]:
             if session_id is not None:
-                await required(tx, who, session_id)
+                await require_session(tx, who, session_id)
             return await tx.facts(checked_owner(who), session_id)
 
         return await self._store.read(work)
 
 
-async def _near(tx: Reader, owner: str, words: Sequence[str], wanted: Wanted) -> list[Fact]:
+async def _near(tx: Reader, owner: str, words: Sequence[str], wanted: FactQuery) -> list[Fact]:
     """Facts that may have these words, newest first: all of a person or a session, if there are not too many. Else each
     word has its share, so that a common one does not crowd out a rare one."""
     if wanted.identity_id is not None or wanted.session is not None:
@@ -111,7 +111,7 @@ async def _near(tx: Reader, owner: str, words: Sequence[str], wanted: Wanted) ->
     asked = words[:WORDS_ASKED]
     share = FACTS_EXAMINED // max(len(asked), 1)
     for word in asked:
-        for mark in dict.fromkeys((word, beginning(word))):
+        for mark in dict.fromkeys((word, stem_mark(word))):
             near = await tx.find_facts(owner, replace(wanted, mark=mark, limit=share))
             found |= {fact.id: fact for fact in near}
             if len(near) >= share:

@@ -13,7 +13,7 @@ from hitherto.model import Entry, Fact, Session, encode
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.notes import FOR_EVER, FORGOTTEN, Note
 from hitherto.summariser import Finding
-from hitherto.values.facts import Rivals, said, spoken
+from hitherto.values.facts import RivalQuery, normal_text, text_digest
 
 Scope = tuple[str | None, str | None, str | None]
 """The agent to whom a fact is known, the person and the folder that it is about."""
@@ -34,7 +34,7 @@ async def remember_findings(
     owner, session = record.owner, record.session
     found = await _unforgotten(tx, owner, findings, session, entries)
     known = await _rivals_of(tx, owner, found, session)
-    facts = merged(known, found, session, entries, new_id)
+    facts = merge_findings(known, found, session, entries, new_id)
     await tx.put_facts(owner, facts.facts)
     return facts.added
 
@@ -54,7 +54,7 @@ async def _unforgotten(
         return list(found)
     times, left = {entry.id: entry.at for entry in entries}, []
     for finding in found:
-        forgotten = await FORGOTTEN.get(tx, owner, forgotten_name(_scope(session), _stored(finding)))
+        forgotten = await FORGOTTEN.get(tx, owner, forgotten_name(_scope(session), _fact_text(finding)))
         said = max((times[entry] for entry in finding.entries if entry in times), default=None)
         if forgotten is None or (said is not None and said > forgotten.value):
             left.append(finding)
@@ -65,45 +65,45 @@ async def _rivals_of(tx: Reader, owner: str, found: Sequence[Finding], session: 
     """What is remembered beside which these findings may not hold."""
     agent_id, identity_id, _ = _scope(session)
     subjects = {(each.subject or "")[:NAME_CHARS] for each in found} - {""}
-    wanted = Rivals(
+    wanted = RivalQuery(
         agent_id=agent_id,
         identity_id=identity_id,
-        said=tuple(sorted({said(_stored(each)) for each in found})),
+        said=tuple(sorted({text_digest(_fact_text(each)) for each in found})),
         subjects=tuple(sorted(filter(is_storable, subjects))),
     )
     return await tx.rivals(owner, wanted) if found else []
 
 
-class Merged(NamedTuple):
+class MergedFacts(NamedTuple):
     """Facts to be stored, and how many of them are new."""
 
     facts: list[Fact]
     added: int
 
 
-def merged(
+def merge_findings(
     known: Sequence[Fact],
     found: Sequence[Finding],
     session: Session,
     entries: Sequence[Entry],
     new_id: Callable[[], str],
-) -> Merged:
+) -> MergedFacts:
     """What to store so that the memory knows these findings too; `known` are their rivals: what may not hold beside them.
 
     What the session has told before is not stored again. Of two facts that say the same, or something else of one
     subject, to one agent about one person, the one that was said later takes the place of the other.
     """
     times = {entry.id: entry.at for entry in entries}
-    shelf = _Shelf(fact for fact in known if _scope_of(fact)[:2] == _scope(session)[:2])
+    shelf = _KnownFacts(fact for fact in known if _scope_of(fact)[:2] == _scope(session)[:2])
     added = 0
     for finding in found:
         fact = _fact(finding, session, times, new_id)
         if fact is not None:
             added += shelf.take(fact)
-    return Merged(list(shelf.changed.values()), added)
+    return MergedFacts(list(shelf.changed.values()), added)
 
 
-class _Shelf:
+class _KnownFacts:
     """Facts by what they say and by what they are about."""
 
     def __init__(self, known: Iterable[Fact]) -> None:
@@ -117,7 +117,9 @@ class _Shelf:
         """Put a fact beside the others; False if the session had told it already."""
         rivals = list(self._rivals(fact))
         same = (
-            each for each in rivals if each.session == fact.session and spoken(each.text) == spoken(fact.text)
+            each
+            for each in rivals
+            if each.session == fact.session and normal_text(each.text) == normal_text(fact.text)
         )
         if (old := next(same, None)) is not None:
             self._change(old, replace(old, entries=fact.entries, at=max(old.at, fact.at)))
@@ -148,15 +150,15 @@ class _Shelf:
 
 def _keys(fact: Fact) -> list[tuple[str, str]]:
     about = [] if fact.subject is None else [("subject", fact.subject)]
-    return [("said", spoken(fact.text)), *about]
+    return [("said", normal_text(fact.text)), *about]
 
 
 def forgotten_name(scope: Scope, text: str) -> str:
     """What is kept of a fact that was forgotten: it tells nothing, and the same fact has the same."""
-    return hashlib.sha256(encode([*scope[:2], spoken(text)])).hexdigest()
+    return hashlib.sha256(encode([*scope[:2], normal_text(text)])).hexdigest()
 
 
-def _stored(finding: Finding) -> str:
+def _fact_text(finding: Finding) -> str:
     """The text of the fact that a finding becomes."""
     return finding.text.strip()[:FACT_CHARS]
 
@@ -165,7 +167,7 @@ def _fact(
     finding: Finding, session: Session, times: dict[str, int], new_id: Callable[[], str]
 ) -> Fact | None:
     """The finding as a fact; None if it says nothing. Whoever found it is not believed more than need be."""
-    text = _stored(finding)
+    text = _fact_text(finding)
     kind, subject = finding.kind[:NAME_CHARS], (finding.subject or "")[:NAME_CHARS]
     if not text or not kind or not is_storable(kind):
         return None

@@ -15,11 +15,11 @@ ALIKE = 0.6
 """How much of the longer of two such words they must share."""
 
 
-def ranked(facts: Sequence[Fact], query: str) -> list[Fact]:
+def rank_facts(facts: Sequence[Fact], query: str) -> list[Fact]:
     """The facts that have any word of the query, best first: rare words count for more, then certainty, then age."""
     words = [set(words_of(fact)) for fact in facts]
     known = Counter(word for each in words for word in each)
-    forms = [_forms(word, known) for word in words_asked(query)]
+    forms = [_forms(word, known) for word in query_words(query)]
     scored = []
     for number, (fact, has) in enumerate(zip(facts, words, strict=True)):
         score = sum(
@@ -30,7 +30,7 @@ def ranked(facts: Sequence[Fact], query: str) -> list[Fact]:
     return [facts[number] for _, number in sorted(scored)]
 
 
-def words_asked(query: str) -> list[str]:
+def query_words(query: str) -> list[str]:
     """The words of a query; those that say nothing count only if there is no other."""
     words = list(dict.fromkeys(tokens(searchable(query))))
     return [word for word in words if word not in STOPWORDS] or words

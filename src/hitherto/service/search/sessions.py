@@ -19,7 +19,7 @@ from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.values import spans as algebra
 from hitherto.values import words
-from hitherto.values.cursors import sealed, unsealed
+from hitherto.values.cursors import open_cursor, seal_cursor
 from hitherto.values.filters import normal_cwd, normal_filter, passes, title_text, title_tokens
 from hitherto.values.spans import Place, Stretch
 from hitherto.values.words import Query
@@ -68,14 +68,14 @@ class Index(Room):
         if not query.terms and query.role is None:
             return await self._sessions_only(who, query, wanted, cursor, limit)
         secret, question = self._store.secret, ["search", text, wanted]
-        walk = None if cursor is None else unsealed(secret, owner, question, cursor, _Walk)
+        walk = None if cursor is None else open_cursor(secret, owner, question, cursor, _Walk)
 
         async def work(tx: Reader) -> tuple[list[Hit], _Walk | None]:
             return await _Search(tx, owner, query, wanted, limit, walk).run()
 
         hits, rest = await self._store.read(work)
         return SearchPage(
-            hits=tuple(hits), cursor=None if rest is None else sealed(secret, owner, question, rest)
+            hits=tuple(hits), cursor=None if rest is None else seal_cursor(secret, owner, question, rest)
         )
 
     async def _sessions_only(

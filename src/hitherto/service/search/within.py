@@ -11,7 +11,7 @@ from hitherto.model import Principal, Value, decode_entry, is_error
 from hitherto.ports import Reader
 from hitherto.service.core import Room
 from hitherto.service.history.places import find_place
-from hitherto.service.records import load_lists, required
+from hitherto.service.records import load_lists, require_session
 from hitherto.values import spans as algebra
 from hitherto.values import words
 from hitherto.values.spans import Stretch
@@ -39,7 +39,7 @@ class ConversationSearch(Room):
         """
 
         async def work(tx: Reader) -> Found:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             checked_limit(limit, FOUND_WITHIN)
             query = words.parse_query(text if isinstance(text, str) else "")
             if not query.terms and query.role is None:
@@ -60,7 +60,7 @@ class ConversationSearch(Room):
         """
 
         async def work(tx: Reader) -> str | None:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             if kind not in KINDS:
                 raise InvalidInput(f"a kind is one of {', '.join(KINDS)}, not {kind!r}")
             stretches = (await load_lists(tx, record)).conversation()

@@ -22,7 +22,7 @@ from hitherto.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_
 from hitherto.model import Entry, Fact, Principal, Session, Value, decode_entry, encode
 from hitherto.ports import CURRENT, RawCopy, Reader, Record, Store, Totals
 from hitherto.service.core import Core
-from hitherto.service.records import load_lists, measure, required
+from hitherto.service.records import load_lists, measure, require_session
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Stretch
 
@@ -45,7 +45,7 @@ class _Outline(NamedTuple):
     conversation: list[Stretch]
 
 
-class Reviewed(Value, frozen=True):
+class ExportReview(Value, frozen=True):
     """What a redacted file replaces, the first messages in which it does, as they are in it, and its size in bytes."""
 
     replaced: tuple[Replaced, ...]
@@ -53,22 +53,22 @@ class Reviewed(Value, frozen=True):
     size: int
 
 
-async def exported_lines(core: Core, who: Principal, session_id: str) -> AsyncIterator[bytes]:
+async def export_lines(core: Core, who: Principal, session_id: str) -> AsyncIterator[bytes]:
     """The lossless lines of one session, each without its newline."""
-    outline = await core.store.read(lambda tx: _outlined(tx, who, session_id))
+    outline = await core.store.read(lambda tx: _load_outline(tx, who, session_id))
     async for line in _lines(core.store, outline, None):
         yield line
 
 
-async def exported_file(
+async def export_file(
     core: Core, who: Principal, session_id: str, format: str, redactor: Redactor | None
 ) -> AsyncIterator[bytes]:
     """One session as a file of this format, piece by piece; without secrets if there is one who replaces them."""
-    outline, totals = await core.store.read(lambda tx: _measured(tx, who, session_id))
+    outline, totals = await core.store.read(lambda tx: _load_measured_outline(tx, who, session_id))
     writer = format_named(format).writer(_about(outline, totals, redactor, core.now()))
     yield _utf8(writer.begin())
     if writer.shows:
-        async for text in _shown(core.store, outline, writer, redactor):
+        async for text in _conversation_text(core.store, outline, writer, redactor):
             yield _utf8(text)
     if writer.keeps:
         async for line in _lines(core.store, outline, redactor):
@@ -94,14 +94,14 @@ def _about(outline: _Outline, totals: Totals, redactor: Redactor | None, now: in
     )
 
 
-async def _shown(
+async def _conversation_text(
     store: Store, outline: _Outline, writer: Writer, redactor: Redactor | None
 ) -> AsyncIterator[str]:
     """The conversation, written a page at a time beside the event loop."""
     for part in _pages(outline.conversation):
         payloads = await store.read(partial(_payloads, outline.record, part))
         marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
-        yield await _beside(_written, writer, payloads, marks, redactor)
+        yield await _in_export_thread(_written, writer, payloads, marks, redactor)
 
 
 async def _lines(store: Store, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
@@ -110,25 +110,25 @@ async def _lines(store: Store, outline: _Outline, redactor: Redactor | None) -> 
     for part in _pages(outline.order):
         payloads = await store.read(partial(_payloads, outline.record, part))
         if redactor is not None:
-            payloads = await _beside(_redacted, payloads, redactor)
+            payloads = await _in_export_thread(_redacted, payloads, redactor)
         for payload in payloads:
             yield entry_line(payload)
     if redactor is not None:
         yield encode(Line(redacted=redactor.replaced))
 
 
-async def _beside(work: Callable[..., T], *given: object) -> T:
+async def _in_export_thread(work: Callable[..., T], *given: object) -> T:
     """What the work gives. All exports of a process take turns in one thread: more would only slow down what else runs."""
-    return await asyncio.get_running_loop().run_in_executor(_beside_thread(), work, *given)
+    return await asyncio.get_running_loop().run_in_executor(_export_thread(), work, *given)
 
 
 @cache
-def _beside_thread() -> ThreadPoolExecutor:
+def _export_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "exports")
 
 
-async def _outlined(tx: Reader, who: Principal, session_id: str) -> _Outline:
-    record = await required(tx, who, session_id)
+async def _load_outline(tx: Reader, who: Principal, session_id: str) -> _Outline:
+    record = await require_session(tx, who, session_id)
     checkpoints = await tx.checkpoints(record.owner, record.num)
     lists = {known.id: await tx.spans(record.owner, record.num, known.id) for known in checkpoints}
     present = await load_lists(tx, record)
@@ -151,8 +151,8 @@ async def _outlined(tx: Reader, who: Principal, session_id: str) -> _Outline:
     )
 
 
-async def _measured(tx: Reader, who: Principal, session_id: str) -> tuple[_Outline, Totals]:
-    outline = await _outlined(tx, who, session_id)
+async def _load_measured_outline(tx: Reader, who: Principal, session_id: str) -> tuple[_Outline, Totals]:
+    outline = await _load_outline(tx, who, session_id)
     return outline, await measure(tx, outline.record.owner, outline.conversation)
 
 

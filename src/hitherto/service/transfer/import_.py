@@ -13,8 +13,8 @@ from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.transfer.parcel import Parcel, unpacked
-from hitherto.service.transfer.untrusted import adopted, checked_bulk, humble
+from hitherto.service.transfer.parcel import Parcel, read_parcel
+from hitherto.service.transfer.untrusted import check_import_size, parcel_of_messages, sanitize_untrusted
 from hitherto.values import spans as algebra
 
 
@@ -28,15 +28,19 @@ class Unpacked(NamedTuple):
 def unpack(lines: Sequence[bytes], first_line: int, trusted: bool, now: int) -> Unpacked:
     """The session of these lines, checked: all of it if it is trusted, else only what was said."""
     if not trusted:
-        checked_bulk(lines)
+        check_import_size(lines)
     given = unfolded(lines, first_line)
     if isinstance(given, Foreign):
-        return Unpacked(adopted(given, now), restores=False)
-    parcel = unpacked(given, first_line)
-    return Unpacked(parcel, restores=True) if trusted else Unpacked(humble(parcel, now), restores=False)
+        return Unpacked(parcel_of_messages(given, now), restores=False)
+    parcel = read_parcel(given, first_line)
+    return (
+        Unpacked(parcel, restores=True)
+        if trusted
+        else Unpacked(sanitize_untrusted(parcel, now), restores=False)
+    )
 
 
-def renewed(parcel: Parcel, key: str | None, new_id: Callable[[], str]) -> Parcel:
+def with_new_id(parcel: Parcel, key: str | None, new_id: Callable[[], str]) -> Parcel:
     """The same under a new id; the original keeps its key and its facts."""
     ids: dict[str | None, str] = {fact.id: new_id() for fact in parcel.facts}
     facts = (

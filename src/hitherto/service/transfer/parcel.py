@@ -14,7 +14,7 @@ from hitherto.exports.lines import Head, Numbered, Range, at_line, parsed, spans
 from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
 from hitherto.model import Checkpoint, Entry, Fact, Session, decode_entry
 from hitherto.ports import RawCopy, Row, Totals
-from hitherto.service.records import counted, totals_of
+from hitherto.service.records import totals_of, with_counts
 from hitherto.service.validation import (
     checked_checkpoint,
     checked_entry,
@@ -71,7 +71,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def unpacked(lines: Sequence[bytes], first: int = 1) -> Parcel:
+def read_parcel(lines: Sequence[bytes], first: int = 1) -> Parcel:
     """The session of these lines, the first of which has this number in its file."""
     head, rest = parsed(lines, first)
     rows = rows_of(_entries(rest))
@@ -187,7 +187,7 @@ def _counted(head: Head, rows: Sequence[Row]) -> Session:
             raise InvalidInput("the export's spans refer to entries that it does not have")
         before = rows[first - 2].totals if first > 1 else Totals()
         sums = sums.plus(rows[last - 1].totals.minus(before))
-    recounted = counted(session, sum(last - first + 1 for first, last, _, _ in head.spans), sums)
+    recounted = with_counts(session, sum(last - first + 1 for first, last, _, _ in head.spans), sums)
     if replace(recounted, bytes=session.bytes) != session and not head.redacted:
         raise InvalidInput("the export's counts do not match its entries")
     return recounted

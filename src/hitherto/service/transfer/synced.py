@@ -12,13 +12,13 @@ from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
-from hitherto.service.catalog.metadata import moved_to, titled, vouched
+from hitherto.service.catalog.metadata import claim_fields, folder_fields, title_fields
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.compaction.imported import Summarised, forms_of, led, put_retired
+from hitherto.service.compaction.imported import Summarised, build_spans, forms_of, put_retired
 from hitherto.service.core import Core
-from hitherto.service.history.append import Written, append_written, written
+from hitherto.service.history.append import EncodedEntry, append_encoded, encode_entry
 from hitherto.service.history.checkpoints import add_checkpoint
-from hitherto.service.records import Lists, change_session, load_lists, recounted
+from hitherto.service.records import Lists, change_session, load_lists, recount_session
 from hitherto.service.validation import (
     checked_entry,
     checked_meta,
@@ -56,7 +56,7 @@ class Imported(Value, frozen=True):
     meta: Json = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
 
-class Taken(Value, frozen=True):
+class SyncResult(Value, frozen=True):
     """What taking a session in did. `refused`: its owner has deleted it here, so it stays out."""
 
     created: bool = False
@@ -65,11 +65,11 @@ class Taken(Value, frozen=True):
     refused: bool = False
 
 
-class Source(NamedTuple):
+class SyncInput(NamedTuple):
     """All that is taken in at once; an amended entry is the first of the entries."""
 
     imported: Imported
-    entries: Sequence[Written]
+    entries: Sequence[EncodedEntry]
     extends: bool
     amended: Entry | None
     compactions: Sequence[Summarised]
@@ -78,29 +78,29 @@ class Source(NamedTuple):
     who: Principal
 
 
-class Intake:
+class SyncImport:
     """Takes one session in."""
 
     def __init__(self, core: Core) -> None:
         self._core, self._store, self._now = core, core.store, core.now
 
-    async def take(self, source: Source) -> Taken:
+    async def take(self, source: SyncInput) -> SyncResult:
         """Make the session in the store what its source says. See `Transfer.sync`."""
         owner = checked_owner(source.who)
         checked_required(source.imported.id, "a session id")
         checked_required(source.imported.source, "a source")
         if source.amended is not None:
-            source = source._replace(entries=[written(checked_entry(source.amended)), *source.entries])
+            source = source._replace(entries=[encode_entry(checked_entry(source.amended)), *source.entries])
         taken = await self._store.write(partial(self._at_once, owner, source))
-        return taken if isinstance(taken, Taken) else await self._in_batches(source, *taken)
+        return taken if isinstance(taken, SyncResult) else await self._in_batches(source, *taken)
 
-    async def _at_once(self, owner: str, source: Source, tx: Writer) -> Taken | tuple[Record, bool]:
+    async def _at_once(self, owner: str, source: SyncInput, tx: Writer) -> SyncResult | tuple[Record, bool]:
         """All of it in one transaction; of a long session only the beginning, to be gone on with in batches."""
         record = await tx.session(owner, source.imported.id)
         created = record is None
         if record is None:
             if not source.revive and await tx.buried(owner, source.imported.id):
-                return Taken(refused=True)
+                return SyncResult(refused=True)
             if _is_plain(source):
                 return await self._make(tx, owner, source)
             record = await self._begin(tx, owner, source.imported)
@@ -110,31 +110,31 @@ class Intake:
             )
         if len(source.entries) > BATCH:
             return record, created
-        ids, seqs, fresh = await _placed(record, source.entries, tx)
+        ids, seqs, fresh = await _locate_entries(record, source.entries, tx)
         if fresh:
             seqs |= await self._add(record, fresh, tx)
         reshaped = await self._finish(record, source, [seqs[name] for name in ids], tx)
-        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+        return SyncResult(created=created, appended=len(fresh), reshaped=reshaped)
 
-    async def _in_batches(self, source: Source, record: Record, created: bool) -> Taken:
-        ids, seqs, fresh = await self._store.read(partial(_placed, record, source.entries))
+    async def _in_batches(self, source: SyncInput, record: Record, created: bool) -> SyncResult:
+        ids, seqs, fresh = await self._store.read(partial(_locate_entries, record, source.entries))
         for start in range(0, len(fresh), BATCH):
             seqs |= await self._store.write(partial(self._add_held, record, fresh[start : start + BATCH]))
         numbers = [seqs[name] for name in ids]
         reshaped = await self._store.write(partial(self._finish, record, source, numbers))
-        return Taken(created=created, appended=len(fresh), reshaped=reshaped)
+        return SyncResult(created=created, appended=len(fresh), reshaped=reshaped)
 
-    async def _make(self, tx: Writer, owner: str, source: Source) -> Taken:
+    async def _make(self, tx: Writer, owner: str, source: SyncInput) -> SyncResult:
         """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
         now, count = self._now(), len(source.entries)
-        session = _described(_blank(source.imported), source)
+        session = _with_source_metadata(_blank(source.imported), source)
         order_at = max(min(session.updated_at, now), 0)
         record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
-        await append_written(tx, record, source.entries, now)
+        await append_encoded(tx, record, source.entries, now)
         await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
         for copy in source.raw:
             await tx.put_raw_copy(owner, record.num, copy)
-        return Taken(created=True, appended=count)
+        return SyncResult(created=True, appended=count)
 
     async def _begin(self, tx: Writer, owner: str, imported: Imported) -> Record:
         order_at = min(imported.updated_at, self._now())
@@ -142,30 +142,30 @@ class Intake:
         await tx.put_spans(owner, record.num, ())
         return record
 
-    async def _add(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
+    async def _add(self, old: Record, entries: Sequence[EncodedEntry], tx: Writer) -> dict[str, int]:
         """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
         record = await required_source(tx, old)
-        grown = await append_written(tx, record, entries, self._now())
+        grown = await append_encoded(tx, record, entries, self._now())
         kept = replace(record.session, revision=grown.session.revision)
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
         return {entry.id: seq for seq, (entry, _) in enumerate(entries, record.head + 1)}
 
-    async def _add_held(self, old: Record, entries: Sequence[Written], tx: Writer) -> dict[str, int]:
+    async def _add_held(self, old: Record, entries: Sequence[EncodedEntry], tx: Writer) -> dict[str, int]:
         """The same, and a span list of its own holds them, so that nobody collects what is not reached yet."""
         seqs = await self._add(old, entries, tx)
         await tx.put_spans(old.owner, old.num, [Span(old.num, 1, max(seqs.values()))], UNFINISHED)
         return seqs
 
-    async def _finish(self, old: Record, source: Source, seqs: Sequence[int], tx: Writer) -> bool:
+    async def _finish(self, old: Record, source: SyncInput, seqs: Sequence[int], tx: Writer) -> bool:
         """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
         record = await required_source(tx, old)
         known = await load_lists(tx, record)
         before = known.present
         placed = [(entry, seq) for (entry, _), seq in zip(source.entries, seqs, strict=True)]
         if source.amended is not None and source.extends:
-            known, placed = await _amended(tx, known, source.amended.id, seqs[0]), placed[1:]
+            known, placed = await _apply_amendment(tx, known, source.amended.id, seqs[0]), placed[1:]
         behind = known.present if source.extends else ()
-        spans, retired = await led(tx, record, behind, placed, source.compactions)
+        spans, retired = await build_spans(tx, record, behind, placed, source.compactions)
         spans = algebra.closed(spans, record.num, record.head)
         held = known.expansions | {each.checkpoint: each.spans for each in retired}
         now = Lists(record, spans, held).conversation()
@@ -174,10 +174,10 @@ class Intake:
             await add_checkpoint(self._core, tx, record, "sync")
         await put_retired(tx, record, retired)
         await _put_raw(tx, record, source)
-        described = _described(record.session, source)
+        described = _with_source_metadata(record.session, source)
         compacted = retired[-1].summary.at if retired else described.last_compaction
         described = replace(described, last_compaction=compacted if algebra.summaries(spans) else None)
-        session = await recounted(tx, record, spans, described)
+        session = await recount_session(tx, record, spans, described)
         if session == record.session and spans == before:
             return False
         await tx.put_spans(record.owner, record.num, spans)
@@ -187,7 +187,7 @@ class Intake:
         return lost
 
 
-def _is_plain(source: Source) -> bool:
+def _is_plain(source: SyncInput) -> bool:
     """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
     entries = source.entries
     return (
@@ -210,26 +210,26 @@ def _blank(imported: Imported) -> Session:
     )
 
 
-async def _put_raw(tx: Writer, record: Record, source: Source) -> None:
+async def _put_raw(tx: Writer, record: Record, source: SyncInput) -> None:
     if source.raw and not source.extends:
         await tx.drop_raw_copies(record.owner, record.num)
     for copy in source.raw:
         await tx.put_raw_copy(record.owner, record.num, copy)
 
 
-async def _amended(tx: Writer, lists: Lists, entry_id: str, new: int) -> Lists:
+async def _apply_amendment(tx: Writer, lists: Lists, entry_id: str, new: int) -> Lists:
     """The lists with the entry at `new` in the place of the form that the entry of this id had before."""
     record = lists.record
     forms = [place async for place in forms_of(tx, record, entry_id)]
     expansions = dict(lists.expansions)
     for name, spans in lists.expansions.items():
-        if (changed := _exchanged(spans, forms, new)) != spans:
+        if (changed := _with_entry_replaced(spans, forms, new)) != spans:
             await tx.put_spans(record.owner, record.num, changed, name)
             expansions[name] = changed
-    return Lists(record, _exchanged(lists.present, forms, new), expansions)
+    return Lists(record, _with_entry_replaced(lists.present, forms, new), expansions)
 
 
-def _exchanged(spans: Spans, forms: Sequence[Place], new: int) -> Spans:
+def _with_entry_replaced(spans: Spans, forms: Sequence[Place], new: int) -> Spans:
     """The spans with an entry in the place of the last of its forms that they hold."""
     found = next((form for form in reversed(forms) if any(span.holds(form) for span in spans)), None)
     if found is None or found.seq == new:
@@ -256,16 +256,16 @@ async def required_source(tx: Reader, old: Record) -> Record:
     return record
 
 
-async def _placed(
-    record: Record, entries: Sequence[Written], tx: Reader
-) -> tuple[list[str], dict[str, int], list[Written]]:
+async def _locate_entries(
+    record: Record, entries: Sequence[EncodedEntry], tx: Reader
+) -> tuple[list[str], dict[str, int], list[EncodedEntry]]:
     """The ids under which the entries are kept, in order; where those are that are stored; and those that are not.
 
     An id whose entry has changed gets a number behind it.
     """
     ids: list[str] = []
     seqs: dict[str, int] = {}
-    fresh: dict[str, Written] = {}
+    fresh: dict[str, EncodedEntry] = {}
     for given in entries:
         name, number, named = given.entry.id, 1, given
         while (
@@ -273,32 +273,32 @@ async def _placed(
         ) is not None and kept.entry != named.entry:
             number += 1
             name = f"{given.entry.id}~{number}"
-            named = written(replace(given.entry, id=name))
+            named = encode_entry(replace(given.entry, id=name))
         if kept is None:
             fresh[name] = named
         ids.append(name)
     return ids, seqs, list(fresh.values())
 
 
-async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> Written | None:
+async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> EncodedEntry | None:
     places = await tx.locate(record.owner, [record.num], entry_id) if record.head else []
     if not places:
         return None
     seqs[entry_id] = places[0].seq
     (payload,) = await tx.payloads(record.owner, [Stretch(record.num, places[0].seq, places[0].seq)])
-    return Written(decode_entry(payload), payload)
+    return EncodedEntry(decode_entry(payload), payload)
 
 
-def _described(session: Session, source: Source) -> Session:
+def _with_source_metadata(session: Session, source: SyncInput) -> Session:
     """The session with what its source says of it; what its owner said here wins."""
     imported = source.imported
     if imported.cwd is not None or imported.cwds:
-        session = replace(session, **vouched(source.who, session, {}))
+        session = replace(session, **claim_fields(source.who, session, {}))
     title = checked_title(imported.title)
     fields: Json = {}
     if session.title_by != "user" and title is not None and title != session.title:
         by: TitleBy = "source"
-        fields = titled(session, title, by)
+        fields = title_fields(session, title, by)
     given = checked_tags(imported.tags)
     was = set(session.meta.get(FROM_SOURCE, ()))
     tags = (set(session.tags) - (was - set(given))) | (set(given) - was)
@@ -317,7 +317,7 @@ def _described(session: Session, source: Source) -> Session:
         archived=session.archived or imported.archived,
         tags=tuple(sorted(tags)),
         meta=meta,
-        **moved_to(session, (*imported.cwds, *filter(None, [imported.cwd]))),
+        **folder_fields(session, (*imported.cwds, *filter(None, [imported.cwd]))),
         **fields,
     )
 

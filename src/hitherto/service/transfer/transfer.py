@@ -16,11 +16,11 @@ from hitherto.ports import PackedCopy, RawCopy, Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.compaction.imported import Summarised
 from hitherto.service.core import Core, Room
-from hitherto.service.history.append import Written, written
-from hitherto.service.records import change_session, required
-from hitherto.service.transfer.export import Reviewed, exported_file, exported_lines, new_redactor
-from hitherto.service.transfer.import_ import put_parcel, renewed, unpack
-from hitherto.service.transfer.synced import Imported, Intake, Source, Taken
+from hitherto.service.history.append import EncodedEntry, encode_entry
+from hitherto.service.records import change_session, require_session
+from hitherto.service.transfer.export import ExportReview, export_file, export_lines, new_redactor
+from hitherto.service.transfer.import_ import put_parcel, unpack, with_new_id
+from hitherto.service.transfer.synced import Imported, SyncImport, SyncInput, SyncResult
 from hitherto.service.validation import (
     checked_entry,
     checked_name,
@@ -41,7 +41,7 @@ class Transfer(Room):
 
     async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
         """The lossless lines of one session, each without its newline."""
-        async for line in exported_lines(self._core, who, session_id):
+        async for line in export_lines(self._core, who, session_id):
             yield line
 
     async def export_file(
@@ -52,17 +52,17 @@ class Transfer(Room):
         Secrets are replaced and listed in the file, unless it is to be `raw`.
         """
         redactor = None if raw else new_redactor()
-        async for piece in exported_file(self._core, who, session_id, format, redactor):
+        async for piece in export_file(self._core, who, session_id, format, redactor):
             yield piece
 
     async def review(
         self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
-    ) -> Reviewed:
+    ) -> ExportReview:
         """What would be replaced in such a file. Nothing is kept of it."""
         redactor, size = new_redactor(limit), 0
-        async for piece in exported_file(self._core, who, session_id, format, redactor):
+        async for piece in export_file(self._core, who, session_id, format, redactor):
             size += len(piece)
-        return Reviewed(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
+        return ExportReview(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
 
     async def import_(
         self,
@@ -86,7 +86,7 @@ class Transfer(Room):
         parcel, restores = await asyncio.to_thread(unpack, lines, first_line, trusted, self._now())
         fresh = new_id or key is not None
         if fresh:
-            parcel = renewed(parcel, key, self._new_id)
+            parcel = with_new_id(parcel, key, self._new_id)
         if not restores and not fresh and (known := await self._known(who, parcel.session.id)):
             return known
         self._core.home.check_session(parcel.session)
@@ -117,7 +117,7 @@ class Transfer(Room):
         compactions: Sequence[Summarised] = (),
         raw: Sequence[RawCopy] = (),
         revive: bool = False,
-    ) -> Taken:
+    ) -> SyncResult:
         """Make the session in the store what its source says: these entries, in this order.
 
         With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
@@ -130,9 +130,9 @@ class Transfer(Room):
         self._core.home.check_allowed("synced")
         for copy in raw:
             checked_size(copy.data, RAW_BYTES, "a raw copy")
-        given = [*map(written, map(checked_entry, entries))]
-        return await Intake(self._core).take(
-            Source(imported, given, extends, amended, compactions, raw, revive, who)
+        given = [*map(encode_entry, map(checked_entry, entries))]
+        return await SyncImport(self._core).take(
+            SyncInput(imported, given, extends, amended, compactions, raw, revive, who)
         )
 
     async def sync_packed(
@@ -146,7 +146,7 @@ class Transfer(Room):
         compactions: Sequence[Summarised] = (),
         raw: Sequence[PackedCopy] = (),
         revive: bool = False,
-    ) -> Taken:
+    ) -> SyncResult:
         """`sync` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
         self._core.home.check_allowed("synced")
         for copy in raw:
@@ -154,9 +154,9 @@ class Transfer(Room):
                 raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
         for payload in payloads:
             checked_size(payload, ENTRY_BYTES, "an entry")
-        given = [Written(checked_entry(decode_entry(payload)), payload) for payload in payloads]
-        return await Intake(self._core).take(
-            Source(imported, given, extends, amended, compactions, raw, revive, who)
+        given = [EncodedEntry(checked_entry(decode_entry(payload)), payload) for payload in payloads]
+        return await SyncImport(self._core).take(
+            SyncInput(imported, given, extends, amended, compactions, raw, revive, who)
         )
 
     async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:
@@ -177,7 +177,7 @@ class Transfer(Room):
         """Keep the exact bytes of the file that a session was read from."""
 
         async def work(tx: Writer) -> None:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             checked_required(name, "a name")
             await tx.put_raw_copy(
                 record.owner, record.num, RawCopy(name, checked_size(data, RAW_BYTES, "a raw copy"))
@@ -189,7 +189,7 @@ class Transfer(Room):
         """The files that a session was read from, as they were."""
 
         async def work(tx: Reader) -> list[RawCopy]:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             return await tx.raw_copies(record.owner, record.num)
 
         return await self._store.read(work)
@@ -198,7 +198,7 @@ class Transfer(Room):
         """Forget the files that a session was read from; what was read from them stays."""
 
         async def work(tx: Writer) -> None:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             await tx.drop_raw_copies(record.owner, record.num)
 
         await self._store.write(work)
@@ -222,7 +222,7 @@ class Transfer(Room):
 
     async def _equals(self, who: Principal, session_id: str, lines: Sequence[bytes]) -> bool:
         given = (bare for line in lines if (bare := line.strip()))
-        async for line in exported_lines(self._core, who, session_id):
+        async for line in export_lines(self._core, who, session_id):
             if next(given, None) != line:
                 return False
         return next(given, None) is None

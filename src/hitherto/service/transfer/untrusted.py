@@ -34,12 +34,12 @@ from hitherto.model import (
     ToolResult,
     encode,
 )
-from hitherto.service.records import counted
+from hitherto.service.records import with_counts
 from hitherto.service.transfer.parcel import Parcel, rows_of
 from hitherto.service.validation import checked_entry, checked_title
 from hitherto.values.token_count import ESTIMATED, tokens_of
 
-UNTOLD = -1
+NO_TIME = -1
 """The time of what has none."""
 REPEATED = 4
 """So many times its entries a conversation may be long: an entry may stand in it twice, not without end."""
@@ -57,14 +57,14 @@ _TAKEN: dict[type[Part], tuple[str, ...]] = {
 }
 
 
-def checked_bulk(lines: Iterable[bytes]) -> None:
+def check_import_size(lines: Iterable[bytes]) -> None:
     """Raise if this is more than is taken from somebody else at once."""
     total = sum(map(len, lines))
     if total > IMPORT_BYTES:
         raise TooLarge(f"an import may have at most {IMPORT_BYTES} bytes, this one has {total}")
 
 
-def humble(parcel: Parcel, now: int) -> Parcel:
+def sanitize_untrusted(parcel: Parcel, now: int) -> Parcel:
     """The same conversation, without anything that a stranger has no say in."""
     if parcel.reached > REPEATED * (len(parcel.rows) + 1):
         raise InvalidInput("the export's spans repeat the same entries too often")
@@ -72,9 +72,9 @@ def humble(parcel: Parcel, now: int) -> Parcel:
     return _parcel(session.title, session.created_at, parcel.conversation(), now)
 
 
-def adopted(foreign: Foreign, now: int) -> Parcel:
+def parcel_of_messages(foreign: Foreign, now: int) -> Parcel:
     """The messages of another program as a session."""
-    at = UNTOLD if foreign.created_at is None else foreign.created_at
+    at = NO_TIME if foreign.created_at is None else foreign.created_at
     entries = [entry_of(message, id=str(number), at=at) for number, message in enumerate(foreign.messages, 1)]
     return _parcel(foreign.title, foreign.created_at, entries, now)
 
@@ -84,18 +84,18 @@ def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -
         raise TooLarge(f"a session may have at most {LOG_ENTRIES} messages")
     told = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
     if began is None:
-        began = min((entry.at for entry in told if entry.at != UNTOLD), default=UNTOLD)
-    began = _told(began)
+        began = min((entry.at for entry in told if entry.at != NO_TIME), default=NO_TIME)
+    began = _checked_time(began)
     named = checked_title(title)
     # The same content has the same id, so it is recognised when it comes again: whatever the time is then.
     digest = hashlib.sha256(encode([named, began, [encode(entry).decode() for entry in told]])).digest()
-    entries = [_settled(entry, now) for entry in told]
+    entries = [_stored_entry(entry, now) for entry in told]
     rows = rows_of((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")) for entry in entries)
     session = Session(
         id=uuid7_of(max(began, 0), digest),
         revision=1,
-        created_at=_past(began, now),
-        updated_at=max((entry.at for entry in entries), default=_past(began, now)),
+        created_at=_not_future(began, now),
+        updated_at=max((entry.at for entry in entries), default=_not_future(began, now)),
         title=named,
         title_by="source" if named else None,
         meta={"imported": True},
@@ -103,7 +103,7 @@ def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -
     if not rows:
         return Parcel(session=session)
     whole: Range = (1, len(rows), "plain", None)
-    session = counted(session, len(rows), rows[-1].totals)
+    session = with_counts(session, len(rows), rows[-1].totals)
     return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows))
 
 
@@ -114,7 +114,7 @@ def _entry(number: int, entry: Entry) -> Entry:
         meta["said_as"] = "system"
     taken = Entry(
         id=f"imported-{number}",
-        at=_told(entry.at),
+        at=_checked_time(entry.at),
         role="user" if entry.role == "system" else entry.role,
         parts=_parts(entry.parts),
         meta=meta,
@@ -122,10 +122,10 @@ def _entry(number: int, entry: Entry) -> Entry:
     return checked_entry(taken)
 
 
-def _settled(entry: Entry, now: int) -> Entry:
+def _stored_entry(entry: Entry, now: int) -> Entry:
     """The entry as it is kept, with its tokens, which are estimated."""
     meta = {**entry.meta, ESTIMATED: True}
-    return replace(entry, at=_past(entry.at, now), tokens=tokens_of(entry).number, meta=meta)
+    return replace(entry, at=_not_future(entry.at, now), tokens=tokens_of(entry).number, meta=meta)
 
 
 def _parts(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -140,9 +140,9 @@ def _part(part: Part) -> Part:
     return type(part)(**fields)
 
 
-def _told(at: int) -> int:
-    return at if at == UNTOLD else max(checked_number(at, "a time"), 0)
+def _checked_time(at: int) -> int:
+    return at if at == NO_TIME else max(checked_number(at, "a time"), 0)
 
 
-def _past(at: int, now: int) -> int:
-    return now if at == UNTOLD else min(at, now)
+def _not_future(at: int, now: int) -> int:
+    return now if at == NO_TIME else min(at, now)

@@ -15,7 +15,7 @@ CUT_OFF = "cut off: the turn failed before this was complete"
 WITHDRAWN = "cancelled before this was complete"
 
 
-def unanswered(history: Sequence[Entry]) -> list[ToolCall]:
+def unanswered_calls(history: Sequence[Entry]) -> list[ToolCall]:
     """The tool calls at the end of a history that have no result yet, in order."""
     answered: set[str] = set()
     for entry in reversed(history):
@@ -27,7 +27,7 @@ def unanswered(history: Sequence[Entry]) -> list[ToolCall]:
     return []
 
 
-def failed(calls: Iterable[ToolCall], why: str) -> list[Draft]:
+def failed_results(calls: Iterable[ToolCall], why: str) -> list[Draft]:
     """A result for each call that says why there is none."""
     results = (ToolResult(id=call.id, content=(Text(text=why),), is_error=True) for call in calls)
     return [Draft(role="tool", parts=(result,), meta={"partial": why}) for result in results]
@@ -47,7 +47,7 @@ def tokens_used(history: Sequence[Entry]) -> int | None:
     return None
 
 
-def fitting(window: int | None, usual: CompactionPolicy) -> CompactionPolicy:
+def policy_for_window(window: int | None, usual: CompactionPolicy) -> CompactionPolicy:
     """How a context is made smaller for a window: what stays of it must not fill a small one again."""
     if window is None:
         return usual
@@ -58,7 +58,7 @@ def fitting(window: int | None, usual: CompactionPolicy) -> CompactionPolicy:
     )
 
 
-def summed(usages: Sequence[Usage]) -> Usage | None:
+def sum_usage(usages: Sequence[Usage]) -> Usage | None:
     """What several answers used together; what one of them does not tell is unknown of all."""
     if not usages:
         return None

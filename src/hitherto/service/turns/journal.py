@@ -25,7 +25,7 @@ from hitherto.model import (
 )
 from hitherto.permissions import Choice
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.catalog.metadata import titled
+from hitherto.service.catalog.metadata import title_fields
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.changes import Changes
 from hitherto.service.compaction.compact import Compaction
@@ -33,8 +33,8 @@ from hitherto.service.core import Core
 from hitherto.service.history.append import append_entries, complete_draft, title_from_prompt, unarchive
 from hitherto.service.idempotency import Request
 from hitherto.service.notes import TURNS
-from hitherto.service.records import change_session, load_lists, required, writable
-from hitherto.service.turns.context import INTERRUPTED, failed, fitting, unanswered
+from hitherto.service.records import change_session, load_lists, require_session, require_writable
+from hitherto.service.turns.context import INTERRUPTED, failed_results, policy_for_window, unanswered_calls
 from hitherto.service.turns.leases import Leases, take_lease
 from hitherto.service.turns.questions import Questions
 from hitherto.service.validation import checked_drafts, checked_title
@@ -79,7 +79,7 @@ class TurnJournal:
         now, prompt = self._now(), Draft(role="user", parts=tuple(parts))
 
         async def work(tx: Writer) -> Begun | Outcome:
-            record = await required(tx, self._who, self._id)
+            record = await require_session(tx, self._who, self._id)
             if record.session.source is not None:
                 raise ReadOnly(record.session.id)
             request = Request.of(TURNS, record.owner, key, [self._id, prompt], now)
@@ -93,7 +93,7 @@ class TurnJournal:
                 await request.remember(tx, None)
             record = replace(record, lease=lease)
             before = await _context(tx, record)
-            drafts = checked_drafts([*failed(unanswered(before), INTERRUPTED), prompt])
+            drafts = checked_drafts([*failed_results(unanswered_calls(before), INTERRUPTED), prompt])
             self._core.home.check_space(record)
             added = [complete_draft(draft, now, self.new_id) for draft in drafts]
             record = await append_entries(tx, record, added, now)
@@ -118,8 +118,8 @@ class TurnJournal:
     async def _kept(
         self, tx: Writer, drafts: Sequence[Draft], fence: int, now: int
     ) -> tuple[Record, list[Entry]]:
-        record = await required(tx, self._who, self._id)
-        await writable(tx, record, fence)
+        record = await require_session(tx, self._who, self._id)
+        await require_writable(tx, record, fence)
         entries = [complete_draft(draft, now, self.new_id) for draft in drafts]
         if entries:
             self._core.home.check_space(record)
@@ -164,7 +164,7 @@ class TurnJournal:
         else has had it since."""
 
         async def work(tx: Writer) -> int:
-            record = await required(tx, self._who, self._id)
+            record = await require_session(tx, self._who, self._id)
             if record.lease is None or record.lease.fence != fence:
                 raise LeaseLost
             return (await take_lease(tx, record, record.lease.holder, ttl_ms)).fence
@@ -191,11 +191,11 @@ class TurnJournal:
         """Give a better title by machine; one that a person or another agent gave stays."""
 
         async def work(tx: Writer) -> Session:
-            record = await required(tx, self._who, self._id)
+            record = await require_session(tx, self._who, self._id)
             better = checked_title(title)
             if better is None or record.session.title_by not in (None, "auto"):
                 return record.session
-            fields = titled(record.session, better, "auto")
+            fields = title_fields(record.session, better, "auto")
             return (await change_session(tx, record, "rename", **fields)).session
 
         return await self._store.write(work)
@@ -204,7 +204,7 @@ class TurnJournal:
         """The session's context as it is now."""
 
         async def work(tx: Reader) -> tuple[Entry, ...]:
-            return await _context(tx, await required(tx, self._who, self._id))
+            return await _context(tx, await require_session(tx, self._who, self._id))
 
         return await self._store.read(work)
 
@@ -214,7 +214,7 @@ class TurnJournal:
 
     async def make_room(self, fence: int, window: int | None, summariser: Summariser | None) -> Shrunk:
         """Make the context smaller, keeping its end."""
-        policy = fitting(window, self._core.compaction)
+        policy = policy_for_window(window, self._core.compaction)
         return await self._compaction.shrink(
             self._who, self._id, summariser=summariser, policy=policy, fence=fence
         )

@@ -7,7 +7,7 @@ from hitherto.model import Lease, Principal
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Room
 from hitherto.service.notes import END_REQUESTS, Note
-from hitherto.service.records import in_force, required
+from hitherto.service.records import active_lease, require_session
 from hitherto.service.validation import checked_required
 
 LONGEST_LEASE_MS = 24 * 3_600_000
@@ -20,7 +20,7 @@ class Leases(Room):
         """Take the session's lease, or raise `Busy` while another has it. Appends then pass its `fence`."""
 
         async def work(tx: Writer) -> Lease:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             checked_required(holder, "a holder")
             _checked_ttl(ttl_ms)
             return await take_lease(tx, record, holder, ttl_ms)
@@ -39,7 +39,7 @@ class Leases(Room):
         """The lease that holds now."""
 
         async def work(tx: Reader) -> Lease | None:
-            return in_force((await required(tx, who, session_id)).lease, await tx.now())
+            return active_lease((await require_session(tx, who, session_id)).lease, await tx.now())
 
         return await self._store.read(work)
 
@@ -47,7 +47,7 @@ class Leases(Room):
         """Ask for the end of the turn that runs, in whichever process; False if none does."""
 
         async def work(tx: Writer) -> bool:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             fence = await _fence(tx, record)
             if fence is not None:
                 await END_REQUESTS.put(tx, record.owner, session_id, Note(fence, self._now()))
@@ -59,7 +59,7 @@ class Leases(Room):
         """Whether the end of the turn that runs now was asked for."""
 
         async def work(tx: Reader) -> bool:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             asked = await END_REQUESTS.get(tx, record.owner, session_id)
             return asked is not None and asked.value == await _fence(tx, record)
 
@@ -67,9 +67,9 @@ class Leases(Room):
 
     async def _extend(self, who: Principal, session_id: str, fence: int, ttl_ms: int) -> Lease:
         async def work(tx: Writer) -> Lease:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             now = await tx.now()
-            held = in_force(record.lease, now)
+            held = active_lease(record.lease, now)
             if held is None or held.fence != fence:
                 raise LeaseLost
             lease = Lease(
@@ -84,7 +84,7 @@ class Leases(Room):
 async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Lease:
     """A new lease of the session, or `Busy`."""
     now = await tx.now()
-    held = in_force(record.lease, now)
+    held = active_lease(record.lease, now)
     if held is not None:
         raise Busy(held.holder, now - held.acquired_at)
     fence = 1 if record.lease is None else record.lease.fence + 1
@@ -95,7 +95,7 @@ async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Le
 
 async def _fence(tx: Reader, record: Record) -> int | None:
     """What tells the turn that runs now from every other of the session."""
-    held = in_force(record.lease, await tx.now())
+    held = active_lease(record.lease, await tx.now())
     return None if held is None else held.fence
 
 

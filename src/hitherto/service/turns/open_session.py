@@ -30,7 +30,7 @@ TITLE_SECONDS = 10.0
 TITLE_GRACE_SECONDS = 0.5
 
 
-class _Asked:
+class _PendingPrompt:
     """A prompt on its way: first the task that gets it ready, then the turn that answers it."""
 
     task: asyncio.Task[Outcome]
@@ -64,7 +64,7 @@ class OpenSession:
         self._journal, self._changes, self._compaction = journal, changes, compaction
         self._who, self._conversation = who, conversation
         self._improve_titles = improve_titles
-        self._asked: set[_Asked] = set()
+        self._asked: set[_PendingPrompt] = set()
         self._titles: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -94,7 +94,7 @@ class OpenSession:
         """
         if self._closed:
             raise InvalidInput("the session is closed: open it again")
-        asked = _Asked()
+        asked = _PendingPrompt()
         self._asked.add(asked)
         asked.task = task = self._beside(
             self._answered(asked, parts, choices, ask, emit, wait, idempotency_key, mode)
@@ -111,7 +111,7 @@ class OpenSession:
 
     async def _answered(
         self,
-        asked: _Asked,
+        asked: _PendingPrompt,
         parts: Sequence[Part],
         choices: Choices,
         ask: Ask | None,

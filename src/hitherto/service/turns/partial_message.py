@@ -16,7 +16,7 @@ KEPT_CHARS = ENTRY_BYTES // 12
 """The same for an entry."""
 
 
-class Saying:
+class PartialMessage:
     """Pieces of text and thought, joined only when somebody wants to see them."""
 
     def __init__(self, entry: str) -> None:

@@ -13,7 +13,7 @@ from hitherto.permissions import Choice
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Room
 from hitherto.service.notes import QUESTIONS, Note, Question
-from hitherto.service.records import change_session, in_force, required, writable
+from hitherto.service.records import active_lease, change_session, require_session, require_writable
 
 
 class Questions(Room):
@@ -23,8 +23,8 @@ class Questions(Room):
         """Let everybody see that the turn of this lease waits for an answer about the call."""
 
         async def work(tx: Writer) -> None:
-            record = await required(tx, who, session_id)
-            await writable(tx, record, fence)
+            record = await require_session(tx, who, session_id)
+            await require_writable(tx, record, fence)
             await _put(tx, record, Question(fence=fence, call=call), self._now())
             await change_session(tx, record, "status", status="waiting")
 
@@ -39,7 +39,7 @@ class Questions(Room):
         """Answer the question about this call; False if it does not stand (any more)."""
 
         async def work(tx: Writer) -> bool:
-            record = await required(tx, who, session_id)
+            record = await require_session(tx, who, session_id)
             question = await _standing(tx, record)
             if question is None or question.call.id != call_id or question.answer is not None:
                 return False
@@ -55,7 +55,7 @@ class Questions(Room):
 
     async def _asked(self, who: Principal, session_id: str) -> Question | None:
         async def work(tx: Reader) -> Question | None:
-            return await _standing(tx, await required(tx, who, session_id))
+            return await _standing(tx, await require_session(tx, who, session_id))
 
         return await self._store.read(work)
 
@@ -67,7 +67,7 @@ async def _put(tx: Writer, record: Record, question: Question, now: int) -> None
 async def _standing(tx: Reader, record: Record) -> Question | None:
     """The question of the turn that runs now, while that waits."""
     asked = await QUESTIONS.get(tx, record.owner, record.session.id)
-    held = in_force(record.lease, await tx.now())
+    held = active_lease(record.lease, await tx.now())
     if asked is None or held is None or record.session.status != "waiting":
         return None
     return asked.value if asked.value.fence == held.fence else None

@@ -33,12 +33,12 @@ from hitherto.service.turns.context import (
     CUT_OFF,
     INTERRUPTED,
     WITHDRAWN,
-    failed,
-    summed,
+    failed_results,
+    sum_usage,
     tokens_used,
 )
 from hitherto.service.turns.journal import Begun, TurnJournal
-from hitherto.service.turns.partial_message import CallIds, Saying
+from hitherto.service.turns.partial_message import CallIds, PartialMessage
 from hitherto.tasks import finish, happens, wait_all
 from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
 
@@ -85,7 +85,7 @@ class RunningTurn:
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
-        self._saying = Saying(journal.new_id())
+        self._saying = PartialMessage(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
         self._usages: list[Usage] = []
@@ -212,7 +212,7 @@ class RunningTurn:
         async with self._writing:
             (entry,) = await self._fenced(lambda fence: self._journal.keep([draft], fence))
             if draft.id == self._saying.entry:
-                self._saying = Saying(self._journal.new_id())
+                self._saying = PartialMessage(self._journal.new_id())
         self._emit(Stored(entry=entry))
         return entry
 
@@ -338,14 +338,14 @@ class RunningTurn:
             self._stop = "cancelled"
             return self._told_late()
         error = self._engine.exception()
-        return None if error is None else _worded(error)
+        return None if error is None else _as_hitherto_error(error)
 
     def _told_late(self) -> HithertoError | None:
         """A turn that was cancelled before its first step has not told yet what it stored."""
         try:
             self._tell_begun()
         except Exception as error:  # noqa: BLE001 - whatever it is, the turn must be finished
-            return _worded(error)
+            return _as_hitherto_error(error)
         return None
 
     async def _finish(self, failure: HithertoError | None) -> Outcome:
@@ -359,7 +359,7 @@ class RunningTurn:
             prompt=self._prompt,
             answer=said.id if said else None,
             text=plain_text(said) if said else "",
-            usage=summed(self._usages),
+            usage=sum_usage(self._usages),
             requests=len(self._usages),
         )
         try:
@@ -386,7 +386,7 @@ class RunningTurn:
     def _unfinished(self, failure: HithertoError | None) -> list[Draft]:
         """What was being said, and an end for each tool that has none."""
         cancelled = self._stop == "cancelled"
-        results = failed(self._calls.values(), CANCELLED if cancelled else INTERRUPTED)
+        results = failed_results(self._calls.values(), CANCELLED if cancelled else INTERRUPTED)
         if not self._saying:
             return results
         self._usages.append(Usage())  # nobody has told what that much of an answer cost
@@ -396,7 +396,7 @@ class RunningTurn:
         return [self._saying.partial(marked), *results]
 
 
-def _worded(error: BaseException) -> HithertoError:
+def _as_hitherto_error(error: BaseException) -> HithertoError:
     """What went wrong, as an error of ours."""
     if isinstance(error, HithertoError):
         return error

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from hitherto.errors import HithertoError
 from hitherto.model import Principal, Value, decode_json, encode
-from hitherto.service import Imported, Sessions, Taken
-from hitherto.service.catalog.projects import placed
+from hitherto.service import Imported, Sessions, SyncResult
+from hitherto.service.catalog.projects import project_of_folder
 from hitherto.sources.port import Found, Known, Reading, Source, Stamp
 from hitherto.sources.shared.database import Row
 from hitherto.sources.sync.ledger import Ledger, Seen
@@ -177,10 +177,12 @@ class Sync:
 
     async def _project(self, cwd: str) -> str | None:
         if cwd not in self._projects:
-            self._projects[cwd] = (await placed(self._sessions.projects, cwd, self._who))["project"]
+            self._projects[cwd] = (await project_of_folder(self._sessions.projects, cwd, self._who))[
+                "project"
+            ]
         return self._projects[cwd]
 
-    def _count_outcome(self, taken: Taken, reading: Reading, *, is_new: bool) -> None:
+    def _count_outcome(self, taken: SyncResult, reading: Reading, *, is_new: bool) -> None:
         if taken.refused:
             self._counts["refused"] += 1
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hitherto.ports import CURRENT, Record, Totals
-from hitherto.stores.memory.tables import Library, Shelf
+from hitherto.stores.memory.tables import OwnerTables, Tables
 from hitherto.values.spans import Spans, context, size
 
 MICROS = 1_000_000
@@ -17,14 +17,14 @@ CHECKED = (
 )
 
 
-def problems(library: Library) -> Iterator[str]:
+def problems(library: Tables) -> Iterator[str]:
     """What is wrong, in words."""
     for owner, shelf in library.shelves.items():
         for told in _shelf_problems(shelf):
             yield f"owner {owner!r}: {told}"
 
 
-def _shelf_problems(shelf: Shelf) -> Iterator[str]:
+def _shelf_problems(shelf: OwnerTables) -> Iterator[str]:
     for record in shelf.sessions.values():
         for name, spans in shelf.spans.get(record.num, {}).items():
             if not _whole(shelf, record, spans):
@@ -34,7 +34,7 @@ def _shelf_problems(shelf: Shelf) -> Iterator[str]:
     yield from _index_problems(shelf)
 
 
-def _whole(shelf: Shelf, record: Record, spans: Spans) -> bool:
+def _whole(shelf: OwnerTables, record: Record, spans: Spans) -> bool:
     return all(
         stretch.log in shelf.logs
         and all(seq in shelf.logs[stretch.log].entries for seq in range(stretch.first, stretch.last + 1))
@@ -42,14 +42,14 @@ def _whole(shelf: Shelf, record: Record, spans: Spans) -> bool:
     )
 
 
-def _log_problems(shelf: Shelf, record: Record) -> Iterator[str]:
+def _log_problems(shelf: OwnerTables, record: Record) -> Iterator[str]:
     log = shelf.logs[record.num]
     head = max(log.sums, default=0)
     if (head, log.sums.get(head, Totals())) != (record.head, record.totals):
         yield f"session {record.session.id!r}: its log ends at {head}, not at {record.head}, or with other sums"
 
 
-def _counter_problems(shelf: Shelf, record: Record) -> Iterator[str]:
+def _counter_problems(shelf: OwnerTables, record: Record) -> Iterator[str]:
     view = context(shelf.spans.get(record.num, {}).get(CURRENT, ()), record.num, record.head)
     sums = Totals()
     for stretch in view:
@@ -64,7 +64,7 @@ def _counter_problems(shelf: Shelf, record: Record) -> Iterator[str]:
         yield f"session {session.id!r}: counts {told}, its entries {(size(view), sums)}"
 
 
-def _index_problems(shelf: Shelf) -> Iterator[str]:
+def _index_problems(shelf: OwnerTables) -> Iterator[str]:
     nums = sorted(shelf.sessions)
     if sorted(shelf.ids.values()) != nums or sorted(shelf.order.values()) != nums:
         yield "the list does not hold every session once"

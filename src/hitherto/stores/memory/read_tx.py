@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from hitherto.model import Change, Checkpoint, Fact, Filter, Json, Session
 from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
 from hitherto.stores.memory.statistics import CountingReader
-from hitherto.stores.memory.tables import Document, Library, Log, Shelf
+from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
 from hitherto.stores.memory.tokens import AccessReader
 from hitherto.values import words
-from hitherto.values.facts import Rivals, Wanted, marks_of, said
+from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
 from hitherto.values.spans import Place, Spans, Stretch
 from hitherto.values.words import Term
@@ -26,12 +26,12 @@ MICROS = 1_000_000
 class MemoryReader(AccessReader, CountingReader):
     """A view of the store. Nothing changes while a transaction runs, since none is ever suspended."""
 
-    def __init__(self, library: Library, now: Now) -> None:
+    def __init__(self, library: Tables, now: Now) -> None:
         self._library = library
         self._now = now
 
-    def _shelf(self, owner: str) -> Shelf:
-        return self._library.shelves.get(owner) or Shelf()
+    def _shelf(self, owner: str) -> OwnerTables:
+        return self._library.shelves.get(owner) or OwnerTables()
 
     def _log(self, owner: str, log: int) -> Log:
         return self._shelf(owner).logs.get(log) or Log()
@@ -156,7 +156,7 @@ class MemoryReader(AccessReader, CountingReader):
         wanted = [fact for fact in facts if session_id is None or fact.session == session_id]
         return sorted(wanted, key=lambda fact: (fact.at, fact.id), reverse=True)
 
-    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
         known = self._shelf(owner).facts
         found = (
             fact
@@ -168,13 +168,13 @@ class MemoryReader(AccessReader, CountingReader):
         )
         return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
 
-    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
         known = self._shelf(owner).facts
         return [
             fact if fact.invalidated_by in known else replace(fact, invalidated_by=None)
             for fact in known.values()
             if (fact.agent_id, fact.identity_id) == (wanted.agent_id, wanted.identity_id)
-            and (said(fact.text) in wanted.said or fact.subject in wanted.subjects)
+            and (text_digest(fact.text) in wanted.said or fact.subject in wanted.subjects)
         ]
 
     async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
@@ -238,7 +238,7 @@ class MemoryReader(AccessReader, CountingReader):
         return given.day is None or bool(await self.spoken(record.owner, given.day, [record.num]))
 
 
-def _looked_up(shelf: Shelf, num: int | None) -> Record | None:
+def _looked_up(shelf: OwnerTables, num: int | None) -> Record | None:
     found = None if num is None else shelf.sessions.get(num)
     return None if found is None else apart(found)
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from hitherto.model import Facets, agent_of, decode_entry
 from hitherto.ports import Activity, Record
-from hitherto.stores.memory.tables import Library, Shelf
-from hitherto.values.days import Said, Tally, day_number, tallies
+from hitherto.stores.memory.tables import OwnerTables, Tables
+from hitherto.values.days import DayModel, Tally, day_number, tallies
 from hitherto.values.facets import COUNT, facets, marks, traits_of
 
 
 class CountingReader:
     """See `ports.Reader`."""
 
-    _library: Library
+    _library: Tables
 
     async def facets(self, owner: str) -> Facets:
         counts = Counter(mark for record in self._records(owner) for mark in marks(traits_of(record.session)))
@@ -67,7 +67,7 @@ class CountingReader:
     async def roots(self, owner: str, project: str) -> list[str]:
         return sorted(root for root, name in self._kept(owner).roots.items() if name == project)
 
-    def _told(self, owner: str, first: int, last: int) -> Iterator[tuple[Record, Said, Tally]]:
+    def _told(self, owner: str, first: int, last: int) -> Iterator[tuple[Record, DayModel, Tally]]:
         shelf = self._kept(owner)
         for record in shelf.sessions.values():
             for said, tally in _said(shelf, record.num).items():
@@ -77,11 +77,11 @@ class CountingReader:
     def _records(self, owner: str) -> Iterator[Record]:
         return iter(self._kept(owner).sessions.values())
 
-    def _kept(self, owner: str) -> Shelf:
-        return self._library.shelves.get(owner) or Shelf()
+    def _kept(self, owner: str) -> OwnerTables:
+        return self._library.shelves.get(owner) or OwnerTables()
 
 
-def _said(shelf: Shelf, num: int) -> dict[Said, Tally]:
+def _said(shelf: OwnerTables, num: int) -> dict[DayModel, Tally]:
     """What was said in a session's own log."""
     entries = (decode_entry(kept.payload) for _, kept in sorted(shelf.logs[num].entries.items()))
     return {said: tally for said, tally in tallies(entries, {}).items() if tally.messages > 0}

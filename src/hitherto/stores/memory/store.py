@@ -14,7 +14,7 @@ from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Store, Writer
 from hitherto.stores.memory.check import CHECKED, problems
 from hitherto.stores.memory.read_tx import MemoryReader
-from hitherto.stores.memory.tables import Journal, Library
+from hitherto.stores.memory.tables import Journal, Tables
 from hitherto.stores.memory.write_tx import MemoryWriter
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Shared:
     def __init__(self, name: str) -> None:
         self.name = name
         self.secret = secrets.token_bytes(32)
-        self.library = Library()
+        self.library = Tables()
         self.sleepers: set[asyncio.Event] = set()
         self.connections = 0
 

@@ -123,7 +123,7 @@ class Log:
 
 
 @dataclass(slots=True)
-class Shelf:
+class OwnerTables:
     """Everything of one owner. Nothing here refers to another shelf."""
 
     sessions: dict[int, Record] = field(default_factory=dict)
@@ -150,10 +150,10 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Library:
+class Tables:
     """All shelves, the counters (`newest` is the change number of each owner), and tokens by their digest."""
 
-    shelves: dict[str, Shelf] = field(default_factory=dict)
+    shelves: dict[str, OwnerTables] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     tokens: dict[bytes, Token] = field(default_factory=dict)

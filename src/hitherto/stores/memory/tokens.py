@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hitherto.model import Account, Token
-from hitherto.stores.memory.tables import Journal, Library, Shelf
+from hitherto.stores.memory.tables import Journal, OwnerTables, Tables
 
 
 class AccessReader:
     """See `ports.Reader`."""
 
-    _library: Library
+    _library: Tables
 
     async def token(self, digest: bytes) -> Token | None:
         return self._library.tokens.get(digest)
@@ -31,13 +31,13 @@ class AccessReader:
         return sorted(linked for linked, to in self._links(owner).items() if to == account)
 
     def _links(self, owner: str) -> dict[Account, Account]:
-        return (self._library.shelves.get(owner) or Shelf()).links
+        return (self._library.shelves.get(owner) or OwnerTables()).links
 
 
 class AccessWriter:
     """See `ports.Writer`."""
 
-    _library: Library
+    _library: Tables
     _journal: Journal
 
     async def put_token(self, token: Token, digest: bytes) -> None:
@@ -51,7 +51,7 @@ class AccessWriter:
         return False
 
     async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
-        self._journal.put(self._library.shelves.setdefault(owner, Shelf()).links, account, canonical)
+        self._journal.put(self._library.shelves.setdefault(owner, OwnerTables()).links, account, canonical)
 
     async def drop_link(self, owner: str, account: Account) -> bool:
         shelf = self._library.shelves.get(owner)

@@ -10,7 +10,7 @@ from hitherto.errors import AlreadyExists
 from hitherto.model import Change, Checkpoint, Fact, Lease, search_text
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.memory.read_tx import MemoryReader, apart
-from hitherto.stores.memory.tables import Document, Journal, Kept, Library, Log, Shelf, Tombstone
+from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTables, Tables, Tombstone
 from hitherto.stores.memory.tokens import AccessWriter
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
@@ -20,12 +20,12 @@ from hitherto.values.spans import Place, Span
 class MemoryWriter(MemoryReader, AccessWriter):
     """A write transaction: the journal can take all of it back."""
 
-    def __init__(self, library: Library, now: Now, journal: Journal) -> None:
+    def __init__(self, library: Tables, now: Now, journal: Journal) -> None:
         super().__init__(library, now)
         self._journal = journal
 
-    def _shelf(self, owner: str) -> Shelf:
-        return self._library.shelves.setdefault(owner, Shelf())
+    def _shelf(self, owner: str) -> OwnerTables:
+        return self._library.shelves.setdefault(owner, OwnerTables())
 
     async def insert(self, record: Record) -> Record:
         shelf, journal, session = self._shelf(record.owner), self._journal, record.session
@@ -175,7 +175,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
             self._put_titles(shelf, record)
         return record
 
-    def _put_record(self, shelf: Shelf, record: Record) -> None:
+    def _put_record(self, shelf: OwnerTables, record: Record) -> None:
         journal, key = self._journal, record.session.key
         old = shelf.sessions.get(record.num)
         if old is not None:
@@ -185,7 +185,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
         if key is not None:
             journal.put(shelf.keys, key, record.num)
 
-    def _unlist(self, shelf: Shelf, record: Record) -> None:
+    def _unlist(self, shelf: OwnerTables, record: Record) -> None:
         self._journal.drop(shelf.order, ListKey(record.order_at, record.session.id))
         if record.session.key is not None:
             self._journal.drop(shelf.keys, record.session.key)
@@ -208,23 +208,23 @@ class MemoryWriter(MemoryReader, AccessWriter):
         self._journal.put(feed, number, change)
         return number
 
-    def _put_titles(self, shelf: Shelf, record: Record) -> None:
+    def _put_titles(self, shelf: OwnerTables, record: Record) -> None:
         self._drop_document(shelf, shelf.titles.get(record.num))
         self._journal.drop(shelf.titles, record.num)
         if title_text(record.session):
             document = Document("title", record.num, None, tuple(title_tokens(record.session)))
             self._journal.put(shelf.titles, record.num, self._add_document(shelf, document))
 
-    def _add_document(self, shelf: Shelf, document: Document) -> int:
+    def _add_document(self, shelf: OwnerTables, document: Document) -> int:
         number = self._journal.next(self._library.counters, "document")
         self._journal.put(shelf.documents, number, document)
         return number
 
-    def _drop_document(self, shelf: Shelf, number: int | None) -> None:
+    def _drop_document(self, shelf: OwnerTables, number: int | None) -> None:
         if number is not None:
             self._journal.drop(shelf.documents, number)
 
-    def _discard_spans(self, shelf: Shelf, num: int) -> None:
+    def _discard_spans(self, shelf: OwnerTables, num: int) -> None:
         """Drop all span lists of a session; its own log and those that the lists name may now be garbage."""
         logs = {num}
         for name, spans in shelf.spans.get(num, {}).items():
@@ -235,7 +235,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
         for log in sorted(logs):
             self._journal.put(shelf.garbage, log, None)
 
-    def _collect_log(self, shelf: Shelf, number: int, batch: int) -> int:
+    def _collect_log(self, shelf: OwnerTables, number: int, batch: int) -> int:
         """Remove entries of one log that nothing reaches; the log leaves the queue when none is left."""
         log = shelf.logs[number]
         spans = [span for num, name in shelf.over.get(number, ()) for span in shelf.spans[num][name]]
@@ -252,7 +252,7 @@ class MemoryWriter(MemoryReader, AccessWriter):
         return min(len(unreached), batch)
 
 
-def _check_key(shelf: Shelf, key: str | None, num: int | None) -> None:
+def _check_key(shelf: OwnerTables, key: str | None, num: int | None) -> None:
     if key is not None and shelf.keys.get(key, num) != num:
         raise AlreadyExists(f"a session with the key {key!r} already exists")
 

@@ -44,7 +44,7 @@ def is_lost(error: psycopg.Error) -> bool:
     return error.sqlstate is None or error.sqlstate.startswith(_LOST)
 
 
-def translated(error: psycopg.Error) -> HithertoError:
+def as_hitherto_error(error: psycopg.Error) -> HithertoError:
     """The program's own error for one of PostgreSQL's."""
     said = error.diag.message_primary or str(error).strip()
     match error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.postgres.rows import Row
-from hitherto.values.facts import said
+from hitherto.values.facts import text_digest
 
 MORE = ("agent_id", "identity_id", "cwd", "confidence", "subject", "invalidated_by")
 
@@ -19,7 +19,7 @@ def fact_values(fact: Fact) -> tuple[object, ...]:
         fact.identity_id,
         fact.subject,
         fact.invalidated_by,
-        said(fact.text),
+        text_digest(fact.text),
     )
     return (*kept, *found_by)
 

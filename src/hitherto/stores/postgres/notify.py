@@ -33,7 +33,7 @@ PAUSE_SECONDS = 0.02
 AGAIN_SECONDS = 0.2
 
 
-class Bell:
+class ChangeNotifier:
     """Wakes those who wait for an owner's changes, here and in other processes."""
 
     def __init__(self, url: str, connections: Pool) -> None:

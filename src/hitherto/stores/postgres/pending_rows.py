@@ -90,7 +90,7 @@ Held = Stored | Touched | Buried
 Key = tuple[str, int]
 
 
-class Backlog:
+class PendingRows:
     """What one transaction has held back."""
 
     def __init__(self, statements: Statements) -> None:

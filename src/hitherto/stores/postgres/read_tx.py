@@ -18,7 +18,7 @@ from hitherto.stores.postgres.statistics import CountingReader
 from hitherto.stores.postgres.tokens import AccessReader
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
-from hitherto.values.facts import Rivals, Wanted
+from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
 from hitherto.values.spans import Place, Span, Spans, Stretch
 from hitherto.values.words import Term
@@ -306,7 +306,7 @@ class PostgresReader(AccessReader, CountingReader):
         rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
         return [fact_of(row) for row in rows]
 
-    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
         params = {
             "owner": owner,
             "session": wanted.session,
@@ -320,7 +320,7 @@ class PostgresReader(AccessReader, CountingReader):
         rows = await self._statements.rows(MARKED_FACTS, {**params, "mark": wanted.mark})
         return [fact_of(row) for row in (*rows, *await self._statements.rows(UNMARKED_FACTS, params))]
 
-    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
         params = {
             "owner": owner,
             "agent": wanted.agent_id,

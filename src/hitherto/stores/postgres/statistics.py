@@ -10,8 +10,8 @@ from hitherto.model import Entry, Facets, decode_entry
 from hitherto.ports import Activity
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
-from hitherto.values.days import Said, Tally, day_number, tallies, unmet
-from hitherto.values.facets import COUNT, LISTED, MOST, Traits, facets, moved
+from hitherto.values.days import DayModel, Tally, day_number, missing_forms, tallies
+from hitherto.values.facets import COUNT, LISTED, MOST, Traits, count_changes, facets
 
 COUNT_FACET = """
 INSERT INTO facet AS f (owner, kind, value, sessions) VALUES (%s, %s, %s, %s)
@@ -144,7 +144,7 @@ class CountingReader:
 
 async def count(statements: Statements, owner: str, old: Traits | None, new: Traits | None) -> None:
     """Follow a session that was `old` and is `new`. Behind the owner's lock: two who count wait for each other there."""
-    change = moved(old, new)
+    change = count_changes(old, new)
     marked = [(owner, *mark, number) for mark, number in change.items()]
     await statements.queue_many(COUNT_FACET, marked)
     await statements.queue_many(DROP_FACET, [(owner, *mark) for mark, number in change.items() if number < 0])
@@ -173,7 +173,7 @@ async def count_all_days(statements: Statements) -> None:
         await statements.queue_many(ADD_DAY, list(_rows(owner, num, said)))
 
 
-async def days_of(statements: Statements, owner: str, num: int) -> dict[Said, Tally]:
+async def days_of(statements: Statements, owner: str, num: int) -> dict[DayModel, Tally]:
     """What a session's log says."""
     entries = [entry async for entry in _log(statements, owner, num)]
     return {said: tally for said, tally in tallies(entries, {}).items() if tally.messages > 0}
@@ -181,16 +181,16 @@ async def days_of(statements: Statements, owner: str, num: int) -> dict[Said, Ta
 
 async def kept_days(
     statements: Statements, sessions: Sequence[tuple[str, int]]
-) -> defaultdict[tuple[str, int], dict[Said, Tally]]:
+) -> defaultdict[tuple[str, int], dict[DayModel, Tally]]:
     """What the counters of these sessions say."""
     owners, nums = [owner for owner, _ in sessions], [num for _, num in sessions]
-    found: defaultdict[tuple[str, int], dict[Said, Tally]] = defaultdict(dict)
+    found: defaultdict[tuple[str, int], dict[DayModel, Tally]] = defaultdict(dict)
     for owner, num, day, model, *sums in await statements.rows(DAYS, (owners, nums)):
-        found[owner, num][Said(day, model)] = Tally(*sums)
+        found[owner, num][DayModel(day, model)] = Tally(*sums)
     return found
 
 
-def _rows(owner: str, num: int, said: dict[Said, Tally]) -> Iterable[tuple[Any, ...]]:
+def _rows(owner: str, num: int, said: dict[DayModel, Tally]) -> Iterable[tuple[Any, ...]]:
     return ((owner, num, day, model, *tally) for (day, model), tally in said.items())
 
 
@@ -215,7 +215,7 @@ async def _log(statements: Statements, owner: str, num: int) -> AsyncIterator[En
 
 async def _forms(statements: Statements, owner: str, num: int, entries: Sequence[Entry]) -> dict[str, Entry]:
     """The forms that amended entries had before, as far as they are not among them."""
-    names = unmet(entries)
+    names = missing_forms(entries)
     if not names:
         return {}
     found: list[Row] = await statements.rows(FORMS, (owner, num, names))

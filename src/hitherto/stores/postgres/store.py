@@ -12,9 +12,9 @@ from hitherto.errors import StoreError, StoreUnavailable
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
-from hitherto.stores.postgres.errors import translated
+from hitherto.stores.postgres.errors import as_hitherto_error
 from hitherto.stores.postgres.migrate import migrate, migrations, secret
-from hitherto.stores.postgres.notify import Bell
+from hitherto.stores.postgres.notify import ChangeNotifier
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
     READ,
@@ -25,7 +25,7 @@ from hitherto.stores.postgres.transactions import (
     opened,
     pool,
 )
-from hitherto.stores.postgres.url import Address, parsed
+from hitherto.stores.postgres.url import Address, parse_address
 from hitherto.stores.postgres.write_tx import PostgresWriter
 
 T = TypeVar("T")
@@ -58,13 +58,13 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
     commits in a crash (`synchronous_commit` is off and the URL does not say that this is wanted).
     """
     try:
-        address = parsed(url)
+        address = parse_address(url)
         key = await _prepared(address)
     except psycopg.Error as error:
-        raise translated(error) from error
+        raise as_hitherto_error(error) from error
     connections = pool(address.conninfo)
     await connections.open()
-    bell = Bell(address.conninfo, connections)
+    bell = ChangeNotifier(address.conninfo, connections)
     try:
         yield PostgresStore(key, Transactions(connections), bell, now)
     finally:
@@ -94,7 +94,9 @@ async def _check_settings(connection: Connection) -> None:
 class PostgresStore:
     """A store that is open."""
 
-    def __init__(self, secret_key: bytes, transactions: Transactions, bell: Bell, now: Now | None) -> None:
+    def __init__(
+        self, secret_key: bytes, transactions: Transactions, bell: ChangeNotifier, now: Now | None
+    ) -> None:
         self.secret = secret_key
         self._transactions = transactions
         self._bell = bell

@@ -21,7 +21,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from hitherto.errors import StoreUnavailable
 from hitherto.stores.postgres.connection import EagerConnection, adapt
-from hitherto.stores.postgres.errors import is_conflict, is_lost, translated, unknown_outcome
+from hitherto.stores.postgres.errors import as_hitherto_error, is_conflict, is_lost, unknown_outcome
 from hitherto.stores.postgres.rows import Row
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ async def configured(connection: Connection) -> None:
 
 def pool(url: str) -> Pool:
     """The connections that transactions share, not open yet."""
-    logging.getLogger("psycopg.pool").addFilter(_is_news)
+    logging.getLogger("psycopg.pool").addFilter(_is_unexpected)
     return AsyncConnectionPool(
         url,
         connection_class=EagerConnection,
@@ -135,7 +135,7 @@ def pool(url: str) -> Pool:
     )
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_unexpected(record: logging.LogRecord) -> bool:
     """The pool warns of every connection that comes back closed; those that we have closed ourselves are no news."""
     told = record.args if isinstance(record.args, tuple) else ()
     return not any(isinstance(each, EagerConnection) and each.given_up for each in told)
@@ -156,9 +156,9 @@ class Transactions:
                 return await self._once(begin, work)
             except psycopg.Error as error:
                 lost = is_lost(error)
-                again = lost or is_conflict(error) or _struck(error, time.monotonic() - began)
+                again = lost or is_conflict(error) or _is_cancelled_by_others(error, time.monotonic() - began)
                 if attempt == ATTEMPTS or (lost and lost_before) or not again:
-                    raise translated(error) from error
+                    raise as_hitherto_error(error) from error
                 lost_before = lost
             if lost_before:
                 # The server may have been restarted, and then no connection of the pool is any good.
@@ -188,7 +188,7 @@ class Transactions:
             await self._pool.putconn(connection)
 
 
-def _struck(error: psycopg.Error, seconds: float) -> bool:
+def _is_cancelled_by_others(error: psycopg.Error, seconds: float) -> bool:
     """Whether a statement was cancelled by somebody who is not here: it had not reached its own limit of time."""
     return isinstance(error, errors.QueryCanceled) and seconds < STATEMENT_SECONDS
 

@@ -29,7 +29,7 @@ class Address(NamedTuple):
     partitions: int | None = None
 
 
-def parsed(url: str) -> Address:
+def parse_address(url: str) -> Address:
     """An address as it is given to the store. Raises `psycopg.ProgrammingError` and `InvalidInput`."""
     place, _, query = url.partition("?")
     words = query.split("&") if query else []

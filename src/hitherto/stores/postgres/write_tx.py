@@ -11,7 +11,7 @@ from hitherto.model import Checkpoint, Fact, Lease, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.facts import fact_of, fact_values
-from hitherto.stores.postgres.pending_rows import Backlog
+from hitherto.stores.postgres.pending_rows import PendingRows
 from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, FACTS, PostgresReader
 from hitherto.stores.postgres.removal import bury, collect
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days
@@ -82,7 +82,7 @@ class PostgresWriter(AccessWriter, PostgresReader):
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
         super().__init__(statements, clock)
-        self._backlog = Backlog(statements)
+        self._backlog = PendingRows(statements)
         self._unused_keys: set[tuple[str, str, str]] = set()
 
     async def settled(self) -> set[str]:

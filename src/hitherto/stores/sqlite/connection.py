@@ -49,7 +49,7 @@ def open_file(
     """
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
         raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
-    with in_our_words(path):
+    with translate_errors(path):
         make_private(path)
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         db.set_busy_handler(_patience(may_wait))
@@ -129,7 +129,7 @@ def _patience(may_wait: Callable[[], bool]) -> Callable[[int], bool]:
 
 
 @contextlib.contextmanager
-def in_our_words(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """SQLite's errors and the system's as errors of the store."""
     try:
         yield

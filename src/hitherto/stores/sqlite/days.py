@@ -10,7 +10,7 @@ import apsw
 
 from hitherto.model import Entry, decode_entry, encode
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.values.days import Said, Tally, tallies, unmet
+from hitherto.values.days import DayModel, Tally, missing_forms, tallies
 
 SCHEMA = """
 DROP TABLE IF EXISTS day;
@@ -163,7 +163,7 @@ def activity(index: apsw.Connection, owner: int, first: int, last: int, most: in
 
 def _expected(main: apsw.Connection, session: int, upto: int) -> set[tuple[object, ...]]:
     ((_, owner, agent, project),) = fetch(main, SESSIONS, (f"[{session}]",))
-    said: dict[Said, Tally] = tallies(_log(main, session, upto), {})
+    said: dict[DayModel, Tally] = tallies(_log(main, session, upto), {})
     return {
         (owner, day, model, agent, project, *tally)
         for (day, model), tally in said.items()
@@ -179,7 +179,7 @@ def _log(main: apsw.Connection, log: int, upto: int) -> Iterator[Entry]:
 
 def _forms(main: apsw.Connection, log: int, entries: Sequence[Entry]) -> dict[str, Entry]:
     """The forms that amended entries had before, as far as they are not among them."""
-    names = unmet(entries)
+    names = missing_forms(entries)
     if not names:
         return {}
     found = (read(payload) for (payload,) in fetch(main, FORMS, (log, encode(names).decode())))

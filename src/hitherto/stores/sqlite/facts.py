@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import OwnerReading
-from hitherto.values.facts import Rivals, Wanted
+from hitherto.values.facts import FactQuery, RivalQuery
 
 FACTS = """
 SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
@@ -53,7 +53,7 @@ class FactReading(OwnerReading):
         bound = {"owner": self._owner(owner), "session": session_id}
         return [_fact(body) for (body,) in fetch(self._db, FACTS, bound)]
 
-    async def find_facts(self, owner: str, wanted: Wanted) -> list[Fact]:
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
         bound = {
             "owner": self._owner(owner),
             "session": wanted.session,
@@ -67,7 +67,7 @@ class FactReading(OwnerReading):
         found = fetch(self._db, MARKED_FACTS, {**bound, "mark": wanted.mark})
         return [_fact(body) for (body,) in (*found, *fetch(self._db, UNMARKED_FACTS, bound))]
 
-    async def rivals(self, owner: str, wanted: Rivals) -> list[Fact]:
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
         bound = {
             "owner": self._owner(owner),
             "agent": wanted.agent_id,

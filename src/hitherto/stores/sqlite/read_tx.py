@@ -176,7 +176,7 @@ def position(log: int, seq: int) -> int:
     return log << SEQ_BITS | seq
 
 
-class Reading(AccessReading, FactReading, CountReading):
+class SqliteReader(AccessReading, FactReading, CountReading):
     """See `ports.Reader`."""
 
     def __init__(

@@ -19,11 +19,11 @@ from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Writer
 from hitherto.stores.sqlite import check as checks
 from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread, drive
-from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, in_our_words, make_private, open_file
+from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, make_private, open_file, translate_errors
 from hitherto.stores.sqlite.migrate import migrate, shipped
-from hitherto.stores.sqlite.read_tx import Reading
+from hitherto.stores.sqlite.read_tx import SqliteReader
 from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
-from hitherto.stores.sqlite.write_tx import Writing
+from hitherto.stores.sqlite.write_tx import SqliteWriter
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
@@ -66,7 +66,7 @@ class SqliteStore:
         self._readers: list[apsw.Connection] = []
         self._owners: dict[str, int] = {}
         self._bells: set[asyncio.Event] = set()
-        with in_our_words(path):
+        with translate_errors(path):
             self._writer = WriterThread(self._open_migrated)
             self.secret: bytes = fetch(self._writer.connection, SECRET)[0][0]
         self._index = SearchIndex(self._index_path, self._open, self._fed)
@@ -76,20 +76,20 @@ class SqliteStore:
         return self._path.with_name(self._path.name + "-search")
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        with in_our_words(self._path):
+        with translate_errors(self._path):
             db = self._reader()
             db.execute("BEGIN")
             try:
-                return drive(work(Reading(db, self._index, self._now, self._owners)))
+                return drive(work(SqliteReader(db, self._index, self._now, self._owners)))
             finally:
                 if db.in_transaction:  # a disk that fails has ended it, and that is what is told
                     db.execute("COMMIT")
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
         def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
-            return work(Writing(db, self._index, self._now, self._owners, numbers))
+            return work(SqliteWriter(db, self._index, self._now, self._owners, numbers))
 
-        with in_our_words(self._path):
+        with translate_errors(self._path):
             result: T = await self._writer.submit(job)
         self._ring()
         self._index.changed()
@@ -115,7 +115,7 @@ class SqliteStore:
         return newest
 
     async def owners(self) -> list[str]:
-        with in_our_words(self._path):
+        with translate_errors(self._path):
             return [
                 row[0]
                 for row in fetch(
@@ -131,7 +131,7 @@ class SqliteStore:
         return await asyncio.to_thread(self._check, repair)
 
     async def about(self) -> Json:
-        with in_our_words(self._path):
+        with translate_errors(self._path):
             db = self._reader()
             size = fetch(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
         return {
@@ -191,7 +191,7 @@ class SqliteStore:
         if target.exists():
             raise AlreadyExists(f"{target.name} already exists: choose another name")
         part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-        with in_our_words(target):
+        with translate_errors(target):
             make_private(part)
             try:
                 db = self._open()
@@ -207,7 +207,7 @@ class SqliteStore:
                 part.unlink(missing_ok=True)
 
     def _check(self, repair: bool) -> Health:
-        with in_our_words(self._path):
+        with translate_errors(self._path):
             db = self._open()
             try:
                 return checks.check(db, self._index, repair=repair)

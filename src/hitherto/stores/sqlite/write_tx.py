@@ -15,12 +15,12 @@ from hitherto.model import Checkpoint, Fact, Lease, encode
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
 from hitherto.stores.sqlite.commit_queue import Numbers
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.read_tx import SEQ_MASK, Reading, position
+from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.stores.sqlite.tokens import AccessWriting
-from hitherto.values.facets import Traits, moved, traits_of
-from hitherto.values.facts import marks_of, said
+from hitherto.values.facets import Traits, count_changes, traits_of
+from hitherto.values.facts import marks_of, text_digest
 from hitherto.values.spans import Place, Span
 
 MANY_HOT = 32
@@ -127,7 +127,7 @@ DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WH
 """
 
 
-class Writing(Reading, AccessWriting):
+class SqliteWriter(SqliteReader, AccessWriting):
     """See `ports.Writer`."""
 
     def __init__(
@@ -262,7 +262,13 @@ class Writing(Reading, AccessWriting):
         num = self._known_owner(owner)
         for fact in facts:
             kept = (num, fact.id, fact.session, fact.at, encode(fact))
-            found_by = (fact.agent_id, fact.identity_id, fact.subject, fact.invalidated_by, said(fact.text))
+            found_by = (
+                fact.agent_id,
+                fact.identity_id,
+                fact.subject,
+                fact.invalidated_by,
+                text_digest(fact.text),
+            )
             self._db.execute(FORGET_FACT, (num, fact.id))
             self._db.execute(PUT_FACT, (*kept, *found_by))
             self._db.executemany(PUT_MARK, [(num, mark, fact.at, fact.id) for mark in marks_of(fact)])
@@ -340,7 +346,7 @@ class Writing(Reading, AccessWriting):
             self._db.execute(RESTATE, (record.num, False))
 
     def _count(self, owner: int, old: Traits | None, new: Traits | None) -> None:
-        change = moved(old, new)
+        change = count_changes(old, new)
         self._db.executemany(COUNT_FACET, [(owner, *mark, number) for mark, number in change.items()])
         gone = [(owner, *mark) for mark, number in change.items() if number < 0]
         self._db.executemany(DROP_FACET, gone)

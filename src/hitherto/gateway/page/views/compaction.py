@@ -14,7 +14,7 @@ from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.code import markdown
 from hitherto.gateway.page.render.rows import address
 from hitherto.model import Entry, plain_text
-from hitherto.service.compaction.plan import Foreseen
+from hitherto.service.compaction.plan import CompactionPreview
 from hitherto.summaries.kept_tail import is_prompt
 
 LINES, LINE_CHARS, STAYS_CHARS = 100, 160, 60
@@ -36,7 +36,7 @@ async def compaction(caller: Caller, told: Mapping[str, str], answers: bool) -> 
     return await asyncio.to_thread(_rendered, session.id, seen, answers)
 
 
-def _rendered(session_id: str, seen: Foreseen, answers: bool) -> bytes:
+def _rendered(session_id: str, seen: CompactionPreview, answers: bool) -> bytes:
     prompts = [entry for entry in seen.retired if is_prompt(entry)]
     return templates.page(
         "compaction.html",

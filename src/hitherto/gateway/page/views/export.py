@@ -21,7 +21,7 @@ from hitherto.gateway.page.list_query import SOURCES
 from hitherto.gateway.page.render.transcript import SPEAKERS
 from hitherto.model import Entry, Session, decode_json, encode
 from hitherto.presentation import formats
-from hitherto.service.transfer.export import Reviewed
+from hitherto.service.transfer.export import ExportReview
 from hitherto.sources.handoff.resume import resume_command
 
 TOLD = {
@@ -71,7 +71,7 @@ async def resume(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
     return templates.page("resume.html", session=session, ways=list(_ways(session)))
 
 
-def _rendered(session: Session, chosen: str, seen: Reviewed, raw: bool) -> bytes:
+def _rendered(session: Session, chosen: str, seen: ExportReview, raw: bool) -> bytes:
     format = format_named(chosen)
     return templates.page(
         "export.html",
@@ -88,7 +88,7 @@ def _rendered(session: Session, chosen: str, seen: Reviewed, raw: bool) -> bytes
     )
 
 
-def _changes(seen: Reviewed) -> Iterator[Change]:
+def _changes(seen: ExportReview) -> Iterator[Change]:
     """By place, in the order in which they were met."""
     shown = {entry.id: entry for entry in seen.entries}
     places: dict[tuple[str | None, str | None], list[Replaced]] = {}
