@@ -66,7 +66,7 @@ class Agent:
                 return seen, message
             if keep is not None:
                 keep.append(line)
-        raise AssertionError("the agent has left")
+        raise AssertionError("the agent has exited or closed the connection")
 
 
 def ours(url: str) -> tuple[str, ...]:

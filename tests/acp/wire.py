@@ -73,7 +73,7 @@ class Talk:
     async def read(self) -> Json:
         """The next message, which must be a good one."""
         line = await arrives(self._out.readline(), "a line of the agent")
-        assert line, "the agent has left"
+        assert line, "the agent has exited or closed the connection"
         self.lines.append(line)
         return checked(line, self.methods)
 

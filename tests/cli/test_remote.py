@@ -358,7 +358,7 @@ def test_a_wrong_token_a_revoked_one_and_one_without_the_right_are_refused(
     server, folder = crowd
     wrong = Afar(folder, f"http://{server.host}", HITHERTO_TOKEN="hth_" + "x" * 43)
     done = wrong.invoke("list")
-    assert (done.code, "does not take this token" in done.err) == (5, True)
+    assert (done.code, "does not accept this token" in done.err) == (5, True)
     gone = holder(crowd, "gone")
     gone.ok("list")
     assert gone.inside(lambda sessions: sessions.tokens.revoke(server.tokens["gone"].id))
@@ -385,7 +385,7 @@ def test_a_token_that_is_revoked_while_a_command_runs_ends_it(crowd: tuple[Serve
         assert line_of(process, "the first change")
         assert Shell(folder).inside(lambda sessions: sessions.tokens.revoke(token))
         _, err = output(process, "the command to end")
-    assert (process.returncode, b"does not take this token" in err) == (5, True)
+    assert (process.returncode, b"does not accept this token" in err) == (5, True)
     assert secret.encode() not in err
 
 
@@ -422,7 +422,7 @@ def test_a_server_that_leaves_in_the_middle_is_told_of_and_one_that_is_not_there
     done = shell.invoke("list")
     assert (done.code, done.err) == (
         5,
-        f"hitherto: {shell.address} cannot be reached: Connection refused; does `hitherto serve` run there?"
+        f"hitherto: cannot reach {shell.address}: Connection refused; is `hitherto serve` running there?"
         " [store_unavailable]\n",
     )
 
@@ -499,19 +499,19 @@ def test_addresses_are_taken_as_people_write_them() -> None:
 def test_the_token_is_the_environments_else_a_files_else_the_servers_own(tmp_path: Path) -> None:
     near, far = parse_address("http://127.0.0.1:1"), parse_address("https://example.org")
     environ = {"HITHERTO_DATA_DIR": str(tmp_path)}
-    with pytest.raises(InvalidInput, match="wants a token"):
+    with pytest.raises(InvalidInput, match="needs a token"):
         token_for(near, environ)
     _keep(tmp_path / "token-0123", "hth_other")
     assert token_for(near, environ) == "hth_other"
     _keep(tmp_path / "token", "hth_own")
     assert token_for(near, environ) == "hth_own"
-    with pytest.raises(InvalidInput, match="wants a token"):
+    with pytest.raises(InvalidInput, match="needs a token"):
         token_for(far, environ)
     named = {**environ, "HITHERTO_TOKEN_FILE": str(_keep(tmp_path / "mine", "hth_mine"))}
     assert token_for(far, named) == token_for(near, named) == "hth_mine"
     assert token_for(far, {**named, "HITHERTO_TOKEN": "hth_set"}) == "hth_set"
     (tmp_path / "mine").chmod(0o644)
-    with pytest.raises(InvalidInput, match="others can read"):
+    with pytest.raises(InvalidInput, match="other users can read"):
         token_for(far, named)
     for broken in ("no such", "."):
         with pytest.raises(InvalidInput):

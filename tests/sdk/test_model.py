@@ -214,7 +214,7 @@ async def test_an_image_that_the_model_is_not_shown_is_told_of(provider: Provide
     image = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
     result = await hitherto.prompt(["See:", image], model=MODELS[0], store=store)
     (notice,) = result.notices
-    assert "not shown" in notice
+    assert "does not see an image" in notice
     assert "[image: https://example.org/a.png]" in json.dumps(provider.requests[0]["messages"])
 
 

@@ -58,11 +58,11 @@ def test_what_a_turn_chooses_comes_from_the_options() -> None:
         ({}, "model"),
         ({"model": ""}, "model"),
         ({"model": 4}, "model"),
-        ({"modell": MODEL}, "no such option: modell; there are model, cwd"),
+        ({"modell": MODEL}, "unknown option: modell; known: model, cwd"),
         ({"maxTurns": 1, "max_turns": 1}, "max_turns is given twice"),
-        ({"max_turns": 0}, "from 1 on"),
-        ({"max_turns": True}, "from 1 on"),
-        ({"max_turns": "3"}, "from 1 on"),
+        ({"max_turns": 0}, "of at least 1"),
+        ({"max_turns": True}, "of at least 1"),
+        ({"max_turns": "3"}, "of at least 1"),
         ({"permission_mode": "yolo"}, "default, acceptEdits, plan, dontAsk, bypassPermissions"),
         ({"cwd": 3}, "cwd must be a path"),
         ({"cwd": ""}, "cwd must be a path"),
@@ -71,12 +71,12 @@ def test_what_a_turn_chooses_comes_from_the_options() -> None:
         ({"additional_directories": [3]}, "must be a path"),
         ({"additional_directories": ["/a"] * 65}, "at most 64"),
         ({"title": "x" * 501}, "at most 500"),
-        ({"title": ["x"]}, "title must be a text"),
-        ({"system_prompt": 3}, "system_prompt must be a text"),
+        ({"title": ["x"]}, "title must be a string"),
+        ({"system_prompt": 3}, "system_prompt must be a string"),
         ({"can_use_tool": "yes"}, "must be a function"),
         ({"include_partial_messages": 1}, "True or False"),
         ({"store": "mongodb://x"}, "no store for"),
-        ({"store": 3}, "store must be a text"),
+        ({"store": 3}, "store must be a string"),
         ({"engine": object()}, "hitherto.engine.Engine"),
         ({"mcp_servers": ["a"]}, "mapping of names"),
     ],
@@ -97,7 +97,7 @@ def test_options_that_are_no_mapping_are_refused() -> None:
 
 
 def test_a_session_cannot_be_resumed_by_nothing_or_with_other_directories() -> None:
-    with pytest.raises(InvalidInput, match="a session id is a text"):
+    with pytest.raises(InvalidInput, match="session_id must be a non-empty string"):
         hitherto.resume_session("", model=MODEL)
     with pytest.raises(InvalidInput, match="additional_directories"):
         hitherto.resume_session("some-id", model=MODEL, additional_directories=["/a"])
@@ -108,7 +108,7 @@ def test_an_engine_needs_no_model() -> None:
 
 
 def test_a_query_is_checked_before_anybody_reads_it() -> None:
-    with pytest.raises(InvalidInput, match="no such option: modell"):
+    with pytest.raises(InvalidInput, match="unknown option: modell"):
         hitherto.query(prompt="Hello.", options={"modell": MODEL})
     with pytest.raises(InvalidInput, match="cannot be empty"):
         hitherto.query(prompt=" ")

@@ -207,7 +207,7 @@ async def _on_input(agent: Agent, given: Sequence[bytes], found: Found) -> None:
         number = await agent.begin("session/list")
         while True:
             line = await asyncio.wait_for(agent._out.readline(), LIMIT)
-            assert line, "the agent has left"
+            assert line, "the agent has exited or closed the connection"
             told = parsed(line)
             if told.get("id") == str(number):
                 break

@@ -53,7 +53,7 @@ class Agent(Talk):
     async def read(self) -> Json:
         line = await asyncio.wait_for(self._out.readline(), LIMIT)
         if not line.endswith(b"\n"):
-            raise ConnectionError("the agent has left")
+            raise ConnectionError("the agent has exited or closed the connection")
         return checked(line, self.methods)
 
     def kill(self) -> None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from hitherto.acp.client.callbacks import Abilities as Abilities
     from hitherto.acp.pipes import Pipes as Pipes
     from hitherto.acp.protocol.initialize import About as About
-    from hitherto.engines.model.capabilities import Reads as Reads
+    from hitherto.engines.capabilities import Reads as Reads
 
 _HOMES = {
     "About": "hitherto.acp.protocol.initialize",
     "Abilities": "hitherto.acp.client.callbacks",
     "Client": "hitherto.acp.client",
     "Offer": "hitherto.acp.agent.connection",
-    "Reads": "hitherto.engines.model.capabilities",
+    "Reads": "hitherto.engines.capabilities",
     "Pipes": "hitherto.acp.pipes",
     "run": "hitherto.acp.agent.stdio",
     "serve": "hitherto.acp.agent.serve",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hitherto.acp.agent.stdio import run_made
 from hitherto.acp.protocol.initialize import About
-from hitherto.engines.model.capabilities import reads_of
+from hitherto.engines.capabilities import reads_of
 
 if TYPE_CHECKING:
     from hitherto.acp.agent.connection import Offer

@@ -136,7 +136,7 @@ class Recall:
     async def search(self, query: str, limit: int = 10, cursor: str | None = None) -> SearchAnswer:
         """Messages that have all these words."""
         if not query.strip():
-            raise InvalidInput("say which words to look for")
+            raise InvalidInput("the query is empty: give the words to search for")
         found = await self._sessions.search(self._who, query, cursor=cursor, limit=_bounded(limit, HITS))
         hits = [
             FoundMessage(

@@ -15,7 +15,7 @@ from hitherto.settings import TOKEN, TOKEN_FILE, read_settings
 
 SCHEMES = {"http": "ws", "https": "wss"}
 """How a server is written, and how its socket is called."""
-SHAPE = "a server is given as https://host:port, or http://127.0.0.1:8787 on this machine"
+SHAPE = "not a valid server address: write https://host:port, or http://127.0.0.1:8787 for this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def parse_address(text: str) -> Address:
     )
     if not (address.tls or address.on_this_machine):
         raise InvalidInput(
-            f"{host} is another machine, and http:// would send the token there in the clear: use https://"
+            f"{host} is another machine, and http:// would send the token unencrypted: use https://"
         )
     return address
 
@@ -86,8 +86,8 @@ def token_for(address: Address, environ: Mapping[str, str] = os.environ) -> str:
     path = _file(address, environ)
     if path is None:
         raise InvalidInput(
-            f"{address.shown} wants a token: set {TOKEN}, or {TOKEN_FILE} to a file that holds it;"
-            " `hitherto token create` makes one where the server runs"
+            f"{address.shown} needs a token: set {TOKEN}, or set {TOKEN_FILE} to a file that contains it;"
+            " create one with `hitherto token create` where the server runs"
         )
     return _checked(_kept(path), str(path))
 
@@ -108,15 +108,15 @@ def _file(address: Address, environ: Mapping[str, str]) -> Path | None:
 def _kept(path: Path) -> str:
     try:
         if path.stat().st_mode & OTHERS:
-            raise InvalidInput(f"others can read the token in {path}: chmod 600 it, or make a new token")
+            raise InvalidInput(
+                f"other users can read the token in {path}: run chmod 600 on it, or create a new token"
+            )
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
-        raise InvalidInput(
-            f"the token in {path} cannot be read: {error.strerror or 'it is no file'}"
-        ) from None
+        raise InvalidInput(f"cannot read the token in {path}: {error.strerror or 'not a file'}") from None
 
 
 def _checked(secret: str, where: str) -> str:
     if not _SECRET.fullmatch(secret):
-        raise InvalidInput(f"what {where} holds is no token")
+        raise InvalidInput(f"{where} does not contain a valid token")
     return secret

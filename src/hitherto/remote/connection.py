@@ -137,7 +137,7 @@ class Line:
         given: Json = {}
         for each, value in arguments.items():
             if each not in fields:
-                raise InvalidInput(f"a server is not told {each}")
+                raise InvalidInput(f"a remote call does not take {each}")
             field = fields[each]
             given[each] = await self.exact(exactly(value, field.type)) if field.exact else value
         return given
@@ -146,7 +146,7 @@ class Line:
         if self._socket.close_code == REVOKED:
             return StoreUnavailable(f"{self._address.shown} {UNKNOWN}")
         return StoreUnavailable(
-            f"the connection to {self._address.shown} was lost; what was asked last may have been done"
+            f"the connection to {self._address.shown} was lost; the last request may have been carried out"
         )
 
 
@@ -223,11 +223,11 @@ async def open_socket(address: Address, secret: str) -> ClientConnection:
         raise _turned_away(address, error.response.status_code) from None
     except ssl.SSLCertVerificationError as error:
         raise StoreUnavailable(
-            f"the certificate of {address.shown} is not good: {error.verify_message}"
+            f"the certificate of {address.shown} is not valid: {error.verify_message}"
         ) from None
     except (OSError, WebSocketException) as error:
-        told = f"{address.shown} cannot be reached: {_why(error)}"
-        raise StoreUnavailable(f"{told}; does `hitherto serve` run there?") from None
+        told = f"cannot reach {address.shown}: {_why(error)}"
+        raise StoreUnavailable(f"{told}; is `hitherto serve` running there?") from None
 
 
 def _why(error: Exception) -> str:
@@ -235,14 +235,18 @@ def _why(error: Exception) -> str:
         case TimeoutError():
             return "it does not answer"
         case OSError(errno=number, strerror=told) if number is not None:
-            return os.strerror(number) if number > 0 else told or "its name is not known"
-    return "it speaks no WebSocket" if isinstance(error, WebSocketException) else "the connection broke off"
+            return os.strerror(number) if number > 0 else told or "unknown host name"
+    return (
+        "it does not answer as a WebSocket server"
+        if isinstance(error, WebSocketException)
+        else "the connection broke off"
+    )
 
 
 def _turned_away(address: Address, status: int) -> HithertoError:
     told = {UNAUTHORISED: UNKNOWN, FORBIDDEN: "refuses this connection"}
     return StoreUnavailable(
-        f"{address.shown} {told.get(status, f'answers with status {status}: is it Hitherto?')}"
+        f"{address.shown} {told.get(status, f'answered with status {status}; is it a Hitherto server?')}"
     )
 
 
@@ -253,5 +257,5 @@ def _checking() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:
         raise InvalidInput(
-            f"the certificates in {authority} cannot be read: {error.strerror or 'no PEM'}"
+            f"cannot read the certificates in {authority}: {error.strerror or 'not a PEM file'}"
         ) from None

@@ -32,7 +32,7 @@ from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.transfer.transfer import Transfer
 from hitherto.service.turns.turns import Turns
 
-HERE = "this is done at the store itself: run it on the machine of the server, with the server's own --store"
+HERE = "this needs direct access to the store: run it on the server's machine, with the server's own --store"
 
 
 class About(Value, frozen=True):
@@ -162,7 +162,9 @@ class RemoteTurns(Turns):
     ) -> AsyncIterator[OpenSession]:
         """See `Turns`; turns run on the server, with what it has."""
         if mcp_servers:
-            raise InvalidInput("servers of tools are not started for a turn that runs on another server")
+            raise InvalidInput(
+                "MCP servers cannot be used with a remote server: leave out --mcp and --mcp-config"
+            )
         session = await self._catalog.get(who, session_id)
         opened = RemoteOpenSession(_server(self._store).line, session.id)
         try:

@@ -35,7 +35,7 @@ class _Answering:
         self._line = line
 
     def run(self, turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG002
-        raise InvalidInput("a turn of a server's session runs on the server")
+        raise InvalidInput("turns of a remote session run on the server")
 
     async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:  # noqa: ARG002
         return None
@@ -70,9 +70,9 @@ class RemoteOpenSession(OpenSession):
         mode: Callable[[], Mode] | None = None,
     ) -> Outcome:
         if mode is not None:
-            raise InvalidInput("the mode of a turn that runs on a server does not change while it runs")
+            raise InvalidInput("the mode of a turn on a server cannot change while it runs")
         if wait:
-            raise InvalidInput("a prompt to a server does not wait for another turn")
+            raise InvalidInput("a prompt to a server cannot wait for another turn")
         params: Json = {
             "session_id": self.session_id,
             "parts": await self._line.exact(encode(tuple(parts))),
@@ -96,7 +96,7 @@ class RemoteOpenSession(OpenSession):
             self._running -= 1
 
     async def compact(self, *, choices: Choices = Choices()) -> Shrunk:  # noqa: B008, ARG002
-        raise InvalidInput("a server compacts a session when it is asked by session.compact")
+        raise InvalidInput("to compact a session on a server, call session.compact of its gateway")
 
     def cancel(self) -> bool:
         if self.running:

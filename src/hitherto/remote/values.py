@@ -91,7 +91,7 @@ def _out_of_odd(data: bytes, kind: Any) -> Any:
     try:
         return msgspec.convert(json.loads(data), kind)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise InvalidInput(f"a value cannot be read: {error!s:.200}") from None
+        raise InvalidInput(f"cannot read a value: {error!s:.200}") from None
 
 
 def _is_plain(kind: Any) -> bool:
@@ -103,12 +103,12 @@ def _is_plain(kind: Any) -> bool:
 
 DETAILS = {Busy: ("holder", "age_ms"), RevisionConflict: ("expected", "actual"), AmbiguousId: ("some",)}
 """What such an error holds besides its message."""
-UNKNOWN = "does not take this token: it is unknown there, or revoked"
+UNKNOWN = "does not accept this token: it is unknown or revoked"
 REFUSED: dict[str, tuple[type[HithertoError], str]] = {
     "unauthenticated": (StoreUnavailable, UNKNOWN),
-    "forbidden": (StoreError, "refuses it"),
-    "rate_limited": (StoreUnavailable, "has had too many requests, try again later"),
-    "method_not_found": (StoreError, "is too old for this"),
+    "forbidden": (StoreError, "refused the request"),
+    "rate_limited": (StoreUnavailable, "received too many requests; try again later"),
+    "method_not_found": (StoreError, "is too old: it does not support this request"),
 }
 """What only a server says, as an error of the program and in words."""
 

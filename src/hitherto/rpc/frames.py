@@ -95,12 +95,12 @@ def read_frame(line: bytes) -> Frame:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         frame = _mended(line, error)
     if _is_empty(frame.id) and frame.method is None:
-        raise BadFrame(refusal(NULL, INVALID_REQUEST, "a message has a method or an id"))
+        raise BadFrame(refusal(NULL, INVALID_REQUEST, "a message needs a method or an id"))
     if not _is_empty(frame.id) and not _is_id(frame.id):
-        raise BadFrame(refusal(NULL, INVALID_REQUEST, "an id is a text, a number or null"))
+        raise BadFrame(refusal(NULL, INVALID_REQUEST, "an id must be a string, a number or null"))
     if frame.jsonrpc != "2.0":
         answered = NULL if _is_empty(frame.id) else frame.id
-        raise BadFrame(refusal(answered, INVALID_REQUEST, 'every message says "jsonrpc": "2.0"'))
+        raise BadFrame(refusal(answered, INVALID_REQUEST, 'a message must have "jsonrpc": "2.0"'))
     return frame
 
 
@@ -145,7 +145,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], params: Raw) -> Any:
     except msgspec.ValidationError as error:
         raise invalid(f"{error}") from None
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise invalid("they cannot be read") from None
+        raise invalid("cannot be decoded") from None
 
 
 def invalid(told: str) -> Failure:
@@ -165,7 +165,7 @@ def _mended(line: bytes, error: Exception) -> Frame:
         plain = json.loads(line, parse_constant=_refuse_constant)
         return _frames.decode(_encode(_said_only(plain)))
     except _HalfAName:
-        told = "Invalid params: a name holds half of a surrogate pair"
+        told = "Invalid params: a name contains a lone surrogate"
         number = encode(plain.get("id")) if isinstance(plain, dict) else b"null"
         raise BadFrame(refusal(Raw(number), INVALID_PARAMS, told, {"code": "invalid_input"})) from None
     except msgspec.ValidationError:
@@ -177,13 +177,13 @@ def _mended(line: bytes, error: Exception) -> Frame:
 def _refuse_shape(line: bytes) -> NoReturn:
     """JSON that is no message: a batch, another value, or members of the wrong type."""
     if line.lstrip()[:1] == b"[":
-        raise BadFrame(refusal(NULL, INVALID_REQUEST, "batches are not served: send one message per line"))
+        raise BadFrame(refusal(NULL, INVALID_REQUEST, "batches are not supported: send one message per line"))
     try:
         number = _numbered.decode(line).id
     except (msgspec.MsgspecError, ValueError, RecursionError):
         number = NULL
     known = number if _is_id(number) else NULL
-    raise BadFrame(refusal(known, INVALID_REQUEST, "Invalid request: this is no JSON-RPC 2.0 message"))
+    raise BadFrame(refusal(known, INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message"))
 
 
 class _HalfAName(Exception):

@@ -187,7 +187,7 @@ class Peer(Generic[C]):
 
     async def _miss(self, frame: Frame) -> None:
         """A message was dropped: whoever waits for it here, or for its answer there, hears of that."""
-        told = f"a message may have at most {LINE_BYTES} bytes"
+        told = f"message too long: at most {LINE_BYTES} bytes"
         asked = self._waited_for(frame) if frame.method is None else None
         if asked is not None:
             asked.set_exception(Refused(INVALID_REQUEST, told))

@@ -38,7 +38,7 @@ def spoken(prompt: Prompt) -> tuple[Part, ...]:
     if isinstance(prompt, str):
         prompt = [prompt]
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
-        raise InvalidInput(f"a prompt is a text or a list of parts, not {type(prompt).__name__}")
+        raise InvalidInput(f"a prompt must be a string or a list of parts, not {type(prompt).__name__}")
     parts = tuple(part for item in prompt for part in _said(item))
     if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
         raise InvalidInput("a prompt cannot be empty")
@@ -69,7 +69,7 @@ def _said(item: object) -> tuple[Part, ...]:
         return (item,)
     parts = _of_block(item) if isinstance(item, Mapping) else ()
     if not parts or not all(isinstance(part, Spoken) for part in parts):
-        raise InvalidInput(f"this is no part of a prompt: {item!r:.200}")
+        raise InvalidInput(f"not a valid part of a prompt: {item!r:.200}")
     return parts
 
 

@@ -34,9 +34,11 @@ def resume_session(
     """
     read = read_options(options, more)
     if not isinstance(session_id, str) or not session_id:
-        raise InvalidInput(f"a session id is a text, not {session_id!r:.100}")
+        raise InvalidInput(f"session_id must be a non-empty string, not {session_id!r:.100}")
     if read.additional_directories:
-        raise InvalidInput("additional_directories are given when a session is made; this one has its own")
+        raise InvalidInput(
+            "additional_directories can be given only to a new session; a resumed session keeps its own"
+        )
     return SDKSession(session_id, partial(resumed, given=session_id, options=read), read)
 
 
@@ -58,7 +60,7 @@ def query(
     message: Any = prompt
     if isinstance(prompt, Mapping):
         if strange := set(prompt) - {"prompt", "options"}:
-            raise InvalidInput(f"query takes prompt and options, not {', '.join(map(str, strange))}")
+            raise InvalidInput(f"query takes only prompt and options, not {', '.join(map(str, strange))}")
         message, options = prompt.get("prompt", ""), prompt.get("options", options)
     read = read_options(options, more, model_required=False)
     if read.engine is None:

@@ -110,7 +110,7 @@ class Owned(Generic[T]):
 
     def _check_open(self) -> None:
         if self._closing.is_set():
-            raise InvalidInput("the session is closed; resume it to go on")
+            raise InvalidInput("the session is closed; resume it to continue")
 
     async def _own(self, ready: asyncio.Future[T]) -> None:
         try:

@@ -76,7 +76,7 @@ def read_options(given: Given, more: Mapping[str, Any], *, model_required: bool 
     values = {**_named(given), **_named(more)}
     options = Options(**{name: CHECKS[name](name, value) for name, value in values.items()})
     if model_required and options.model is None and options.engine is None:
-        raise InvalidInput("the option `model` is required, for example model='claude-sonnet-4-6'")
+        raise InvalidInput("the option `model` is required; for example model='claude-sonnet-4-6'")
     return options
 
 
@@ -87,9 +87,9 @@ def _named(given: Given) -> dict[str, Any]:
     try:
         fields = given if isinstance(given, Mapping) else vars(given)
     except TypeError:
-        raise InvalidInput(f"options are a mapping or keywords, not {type(given).__name__}") from None
+        raise InvalidInput(f"options must be a mapping or keywords, not {type(given).__name__}") from None
     if strange := [str(name) for name in fields if name not in SPELLINGS]:
-        raise InvalidInput(f"no such option: {', '.join(strange)}; there are {', '.join(CHECKS)}")
+        raise InvalidInput(f"unknown option: {', '.join(strange)}; known: {', '.join(CHECKS)}")
     found: dict[str, Any] = {}
     for spelling, value in fields.items():
         name = SPELLINGS[spelling]
@@ -101,13 +101,13 @@ def _named(given: Given) -> dict[str, Any]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{name} must be a text, not {value!r:.100}")
+        raise InvalidInput(f"{name} must be a string, not {value!r:.100}")
     return value
 
 
 def _prompt(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidInput(f"{name} must be a text, not {value!r:.100}")
+        raise InvalidInput(f"{name} must be a string, not {value!r:.100}")
     return value
 
 
@@ -135,12 +135,12 @@ def _mode(name: str, value: Any) -> Mode:
     for mode in MODES:
         if value == mode:
             return mode
-    raise InvalidInput(f"{name} is one of {', '.join(MODES)}, not {value!r:.100}")
+    raise InvalidInput(f"{name} must be one of {', '.join(MODES)}, not {value!r:.100}")
 
 
 def _count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{name} must be a whole number from 1 on, not {value!r:.100}")
+        raise InvalidInput(f"{name} must be a whole number of at least 1, not {value!r:.100}")
     return value
 
 
@@ -166,7 +166,7 @@ def _store(name: str, value: Any) -> str:
 
 def _engine(name: str, value: Any) -> Engine:
     if not callable(getattr(value, "open", None)):
-        raise InvalidInput(f"{name} must have the methods of hitherto.engine.Engine, not be {value!r:.100}")
+        raise InvalidInput(f"{name} must be a hitherto.engine.Engine, not {value!r:.100}")
     engine: Engine = value
     return engine
 

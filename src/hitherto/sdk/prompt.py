@@ -21,7 +21,7 @@ Show = Callable[[SDKMessage], None]
 CALLED_OFF = Outcome(stop_reason="cancelled", prompt="")
 """How a prompt ends that was never begun."""
 UNSEEN = Notice(
-    text="An image that is given by its address alone is not shown to the model: it is told the address.",
+    text="The model does not see an image given only by URL: it gets the URL as text.",
     severity="warning",
 )
 
@@ -89,7 +89,7 @@ class Prompted:
             except Exception as error:  # noqa: BLE001 - it is the caller's, and comes out of the caller's await
                 self._broken = error
                 turns.cancel()
-                return Verdict(allowed=False, reason="nobody could be asked")
+                return Verdict(allowed=False, reason="can_use_tool raised an exception")
 
         return asked
 

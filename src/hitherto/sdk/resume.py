@@ -60,7 +60,7 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
         if known is None:
             missing = SessionNotFound(given)
             for failure in failures:
-                missing.add_note(f"not read: {failure}")
+                missing.add_note(f"cannot read {failure}")
             raise missing
     session = await sessions.turns.continuation(LOCAL, known.id)
     if options.title is not None:
@@ -73,9 +73,7 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
 
 
 def _grown(known: Session) -> Notice:
-    text = (
-        f"{known.id} has gone on since it was forked; what was said there since is not part of this session."
-    )
+    text = f"{known.id} was continued elsewhere after it was forked. Newer messages there are not part of this session."
     return Notice(text=text, severity="warning")
 
 

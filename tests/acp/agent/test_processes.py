@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hitherto
+from hitherto.acp.protocol.options import META_KEY
 from hitherto.model import LOCAL
 from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, separate, texts, url_of
 from tests.support.waits import until
@@ -139,7 +140,7 @@ async def test_what_is_chosen_elsewhere_reaches_the_client_and_holds_for_its_tur
         # One chooses without having heard of what the other has chosen meanwhile: both hold.
         asked = {"sessionId": session, "configId": "thinking", "value": "low"}
         async with hitherto.open(url_of(tmp_path)) as sessions:
-            await sessions.catalog.set_own_meta(LOCAL, session, {"hitherto/choices": {"mode": "dontAsk"}})
+            await sessions.catalog.set_own_meta(LOCAL, session, {META_KEY: {"mode": "dontAsk"}})
             answer = await one.call("session/set_config_option", asked)
         assert current(answer["configOptions"]) == {"model": "default", "mode": "dontAsk", "thinking": "low"}
 

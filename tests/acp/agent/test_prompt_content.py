@@ -8,7 +8,7 @@ import pytest
 
 from hitherto.acp import About, Offer, Reads
 from hitherto.engine import Event, Message, Turn, answering
-from hitherto.engines.model.capabilities import reads_of
+from hitherto.engines.capabilities import reads_of
 from hitherto.model import LOCAL, Text
 from tests.acp.agent.in_process import Json, Line, opened, serving
 

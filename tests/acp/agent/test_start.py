@@ -119,7 +119,7 @@ def test_a_client_that_cannot_be_spoken_to_gives_one_line_and_no_trace(
         timeout=LIMIT,
     )
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == [f"hitherto: the client cannot be spoken to: {said}"]
+    assert done.stderr.decode().splitlines() == [f"hitherto: cannot talk to the client: {said}"]
 
 
 def test_a_client_that_leaves_before_it_is_greeted_is_nothing_to_speak_of(tmp_path: Path) -> None:

@@ -120,9 +120,9 @@ async def test_modes_and_options_are_those_that_the_session_came_with(tmp_path: 
         assert {option["id"]: option["currentValue"] for option in options} == {
             "model": "default", "mode": "plan", "thinking": "high",
         }  # fmt: skip
-        with pytest.raises(InvalidInput, match="the modes of this session are default"):
+        with pytest.raises(InvalidInput, match="is not one of this session's modes: default"):
             await client.set_mode(session.session_id, "sleep")
-        with pytest.raises(InvalidInput, match="the options of this session are model"):
+        with pytest.raises(InvalidInput, match="is not one of this session's options: model"):
             await client.set_config_option(session.session_id, "colour", "blue")
         with pytest.raises(InvalidInput, match="open it first"):
             await client.set_mode("another", "plan")
@@ -223,22 +223,22 @@ async def test_what_an_agent_has_not_offered_is_refused_before_anything_is_sent(
         session = (await client.new_session("/p")).session_id
         for call, told in (
             (client.fork_session(session, "/p"), "repeater does not offer session/fork"),
-            (client.close_session(session), "no sessionCapabilities.close"),
-            (client.delete_session(session), "no sessionCapabilities.delete"),
-            (client.archive_session(session), "no sessionCapabilities.archive"),
-            (client.unarchive_session(session), "no sessionCapabilities.archive"),
-            (client.set_title(session, "T"), "no sessionCapabilities.title"),
-            (client.status(session), "no sessionCapabilities.status"),
-            (client.list_page(archived="only"), "no sessionCapabilities.archive"),
-            (client.logout(), "no auth.logout"),
-            (client.authenticate("login"), "knows no way"),
-            (client.set_config_option(session, "model", "x"), "the options of this session are none"),
-            (client.new_session("/p", additional_directories=["/q"]), "no sessionCapabilities.additional"),
+            (client.close_session(session), "the capability sessionCapabilities.close"),
+            (client.delete_session(session), "the capability sessionCapabilities.delete"),
+            (client.archive_session(session), "the capability sessionCapabilities.archive"),
+            (client.unarchive_session(session), "the capability sessionCapabilities.archive"),
+            (client.set_title(session, "T"), "the capability sessionCapabilities.title"),
+            (client.status(session), "the capability sessionCapabilities.status"),
+            (client.list_page(archived="only"), "the capability sessionCapabilities.archive"),
+            (client.logout(), "the capability auth.logout"),
+            (client.authenticate("login"), "does not offer the auth method"),
+            (client.set_config_option(session, "model", "x"), "is not one of this session's options: none"),
+            (client.new_session("/p", additional_directories=["/q"]), "the capability sessionCapabilities.additional"),
             (client.new_session("/p", mcp_servers=[HttpServer(name="h", url="http://h")]), "mcpCapabilities.http"),
             (client.new_session("/p", mcp_servers=[SseServer(name="s", url="http://s")]), "mcpCapabilities.sse"),
             (client.new_session("p"), "absolute"),
-            (anext(client.prompt(session, [{"type": "audio"}])), "no promptCapabilities.audio"),
-            (anext(client.prompt(session, [{"type": "resource"}])), "no promptCapabilities.embeddedContext"),
+            (anext(client.prompt(session, [{"type": "audio"}])), "the capability promptCapabilities.audio"),
+            (anext(client.prompt(session, [{"type": "resource"}])), "the capability promptCapabilities.embeddedContext"),
         ):  # fmt: skip
             with pytest.raises(InvalidInput, match=told):
                 await call
@@ -434,7 +434,7 @@ async def test_with_the_block_the_agents_input_ends_and_so_does_the_agent(
 
 
 async def test_a_program_that_cannot_be_started_or_is_no_agent_says_so(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="'/no/such/agent' cannot be started: No such file"):
+    with pytest.raises(EngineError, match="cannot start the agent '/no/such/agent': No such file"):
         async with Client.start("/no/such/agent"):
             pass
     with pytest.raises(AgentLeft):

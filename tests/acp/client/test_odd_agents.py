@@ -123,7 +123,7 @@ def chunk(text: str, kind: str = "agent_message_chunk") -> Json:
 
 
 async def test_an_agent_of_another_version_is_refused_in_words() -> None:
-    with pytest.raises(EngineError, match=r"the agent speaks version 2 .* this client speaks 1"):
+    with pytest.raises(EngineError, match=r"the agent uses protocol version 2; this client supports only 1"):
         async with odd({"initialize": {"protocolVersion": 2}}):
             pass
 
@@ -223,7 +223,7 @@ async def test_answers_that_are_no_objects_are_empty_ones_unless_something_is_ne
     async with odd(dict.fromkeys(("session/load", "session/delete", "session/new"), null)) as (client, _):
         assert await client.load_session("s", "/p") == OpenedSession(session_id="s")
         await client.delete_session("s")
-        with pytest.raises(EngineError, match="no sessionId"):
+        with pytest.raises(EngineError, match="lacks sessionId"):
             await client.new_session("/p")
 
 

@@ -88,7 +88,7 @@ class Lenient(Talk):
 
     async def read(self) -> Json:
         line = await arrives(self._out.readline(), "a line of the agent")
-        assert line, "the agent has left"
+        assert line, "the agent has exited or closed the connection"
         message: Json = json.loads(line)
         return message
 

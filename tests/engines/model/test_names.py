@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitherto.engines.model.connect import connect
-from hitherto.engines.model.names import full_name
+from hitherto.engines.model_names import full_name
 from hitherto.errors import ModelMissing
 
 

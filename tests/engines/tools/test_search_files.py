@@ -12,7 +12,6 @@ import pytest
 
 from hitherto import tasks
 from hitherto.engines.tools import regex_process, search_files, walk
-from hitherto.engines.tools.glob import Glob
 from hitherto.engines.tools.limits import (
     ALTERNATIVES,
     HIT_CHARS,
@@ -26,6 +25,7 @@ from hitherto.engines.tools.limits import (
 from hitherto.engines.tools.list_files import ListFiles
 from hitherto.engines.tools.regex_process import Hit, Matcher, MatcherEnded
 from hitherto.engines.tools.search_files import BATCH_BYTES, SearchFiles
+from hitherto.engines.tools.walk import Glob
 from tests.engines.tools.bench import Bench
 from tests.support.waits import NEVER, arrives, is_set
 

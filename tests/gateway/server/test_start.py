@@ -266,7 +266,7 @@ def test_with_tls_it_may_be_reached_from_elsewhere(tmp_path: Path) -> None:
         trusting = CliRunner().invoke(app, ["new"], env={**variables, "HITHERTO_CA_FILE": str(cert)})
         assert (trusting.exit_code, trusting.stderr) == (0, "")
         doubting = CliRunner().invoke(app, ["new"], env=variables)
-        assert (doubting.exit_code, "is not good: self-signed certificate" in doubting.stderr) == (5, True)
+        assert (doubting.exit_code, "is not valid: self-signed certificate" in doubting.stderr) == (5, True)
 
 
 def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hitherto.acp.protocol.initialize import About, Client
 from hitherto.acp.protocol.options import AvailableOptions
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.engine import Engine, McpServer, Notice
-from hitherto.engines.model.capabilities import Reads, reads_of
+from hitherto.engines.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.holders import new_holder
 from hitherto.model import Change, Principal, Session
@@ -32,7 +32,7 @@ from hitherto.values.filters import normal_cwd
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0
 PRESENT_SECONDS = 120.0
-GROWN = "This session was continued here, and has gone on in {} since: what was said there since is not part of it."
+GROWN = "You continued this session here, and {} has continued the original since. Newer messages there are not part of this session."
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Connection:
     def sessions(self) -> Sessions:
         """The service, for a client that has introduced itself."""
         if self.client is None:
-            raise Failure(INVALID_REQUEST, "initialize comes first")
+            raise Failure(INVALID_REQUEST, "call initialize first")
         if isinstance(self._sessions, HithertoError):
             raise self._sessions
         return self._sessions
@@ -135,7 +135,7 @@ class Connection:
             yield
             return
         if len(self.attached) + self._reserved >= OPEN_SESSIONS:
-            message = f"a client may have at most {OPEN_SESSIONS} sessions open: close some"
+            message = f"too many open sessions: a client may have {OPEN_SESSIONS}. Close some first"
             raise Failure(OVERLOADED, message)
         self._reserved += 1
         try:
@@ -234,7 +234,7 @@ class Connection:
                     position = change.number
                     self._dispatch(change)
             except HithertoError:
-                log.exception("the change feed cannot be read; trying again")
+                log.exception("cannot read the change feed; trying again")
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _report_presence(self) -> None:
@@ -249,7 +249,7 @@ class Connection:
                 )
                 reported = present
             except HithertoError:
-                log.exception("which sessions are open here cannot be told")
+                log.exception("cannot record which sessions are open here")
                 reported |= present
             if leaving:
                 return
@@ -287,7 +287,7 @@ def check_cwd(session: Session, cwd: str) -> str:
     """The folder that a client opens a session in, which must be the session's own."""
     given = normal_cwd(cwd)
     if session.cwd is not None and given != session.cwd:
-        message = f"this session works in {session.cwd}; if that folder is now elsewhere, say so with `hitherto move`"
+        message = f"cwd must be {session.cwd}, the folder of this session. If you moved the folder, run `hitherto move`"
         raise Failure(
             INVALID_PARAMS, message, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
         )

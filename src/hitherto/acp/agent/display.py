@@ -146,7 +146,7 @@ class SessionDisplay:
             try:
                 await self.settle()
             except HithertoError:
-                log.exception("the session %s cannot be shown", self.target)
+                log.exception("cannot show session %s", self.target)
 
     async def settle(self) -> None:
         """Show all that has been told until now."""

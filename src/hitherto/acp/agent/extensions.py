@@ -36,7 +36,7 @@ async def search(connection: Connection, params: Search) -> Json:
 async def batch_get(connection: Connection, params: BatchGet) -> Json:
     """`_hitherto/session/batch_get`: the rows of these sessions, and which of them are not there."""
     if len(params.session_ids) > BATCH:
-        raise TooLarge(f"at most {BATCH} sessions can be asked for at once")
+        raise TooLarge(f"too many session ids: {len(params.session_ids)}, at most {BATCH}")
     found = {name: await _find_session(connection, name) for name in dict.fromkeys(params.session_ids)}
     return {
         "sessions": [row(session) for session in found.values() if session is not None],
@@ -49,7 +49,7 @@ async def subscribe(connection: Connection, params: Subscribe) -> Then:
     looked = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "exclude")
     given = normal_filter(looked)
     if len(connection.watchers) >= SUBSCRIPTIONS:
-        raise TooLarge(f"a client may have at most {SUBSCRIPTIONS} subscriptions")
+        raise TooLarge(f"too many subscriptions: a client may have {SUBSCRIPTIONS}")
     await connection.follow()
     subscription = _Subscription(
         connection, uuid7(), given, await connection.sessions.changes.newest(connection.who)

@@ -33,7 +33,7 @@ async def initialize(connection: Connection, params: InitializeParams) -> Json:
 
 async def authenticate(_: Connection, params: Authenticate) -> Json:
     """`authenticate`: nobody has to, and no way to do so is offered."""
-    raise InvalidInput(f"there is no way {params.method_id!r:.100} to authenticate: none is needed")
+    raise InvalidInput(f"unknown auth method {params.method_id!r:.100} (authentication is not required)")
 
 
 REQUESTS: dict[str, Method[Connection]] = {

@@ -59,7 +59,7 @@ async def fork_session(connection: Connection, params: OpenSession) -> Then:
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
     at = params.meta.get(FORK_AT)
     if at is not None and not isinstance(at, str):
-        raise InvalidInput(f"{FORK_AT} is the id of a message")
+        raise InvalidInput(f"{FORK_AT} must be the id of a message")
     with connection.reserve():
         session = await make_fork(connection, params, at)
         session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)

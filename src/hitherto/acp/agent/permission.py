@@ -21,7 +21,7 @@ NAMES: dict[Choice, str] = {
     "reject_always": "Always reject",
 }
 OPTIONS = [{"optionId": choice, "name": NAMES[choice], "kind": choice} for choice in CHOICES]
-UNANSWERED = "refused: the question whether this may be done was not answered"
+UNANSWERED = "refused: the permission request was not answered"
 
 
 Read = Callable[[str], Awaitable[str | None]]

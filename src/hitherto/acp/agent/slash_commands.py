@@ -58,7 +58,7 @@ def available_commands() -> list[Json]:
 
 async def _compact(rest: str, subject: CommandTarget) -> str:
     if rest:
-        raise InvalidInput("/compact stands alone: it takes nothing more")
+        raise InvalidInput("/compact takes no arguments")
     done = await subject.compact()
     if not done.compacted:
         return f"Nothing was compacted: {done.reason}."
@@ -72,7 +72,7 @@ async def _compact(rest: str, subject: CommandTarget) -> str:
 async def _title(rest: str, subject: CommandTarget) -> str:
     sessions, who, session_id, _ = subject
     session = await (sessions.rename(who, session_id, rest) if rest else sessions.get(who, session_id))
-    return f"Title: {session.title}" if session.title else "There is no title yet."
+    return f"Title: {session.title}" if session.title else "No title yet."
 
 
 async def _tags(rest: str, subject: CommandTarget) -> str:
@@ -80,15 +80,11 @@ async def _tags(rest: str, subject: CommandTarget) -> str:
     add = [name for name in named if not name.startswith("-")]
     remove = [name.removeprefix("-") for name in named if name.startswith("-")]
     session = await subject.sessions.tag(subject.who, subject.session_id, add=add, remove=remove)
-    return f"Tags: {', '.join(session.tags)}" if session.tags else "There are no tags."
+    return f"Tags: {', '.join(session.tags)}" if session.tags else "No tags."
 
 
 COMMANDS: dict[str, Command] = {
-    "compact": Command(
-        "Make room: a summary takes the place of what was said, for the model only", None, _compact
-    ),
-    "title": Command("Give the session a title; without one, say which it has", "title", _title),
-    "tags": Command(
-        "Add tags, or take them away with a minus; without any, say which there are", "tag -tag", _tags
-    ),
+    "compact": Command("Replace older messages by a summary, for the model only", None, _compact),
+    "title": Command("Set the session's title; without one, show it", "title", _title),
+    "tags": Command("Add tags, or remove them with a minus; without any, show them", "tag -tag", _tags),
 }

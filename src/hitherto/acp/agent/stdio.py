@@ -13,7 +13,7 @@ import msgspec
 
 from hitherto.acp.agent.wires import Wires
 from hitherto.acp.protocol.initialize import About, Client, InitializeParams, answer_initialize
-from hitherto.engines.model.capabilities import Reads
+from hitherto.engines.capabilities import Reads
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.frames import BadFrame
@@ -62,7 +62,7 @@ def run_made(make: MakeAgent, reads: Reads, about: About) -> None:
     except (BrokenPipeError, KeyboardInterrupt):
         return  # nobody is there, and nothing has been begun
     except OSError as error:
-        raise SystemExit(f"hitherto: the client cannot be spoken to: {error.strerror}") from None
+        raise SystemExit(f"hitherto: cannot talk to the client: {error.strerror}") from None
     try:
         import asyncio
 

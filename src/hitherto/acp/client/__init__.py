@@ -115,7 +115,7 @@ class Client(SessionCalls, TurnCalls):
     async def authenticate(self, method_id: str) -> None:
         """Go through one of the ways to authenticate that the agent named."""
         if method_id not in [each["id"] for each in self.agent.auth_methods]:
-            raise InvalidInput(f"the agent knows no way {method_id!r:.100} to authenticate")
+            raise InvalidInput(f"the agent does not offer the auth method {method_id!r:.100}")
         await self._ask("authenticate", {"methodId": method_id})
 
     async def logout(self) -> None:
@@ -133,5 +133,7 @@ class Client(SessionCalls, TurnCalls):
 
 def _own(method: str) -> str:
     if not method.startswith("_"):
-        raise InvalidInput(f"a method of an agent's own begins with an underscore, unlike {method!r:.100}")
+        raise InvalidInput(
+            f"the name of an extension method must begin with an underscore, not {method!r:.100}"
+        )
     return method

@@ -142,7 +142,7 @@ class ClientCallbacks:
         if chosen is None:
             return {"outcome": {"outcome": "cancelled"}}
         if chosen not in [option.get("optionId") for option in question.options]:
-            raise InvalidInput(f"{chosen!r:.100} is none of the options")
+            raise InvalidInput(f"{chosen!r:.100} is not one of the options")
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
     def withdraw(self, session_id: str) -> None:

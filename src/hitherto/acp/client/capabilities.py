@@ -66,7 +66,7 @@ def agent_info(answer: Json) -> AgentInfo:
     version = answer.get("protocolVersion")
     if version != PROTOCOL_VERSION:
         raise EngineError(
-            f"the agent speaks version {version!r:.50} of the protocol; this client speaks {PROTOCOL_VERSION}"
+            f"the agent uses protocol version {version!r:.50}; this client supports only {PROTOCOL_VERSION}"
         )
     info = table(answer.get("agentInfo"))
     return AgentInfo(
@@ -86,7 +86,9 @@ def check(agent: AgentInfo, path: Path, wanted: str) -> None:
     """`InvalidInput` unless the agent offers this."""
     if not agent.offers(*path):
         agent_name = agent.title or agent.name or "the agent"
-        raise InvalidInput(f"{agent_name} does not offer {wanted}: it advertises no {'.'.join(path)}")
+        raise InvalidInput(
+            f"{agent_name} does not offer {wanted}: the capability {'.'.join(path)} is missing"
+        )
 
 
 def check_method(agent: AgentInfo, method: str) -> None:
@@ -99,7 +101,7 @@ def session_params(
 ) -> Json:
     """Where a session works and with what, as parameters; only what the agent can make use of passes."""
     if not cwd.startswith("/"):
-        raise InvalidInput(f"a session's folder is an absolute path, not {cwd!r:.200}")
+        raise InvalidInput(f"cwd must be an absolute path, not {cwd!r:.200}")
     if directories:
         check(agent, DIRECTORIES, "additional directories")
     for server in servers:

@@ -104,7 +104,7 @@ async def start_agent(
                 start_new_session=True,  # ^C is for this program, which then lets the agent go
             )
         except OSError as error:
-            raise EngineError(f"the agent {command!r} cannot be started: {error.strerror}") from error
+            raise EngineError(f"cannot start the agent {command!r}: {error.strerror}") from error
         finally:
             os.close(child_input)
             os.close(child_output)

@@ -36,7 +36,7 @@ class AgentLeft(EngineError):
     """The agent has left: what was asked of it is never answered."""
 
     def __init__(self) -> None:
-        super().__init__("the agent has left")
+        super().__init__("the agent has exited or closed the connection")
 
 
 class Requests:

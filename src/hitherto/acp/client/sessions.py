@@ -129,7 +129,7 @@ class SessionCalls(Requests):
             if found.next_cursor is None:
                 return
             if found.next_cursor == cursor:
-                raise EngineError("the agent answers with the same cursor again and again")
+                raise EngineError("the agent returned the same cursor twice; stopping")
             cursor = found.next_cursor
 
     def _setting(self, cwd: str, how: Setting) -> Json:
@@ -181,12 +181,12 @@ class TurnCalls(Requests):
 
     def _session(self, session_id: str) -> OpenedSession:
         if session_id not in self._opened:
-            raise InvalidInput(f"session {session_id!r:.100} is not open here: open it first")
+            raise InvalidInput(f"session {session_id!r:.100} is not open in this client; open it first")
         return self._opened[session_id]
 
 
 def _check_offered(what: str, offered: Sequence[str], chosen: str) -> None:
     if chosen not in offered:
         raise InvalidInput(
-            f"the {what} of this session are {', '.join(offered) or 'none'}, not {chosen!r:.100}"
+            f"{chosen!r:.100} is not one of this session's {what}: {', '.join(offered) or 'none'}"
         )

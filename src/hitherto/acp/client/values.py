@@ -139,5 +139,5 @@ def required_text(answer: Json, name: str) -> str:
     """A text without which an answer is none."""
     value = text(answer.get(name))
     if value is None:
-        raise EngineError(f"the agent's answer has no {name}")
+        raise EngineError(f"the agent's answer lacks {name}")
     return value

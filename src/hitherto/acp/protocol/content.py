@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from hitherto import model
 from hitherto.acp.protocol import entry_bytes
-from hitherto.engines.model.capabilities import Reads
+from hitherto.engines.capabilities import Reads
 from hitherto.model import Audio, Image, Part, Resource, ResourceLink
 from hitherto.rpc.frames import invalid
 
@@ -84,7 +84,7 @@ def _part(block: ContentBlock) -> Part:
             return Audio(mime_type=block.mime_type, data=block.data)
         case ResourceBlock(resource=held):
             if held.text is None and held.blob is None:
-                raise invalid("an embedded resource has a text or a blob")
+                raise invalid("an embedded resource needs a text or a blob")
             return Resource(uri=held.uri, mime_type=held.mime_type, text=held.text, blob=held.blob)
 
 
@@ -94,7 +94,7 @@ def expect_readable(parts: Sequence[Part], reads: Reads) -> None:
     for part in parts:
         if unread.get(type(part)):
             kind = type(part).__name__.lower()
-            raise invalid(f"the model of this session reads no {kind}")
+            raise invalid(f"the model of this session does not read {kind} content")
 
 
 # What a client gets

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hitherto import __version__
-from hitherto.engines.model.capabilities import Reads
+from hitherto.engines.capabilities import Reads
 from hitherto.rpc.frames import invalid
 
 PROTOCOL_VERSION = 1
@@ -74,7 +74,7 @@ def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> t
     `reads` is what prompts may hold.
     """
     if not 0 <= params.protocol_version <= NEWEST_NUMBER:
-        raise invalid(f"protocolVersion is 0 to {NEWEST_NUMBER}")
+        raise invalid(f"protocolVersion must be 0 to {NEWEST_NUMBER}")
     able = params.client_capabilities
     client = Client(
         reads_files=has_capability(able, "fs", "readTextFile"),

@@ -28,7 +28,7 @@ def _server(given: Server) -> McpServer:
     make = _KINDS.get(given.type)
     if make is None:
         raise InvalidInput(
-            f"MCP server {given.name!r}: the type is http, sse or left out, not {given.type!r}"
+            f"MCP server {given.name!r}: type must be http, sse or left out, not {given.type!r}"
         )
     return make(given)
 
@@ -61,7 +61,7 @@ def _headers(given: Server) -> dict[str, str]:
 def _given(server: Server, field: str, items: tuple[T, ...] | None) -> tuple[T, ...]:
     """A list that the protocol asks for, empty or not."""
     if items is None:
-        raise InvalidInput(f"MCP server {server.name!r} has no {field}: it is a list, if only an empty one")
+        raise InvalidInput(f"MCP server {server.name!r} has no {field}: give a list, which may be empty")
     return items
 
 

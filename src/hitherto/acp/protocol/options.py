@@ -22,11 +22,11 @@ MODE_NAMES: dict[Mode, tuple[str, str]] = {
     "default": ("Ask", "Asks before it changes anything or runs a command."),
     "acceptEdits": ("Accept edits", "Changes files without asking; asks before it runs a command."),
     "plan": ("Plan", "Reads and plans; changes nothing."),
-    "dontAsk": ("Don't ask", "Asks for nothing: what would need a permission is refused."),
+    "dontAsk": ("Don't ask", "Never asks; refuses what would need permission."),
     "bypassPermissions": ("Bypass permissions", "Does everything without asking."),
 }
 THINKING = {
-    "default": "As the model does",
+    "default": "Model default",
     "off": "Off",
     "low": "Low",
     "medium": "Medium",
@@ -79,9 +79,9 @@ def choose(
         for name, values in _values(chosen, available_options).items()
     }
     if option not in values:
-        raise InvalidInput(f"there is no option {option!r:.100}; there are {', '.join(values) or 'none'}")
+        raise InvalidInput(f"unknown option {option!r:.100}; known: {', '.join(values) or 'none'}")
     if value not in values[option]:
-        raise InvalidInput(f"{option} is one of {', '.join(values[option])}, not {value!r:.100}")
+        raise InvalidInput(f"{option} must be one of {', '.join(values[option])}, not {value!r:.100}")
     if option == "mode":
         return replace(chosen, mode=value)
     return replace(chosen, **{option: None if value == "default" else value})

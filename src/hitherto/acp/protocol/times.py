@@ -34,7 +34,7 @@ def milliseconds(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"a time is written like 2026-01-31T12:00:00Z, not {text[:40]!r}") from None
+        raise InvalidInput(f"{text[:40]!r} is not a time; write it like 2026-01-31T12:00:00Z") from None
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

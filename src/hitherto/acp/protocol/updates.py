@@ -18,7 +18,7 @@ from hitherto.model import Json, Plan, Unknown
 from hitherto.rpc import frames
 
 AT = "hitherto/at"
-INTERRUPTED = "The end of this tool was never seen."
+INTERRUPTED = "This tool call was interrupted; its result is unknown."
 
 CHUNKS = {
     "user": "user_message_chunk",

@@ -39,7 +39,7 @@ class AgentExited(EngineError):
     """The agent has left: what was asked of it is never answered. The next request starts it again."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the agent {name!r} has left before it answered; the next request starts it again")
+        super().__init__(f"the agent {name!r} exited before it answered; the next request starts it again")
 
 
 class Refusal(Failure):
@@ -176,7 +176,7 @@ class Agent:
         if version != VERSION:
             await process.line.hang_up()
             raise EngineError(
-                f"the agent {self.name!r} speaks version {version!r:.20} of the protocol, not {VERSION}"
+                f"the agent {self.name!r} uses protocol version {version!r:.20}; only {VERSION} is supported"
             )
         name = text_of(object_of(process.greeting, "agentInfo"), "name")
         self.name = process.name = name[:100] if name and name.isprintable() else self.name

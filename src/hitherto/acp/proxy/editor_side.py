@@ -88,9 +88,9 @@ class EditorTransport:
             self._connection.agent.running,
         )
         if self._connection.client is None:
-            await self._refuse(frame, Failure(INVALID_REQUEST, "initialize comes first"))
+            await self._refuse(frame, Failure(INVALID_REQUEST, "call initialize first"))
         elif process is not None and len(process.forwarded) >= MOST_FORWARDED and frames.has_id(frame):
-            text = f"at most {MOST_FORWARDED} requests of this kind may run at once"
+            text = f"too many requests at once: at most {MOST_FORWARDED} may be forwarded to the agent"
             await self._refuse(frame, Failure(OVERLOADED, text))
         elif process is not None and agent_session is not None:
             await self._forward_to(

@@ -39,7 +39,7 @@ from hitherto.acp.proxy.frames import (
 )
 from hitherto.acp.proxy.recorder import parts_of
 from hitherto.acp.proxy.session import OpenedBy, ProxiedSession, session_id_in, source_link
-from hitherto.engines.model.capabilities import Reads
+from hitherto.engines.capabilities import Reads
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.model import Json, Session
 from hitherto.rpc import frames
@@ -158,7 +158,7 @@ async def fork_session(connection: ProxyConnection, params: Members) -> Then:
     directories = check_directories(given.additional_directories)
     at = value_of(object_of(params, "_meta").get(FORK_AT))
     if at is not None and not isinstance(at, str):
-        raise InvalidInput(f"{FORK_AT} is the id of a message")
+        raise InvalidInput(f"{FORK_AT} must be the id of a message")
     with connection.reserve(), connection.relay.opening():
         process = await connection.agent.ready()
         source, _ = await ensure_imported(connection, given.session_id, _setting(params))

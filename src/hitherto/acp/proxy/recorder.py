@@ -267,7 +267,7 @@ def _text(value: Any) -> str | None:
 
 MOST_BYTES = ENTRY_BYTES // 4
 """What is larger is not kept, but that it was there: an entry must have room for it, and for what stands beside it."""
-TOO_LARGE = "[{} bytes, too many to be kept]"
+TOO_LARGE = "[{} bytes: too large to store]"
 
 
 def parts_of(blocks: Any) -> tuple[Part, ...]:

@@ -140,7 +140,7 @@ class Relay:
             return
         message = members_of(data)
         if message is None or not ("method" in message or "id" in message):
-            log.warning("the agent %r says something that is no message: %r", process.name, data[:200])
+            log.warning("the agent %r sent a line that is not a message: %r", process.name, data[:200])
             return
         method = message.get("method")
         if method is None:
@@ -223,7 +223,7 @@ class Relay:
     ) -> None:
         """A message was too long: whoever waits for it hears of that."""
         frame = frames.read_head(dropped.head)
-        text = f"a message may have at most {LINE_BYTES} bytes"
+        text = f"message too long: at most {LINE_BYTES} bytes"
         log.warning("the agent %r: %s", process.name, text)
         if frame.method is None and frames.has_id(frame):
             error = raw_json({"code": INVALID_REQUEST, "message": text})

@@ -215,7 +215,7 @@ class ProxiedSession(AttachedSession):
                     yield event
         except Refusal as refusal:
             self._refusal = refusal
-            raise EngineError(refusal.message or "the agent refuses") from refusal
+            raise EngineError(refusal.message or "the agent refused the prompt") from refusal
         finally:
             self._waiting = None
         reason = text_of(self._result, "stopReason")
@@ -342,7 +342,7 @@ async def _prompt_pending(asked: Members, agent_session: AgentSession, missed: t
 def session_id_in(result: Members, agent: str) -> str:
     agent_session_id = text_of(result, "sessionId")
     if agent_session_id is None:
-        raise EngineError(f"the agent {agent!r} made a session and did not say which")
+        raise EngineError(f"the agent {agent!r} created a session but returned no sessionId")
     return agent_session_id
 
 
@@ -382,7 +382,7 @@ def _draft(event: Event) -> Draft | None:
 
 async def _refuse_question(_: object) -> Choice:
     """The agent asks the editor itself."""
-    raise EngineError("the agent asks for itself")
+    raise EngineError("the agent asks the editor itself")
 
 
 class ProxyDisplay(SessionDisplay):

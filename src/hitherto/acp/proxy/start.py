@@ -31,7 +31,7 @@ def run_text(text: str, store: str | None) -> None:
     try:
         command = shlex.split(text)
     except ValueError as error:
-        raise SystemExit(f"hitherto: --agent is no command: {error}") from None
+        raise SystemExit(f"hitherto: --agent is not a valid command: {error}") from None
     if not command:
         raise SystemExit("hitherto: --agent needs a command, such as 'opencode acp'")
     run(command, store)

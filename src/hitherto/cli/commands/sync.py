@@ -73,7 +73,7 @@ def _tell(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
         out.document({**as_fields(report), "expiring": soon})
     else:
         for failure in report.failed:
-            out.line(f"not read: {failure}")
+            out.line(f"cannot read {failure}")
         out.line(in_words(report))
         for line in foretold(soon):
             out.line(line)

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.engines.model.instructions import system_prompt
-from hitherto.engines.model.names import full_name
 from hitherto.engines.model.summary import (
     FACT_TOKENS,
     summary_in,
@@ -25,6 +24,7 @@ from hitherto.engines.model.summary import (
     title_in,
     title_request,
 )
+from hitherto.engines.model_names import full_name
 from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable, install_advice
 from hitherto.model import Entry
 from hitherto.summaries.builtin import room_for

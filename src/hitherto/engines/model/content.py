@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_ai.messages import BinaryContent
 
-from hitherto.engines.model.capabilities import FILES, IMAGES
+from hitherto.engines.capabilities import FILES, IMAGES
 from hitherto.engines.tool_calls import DEEPEST
 from hitherto.engines.tools.file_types import KNOWN, kind_of
 from hitherto.engines.tools.limits import IMAGE_BYTES

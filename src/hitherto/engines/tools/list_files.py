@@ -11,10 +11,9 @@ from msgspec import Meta
 
 from hitherto.engines.tool_calls import Ran, Show, Tool
 from hitherto.engines.tools.definition import Input, bounded, offered, printable, said
-from hitherto.engines.tools.glob import Glob
 from hitherto.engines.tools.limits import LISTED
 from hitherto.engines.tools.roots import Roots
-from hitherto.engines.tools.walk import Found, Walk, opened_folder
+from hitherto.engines.tools.walk import Found, Glob, Walk, opened_folder
 from hitherto.tasks import in_thread
 
 Order = Literal["name", "newest"]

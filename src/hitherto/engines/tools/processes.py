@@ -12,13 +12,12 @@ import os
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from hitherto.engine import Finished
 from hitherto.engines.tools.run_command import without_secrets
-from hitherto.engines.tools.watchdog import guard
 from hitherto.tasks import finish_or_stop
 
 CHUNK = 64 * 1024
@@ -212,3 +211,41 @@ def _states(group: int) -> Iterator[str]:
                 state, _, of = process.joinpath("stat").read_bytes().rpartition(b")")[2].split()[:3]
                 if int(of) == group:
                     yield state.decode()
+
+
+# A guard beside a command: if this process is killed, the command does not outlive it
+
+GUARD_SCRIPT = """\
+read -r group || exit 0
+read -r over && exit 0
+kill -s TERM -- "-$group"
+sleep 2
+kill -s KILL -- "-$group"
+"""
+"""Waits for the number of a group, and then for the word that all is over. If its input ends without it, we are gone."""
+
+
+@asynccontextmanager
+async def guard() -> AsyncIterator[Callable[[int], None]]:
+    """A small shell, in a session of its own, that watches over the group it is told of until the block ends."""
+    reads, writes = os.pipe()
+    try:
+        watching = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", GUARD_SCRIPT, stdin=reads, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        )
+    except BaseException:
+        os.close(writes)
+        raise
+    finally:
+        os.close(reads)
+    try:
+        yield lambda group: _tell_guard(writes, str(group))
+    finally:
+        _tell_guard(writes, "over")
+        os.close(writes)
+        await watching.wait()
+
+
+def _tell_guard(writes: int, word: str) -> None:
+    with suppress(BrokenPipeError):  # somebody has killed the guard
+        os.write(writes, f"{word}\n".encode())

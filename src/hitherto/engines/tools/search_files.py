@@ -18,11 +18,10 @@ from msgspec import Meta
 
 from hitherto.engines.tool_calls import Ran, Show, Tool
 from hitherto.engines.tools.definition import Input, bounded, offered, printable, said
-from hitherto.engines.tools.glob import Glob
 from hitherto.engines.tools.limits import HITS, PATTERN_CHARS, SEARCH_SECONDS, SEARCHED_FILE_BYTES
 from hitherto.engines.tools.regex_process import Matcher, MatcherEnded
 from hitherto.engines.tools.roots import Roots, read_at
-from hitherto.engines.tools.walk import Walk, opened_folder
+from hitherto.engines.tools.walk import Glob, Walk, opened_folder
 from hitherto.tasks import in_thread
 
 BATCH_BYTES = 512 * 1024

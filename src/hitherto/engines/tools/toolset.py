@@ -1,19 +1,25 @@
-"""The tools of a session that act on this machine."""
+"""The tools of a session: those that act on this machine, and the plan."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from hitherto.engine import Host
-from hitherto.engines.tool_calls import Tool
+from hitherto.engines.tool_calls import Ran, Show, Tool
+from hitherto.engines.tools.definition import Input, offered, said
 from hitherto.engines.tools.edit_file import edit_file, write_file
+from hitherto.engines.tools.limits import PLAN_STEPS, STEP_CHARS
 from hitherto.engines.tools.list_files import list_files
 from hitherto.engines.tools.local_host import LocalHost
 from hitherto.engines.tools.read_file import read_file
 from hitherto.engines.tools.roots import Roots
 from hitherto.engines.tools.run_command import run_command
 from hitherto.engines.tools.search_files import search_files
-from hitherto.engines.tools.update_plan import update_plan
+from hitherto.model import Plan
 
 
 def local_tools(roots: tuple[str, ...], host: Host | None) -> tuple[Tool, ...]:
@@ -36,3 +42,27 @@ def local_tools(roots: tuple[str, ...], host: Host | None) -> tuple[Tool, ...]:
         run_command(within, acting),
         update_plan(),
     )
+
+
+class Step(Input, frozen=True):
+    """A step of a plan, with the words of the Agent Client Protocol."""
+
+    content: Annotated[str, Meta(min_length=1, max_length=STEP_CHARS)]
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+class UpdatePlan(Input, frozen=True):
+    """Show the user your plan for work of several steps, and keep it up to date: give all steps each time."""
+
+    steps: Annotated[tuple[Step, ...], Meta(max_length=PLAN_STEPS)]
+
+
+def update_plan() -> Tool:
+    """Touches nothing; the plan stands beside the result."""
+
+    async def run(asked: UpdatePlan, _: Show) -> Ran:
+        plan = Plan(steps=tuple(msgspec.to_builtins(step) for step in asked.steps))
+        return said("The plan is shown.", extra=(plan,))
+
+    return offered(UpdatePlan, run, name="update_plan", kind="think", title=lambda _: "Update the plan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hitherto.engines.model.names import PLAIN_NAMES
+from hitherto.engines.model_names import PLAIN_NAMES
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 DOCUMENTS = IMAGES | {"application/pdf"}
