@@ -245,7 +245,9 @@ async def test_a_transcript_that_cannot_be_read_is_told_of(
     monkeypatch.setattr("hitherto.sources.shared.files.LARGEST", 10)
     with pytest.raises(SessionNotFound) as caught:
         await hitherto.resume_session(UUID, engine=Scripted(), store=store).prompt("Hello")
-    assert caught.value.__notes__ == [f"cannot read {UUID}.jsonl: larger than 10 bytes, the most that is read"]
+    assert caught.value.__notes__ == [
+        f"cannot read {UUID}.jsonl: larger than 10 bytes, the most that is read"
+    ]
 
 
 async def test_a_folder_that_cannot_be_read_is_told_of_and_takes_no_session_away(store: str) -> None:
