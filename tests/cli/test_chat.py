@@ -89,7 +89,7 @@ def test_a_new_session_is_made_by_the_first_prompt_and_titled_by_the_model(
     assert "\n  A greeting.\n  Hello there.\n\n" in plain(done.out)
     (session,) = sessions_of(here)
     assert (session.title, session.cwd) == ("Of greetings", str(here.folder))
-    assert f"To go on: hitherto chat {session.id[:13]}" in done.out
+    assert f"Continue with: hitherto chat {session.id[:13]}" in done.out
 
 
 def test_a_session_goes_on_after_its_last_messages_and_recalls_its_prompts(
@@ -128,7 +128,7 @@ def test_an_interrupt_throws_a_line_away_and_twice_at_an_empty_one_leaves(
     done = chat(here, titled, typed=typed)
     assert done.code == 130
     thrown_away = done.out.index("unwanted")
-    assert thrown_away < done.out.index("> ", thrown_away) < done.out.index("^C again, or ^D, leaves.")
+    assert thrown_away < done.out.index("> ", thrown_away) < done.out.index("Press ^C again or ^D to leave.")
     assert provider.requests == []
 
 
@@ -191,7 +191,7 @@ def test_the_commands_change_and_tell_what_they_name(here: Shell, provider: Prov
         ("mode: acceptEdits", "/mode never\r"),
         ("[invalid_input]", "/tools\r"),
         ("update_plan", "/fork Another way\r"),
-        ("going on in the fork", "Edit.\r"),
+        ("continuing in the fork", "Edit.\r"),
         ("Edited.", "/title A new name\r"),
         ("title: A new name", "/nonsense\r"),
         ("/nonsense; /help", "/etc/hosts is a file\r"),
@@ -215,7 +215,7 @@ def test_without_a_model_it_says_so_and_one_can_be_set(
 ) -> None:
     monkeypatch.delenv("HITHERTO_MODEL")
     typed = [
-        ("/model NAME sets one", "Hi.\r"),
+        ("choose one with /model NAME", "Hi.\r"),
         ("[model_missing]", "/model nonsense\r"),
         ("[model_missing]", "/model claude-sonnet-5\r"),
         ("model: claude-sonnet-5", "/title Kept\r"),
@@ -387,5 +387,5 @@ def test_a_change_is_shown_as_a_diff_unless_it_is_too_long() -> None:
 
     assert lines("a\nb\n", "a\nc\n") == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
     assert lines(None, "a\n") == ["@@ -0,0 +1 @@", "+a"]
-    assert lines("x" * 200_000, "y") == ["(too long to be compared)"]
+    assert lines("x" * 200_000, "y") == ["(too long to compare)"]
     assert list(change(ToolResult(id="1", output={"diff": "strange"}))) == []

@@ -543,7 +543,7 @@ def test_one_bad_session_in_a_file_does_not_keep_the_others_out(shell: Shell) ->
 def test_an_import_under_new_ids_leaves_what_is_there(shell: Shell) -> None:
     (session_id,) = make(shell, "one")
     export = shell.ok("export", session_id).out
-    assert shell.ok("import", "-", stdin=export).out == f"Skipped {session_id}: it is there already\n"
+    assert shell.ok("import", "-", stdin=export).out == f"Skipped {session_id}: already imported\n"
     shell.ok("rename", session_id, "other")
     assert shell.invoke("import", "-", stdin=export).code == 4
     done = shell.ok("import", "-", "--new-id", stdin=export)

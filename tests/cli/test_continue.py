@@ -45,7 +45,7 @@ def test_continue_prints_the_command_and_says_how_faithful_it_is(shell: Shell, t
     transcript(tmp_path)
     shell.ok("sync")
     done = shell.ok("continue", SESSION, "--in", "codex")
-    assert done.err == "replayed: codex has 2 messages as text, in a session of its own\n"
+    assert done.err == "replayed: 2 messages copied as text into a new codex session\n"
     (made,) = (tmp_path / "codex_home").rglob("*.jsonl")
     assert done.out == f"cd {tmp_path / 'work'} && codex resume {made.stem[-36:]}\n"
     there = f"codex:{made.stem[-36:]}"
@@ -200,14 +200,14 @@ def test_sync_and_sources_tell_what_the_agent_will_delete(shell: Shell, tmp_path
     for number, days in enumerate((0, 1, *[25] * 7)):
         transcript(tmp_path, number, days=days)
     done = shell.ok("sync")
-    assert done.lines[1] == "7 sessions that Claude Code will delete within 7 days are kept here:"
+    assert done.lines[1] == "Claude Code will delete 7 sessions within 7 days; Hitherto keeps them:"
     assert f"claude:{transcripts.session_id(2)}  How do I prune a quince tree? 2" in done.lines[2]
     assert (len(done.lines), done.lines[-1]) == (8, "  and 2 more")
     told = shell.ok("sync", "--json").json["expiring"]
     assert {each["session"] for each in told} == {f"claude:{transcripts.session_id(n)}" for n in range(2, 9)}
     (row,) = (row for row in shell.ok("sources", "--json").json["sources"] if row["source"] == "claude")
     assert row["expiring"] == 7
-    assert "7 to be deleted within 7 days" in shell.ok("sources").out
+    assert "7 will be deleted within 7 days" in shell.ok("sources").out
 
 
 def test_files_beyond_the_budget_are_not_kept_and_what_was_read_of_them_is(
@@ -261,4 +261,4 @@ def test_a_file_whose_beginning_is_not_kept_is_not_written_back(
 
 def test_a_session_that_came_from_no_file_is_not_written_back(shell: Shell) -> None:
     own = shell.ok("new").out.strip()
-    assert "no file of another agent" in shell.invoke("restore", own).err
+    assert "not synced from another agent" in shell.invoke("restore", own).err

@@ -22,7 +22,7 @@ def test_the_first_start_says_once_where_the_earlier_store_is_and_how_to_use_it(
     default = {"HITHERTO_STORE": "", "XDG_DATA_HOME": str(left.parents[1])}
     first = shell.run("list", env=default)
     command = f"export HITHERTO_STORE=sqlite:///{left}"
-    assert f"A store of an earlier version is at {left}. To use it: {command}\n" in first.err
+    assert f"Found the store of an earlier version: {left}. To use it, run: {command}\n" in first.err
     assert "From before" not in first.out
     assert "earlier version" not in shell.run("list", env=default).err
     used = shell.run("list", "--json", env={**default, "HITHERTO_STORE": command.partition("=")[2]})

@@ -247,7 +247,9 @@ def test_markup_in_content_stays_text(shell: Shell) -> None:
 )
 def test_delete_asks_on_a_terminal(shell: Shell, answer: str, code: int, left: int) -> None:
     session_id = three(shell)[0]
-    done = shell.terminal("delete", session_id, answers=[("'title 0' (0 messages) for good? [y/N]", answer)])
+    done = shell.terminal(
+        "delete", session_id, answers=[("'title 0' (0 messages) permanently? [y/N]", answer)]
+    )
     assert done.code == code
     assert len(shell.ok("list").lines) == left
 

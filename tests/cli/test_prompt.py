@@ -269,7 +269,7 @@ def test_an_answer_that_breaks_off_is_kept_and_told(here: Shell, provider: Provi
     [
         (["So far", Stop("max_tokens")], (), "limit of output"),
         (["No.", Stop("refusal")], (), "refused"),
-        (["Look.", ToolUse("list_files", {})], ("--max-turns", "1"), "as often as it may"),
+        (["Look.", ToolUse("list_files", {})], ("--max-turns", "1"), "maximum number of model requests"),
     ],
 )
 def test_an_answer_that_is_not_whole_is_no_success(

@@ -217,7 +217,7 @@ def test_transcripts_of_this_machine_are_taken_in_there_and_brought_back(afar: A
     assert afar.invoke("append", session, "x").err.endswith("[read_only]\n")
     data = transcript.read_bytes()
     transcript.unlink()
-    assert "1 kept although its file is gone" in afar.ok("sync").out
+    assert "1 kept after the agent deleted the file" in afar.ok("sync").out
     assert afar.ok("restore", session).out == f"{transcript}\n"
     assert transcript.read_bytes() == data
 
@@ -270,7 +270,7 @@ def test_long_sessions_go_there_and_come_back_in_pieces(afar: Afar, tmp_path: Pa
     here.ok("export", session, "-o", str(exported))
     assert exported.stat().st_size > MESSAGE_BYTES
     assert afar.ok("import", str(exported)).out == f"Imported {session}: 10 messages\n"
-    assert afar.ok("import", str(exported)).out == f"Skipped {session}: it is there already\n"
+    assert afar.ok("import", str(exported)).out == f"Skipped {session}: already imported\n"
     back = tmp_path / "back.jsonl"
     afar.ok("export", session, "-o", str(back))
     assert back.read_bytes() == exported.read_bytes()

@@ -79,7 +79,7 @@ def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, 
 
 def test_an_agent_that_is_not_here_is_told_as_such(shell: Shell, env: dict[str, str]) -> None:
     assert not told(shell, env)["pi"]["there"]
-    assert shell.run("sources", env=env).lines[0].endswith("not there")
+    assert shell.run("sources", env=env).lines[0].endswith("not found")
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_vanished_transcript_is_kept_and_brought_back(
     before = transcript.read_bytes()
     shell.run("sync", env=env)
     transcript.unlink()
-    assert "1 kept although its file is gone" in shell.run("sync", env=env).out
+    assert "1 kept after the agent deleted the file" in shell.run("sync", env=env).out
     done = shell.run("restore", SESSION, env=env)
     assert (done.code, done.out) == (0, f"{transcript}\n")
     assert transcript.read_bytes() == before
@@ -110,15 +110,13 @@ def test_a_vanished_transcript_is_kept_and_brought_back(
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (1, "1 damaged record passed over, 1 record of a new kind kept as it is"),
-        (2, "2 damaged records passed over, 2 records of a new kind kept as they are"),
+        (1, "1 damaged record skipped, 1 unknown record kept unchanged"),
+        (2, "2 damaged records skipped, 2 unknown records kept unchanged"),
     ],
 )
-def test_one_record_is_not_told_as_if_it_were_many(number: int, said: str) -> None:
+def test_a_report_distinguishes_one_and_many(number: int, said: str) -> None:
     assert said in in_words(Report(damaged_records=number, unknown_records=number))
-    one = "1 kept although its file is gone"
-    kept = one if number == 1 else "2 kept although their files are gone"
-    assert kept in in_words(Report(kept=number))
+    assert f"{number} kept after the agent deleted the file" in in_words(Report(kept=number))
 
 
 def test_restore_without_a_checkpoint_needs_a_transcript(shell: Shell, env: dict[str, str]) -> None:

@@ -20,7 +20,7 @@ def test_a_token_stands_alone_on_stdout_so_that_a_shell_can_take_it(shell: Shell
     token = known(shell, secret)
     assert token is not None
     assert (token.owner, token.scopes, token.label) == ("alice", USUAL, "laptop")
-    assert done.err == f"Token {token.id} of alice: read, write, run. It will not be shown again.\n"
+    assert done.err == f"Token {token.id} for alice: read, write, run. Copy it now; it is not shown again.\n"
 
 
 def test_a_token_is_printed_as_json_once(shell: Shell) -> None:
@@ -47,7 +47,7 @@ def test_tokens_are_listed_without_their_secrets(shell: Shell) -> None:
         made[1]["id"]
     ]
     on_terminal = plain(shell.terminal("token", "list").out)
-    assert on_terminal.split()[:6] == ["ID", "MADE", "OWNER", "SCOPES", "REVOKED", "LABEL"]
+    assert on_terminal.split()[:6] == ["ID", "CREATED", "OWNER", "SCOPES", "REVOKED", "LABEL"]
     for shown in (listed.out, as_json.out, on_terminal):
         assert not any(each["token"] in shown for each in made)
 

@@ -1,4 +1,4 @@
-"""The command line: a table of commands, each in a module of its own that is imported when it is asked for."""
+"""The command line: a table of commands. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -15,63 +15,61 @@ from hitherto.cli.terminal import exit_codes
 
 
 class Listed(NamedTuple):
-    """A command as the overview shows it: the module that has it as `run`, and one line of help."""
+    """A row of the overview: the module that defines the command as `run`, and one line of help."""
 
     module: str
     help: str
 
 
 COMMANDS: dict[str, Listed] = {
-    "list": Listed("hitherto.cli.commands.list", "Sessions, newest activity first."),
-    "show": Listed("hitherto.cli.commands.show", "One session and what was said in it."),
+    "list": Listed("hitherto.cli.commands.list", "List sessions, most recently active first."),
+    "show": Listed("hitherto.cli.commands.show", "Show a session and its messages."),
     "search": Listed("hitherto.cli.commands.search", "Find sessions by what was said in them."),
-    "sync": Listed("hitherto.cli.commands.sync", "Take in the sessions that other agents keep."),
+    "sync": Listed("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
     "sources": Listed(
-        "hitherto.cli.commands.sources", "The agents whose sessions are taken in, and what they have."
+        "hitherto.cli.commands.sources", "Show which agents have sessions to import, and how many."
     ),
-    "resume": Listed(
-        "hitherto.cli.commands.resume", "The command that goes on with a session in its own agent."
-    ),
-    "continue": Listed("hitherto.cli.commands.continue_", "Go on with a session in another agent."),
-    "prompt": Listed("hitherto.cli.commands.prompt", "Have one prompt answered."),
-    "chat": Listed("hitherto.cli.commands.chat", "Talk in a session, new or old."),
-    "new": Listed("hitherto.cli.commands.new", "Make an empty session."),
+    "resume": Listed("hitherto.cli.commands.resume", "Resume a session in the agent it came from."),
+    "continue": Listed("hitherto.cli.commands.continue_", "Continue a session in another agent."),
+    "prompt": Listed("hitherto.cli.commands.prompt", "Run one prompt and print the answer."),
+    "chat": Listed("hitherto.cli.commands.chat", "Chat in the terminal, in a new or an existing session."),
+    "new": Listed("hitherto.cli.commands.new", "Create an empty session."),
     "append": Listed("hitherto.cli.commands.append", "Add a message to a session."),
-    "rename": Listed("hitherto.cli.commands.rename", "Give a session a title."),
-    "tag": Listed("hitherto.cli.commands.tag", "Add and remove tags."),
-    "archive": Listed("hitherto.cli.commands.archive", "Put sessions away, or take them back."),
-    "pin": Listed("hitherto.cli.commands.pin", "Pin sessions, so that pruning never touches them."),
-    "fork": Listed("hitherto.cli.commands.fork", "Start a new session from a point of another."),
-    "rewind": Listed("hitherto.cli.commands.rewind", "Go back to an earlier message."),
-    "checkpoints": Listed(
-        "hitherto.cli.commands.checkpoints", "Earlier states that a session can go back to."
-    ),
+    "rename": Listed("hitherto.cli.commands.rename", "Change the title of a session."),
+    "tag": Listed("hitherto.cli.commands.tag", "Add or remove tags."),
+    "archive": Listed("hitherto.cli.commands.archive", "Archive or unarchive sessions."),
+    "pin": Listed("hitherto.cli.commands.pin", "Pin sessions to protect them from pruning."),
+    "fork": Listed("hitherto.cli.commands.fork", "Start a new session from any message of another."),
+    "rewind": Listed("hitherto.cli.commands.rewind", "Go back to an earlier message of a session."),
+    "checkpoints": Listed("hitherto.cli.commands.checkpoints", "List the checkpoints of a session."),
     "restore": Listed(
-        "hitherto.cli.commands.restore", "Go back to a checkpoint, or bring a vanished transcript back."
+        "hitherto.cli.commands.restore", "Restore a checkpoint, or a transcript that an agent deleted."
     ),
-    "erase": Listed("hitherto.cli.commands.erase", "Blank one message for good."),
-    "delete": Listed("hitherto.cli.commands.delete", "Delete sessions for good."),
-    "move": Listed("hitherto.cli.commands.move", "Say that a folder is now elsewhere."),
-    "export": Listed("hitherto.cli.commands.export", "Write sessions as JSON lines."),
-    "import": Listed("hitherto.cli.commands.import_", "Read sessions from an export."),
-    "prune": Listed("hitherto.cli.commands.prune", "Put old sessions away, by policy."),
-    "stats": Listed("hitherto.cli.commands.stats", "Numbers about sessions and store."),
-    "backup": Listed("hitherto.cli.commands.backup", "Copy the whole store while it is in use."),
-    "doctor": Listed("hitherto.cli.commands.doctor", "Check the store and mend what is derived."),
+    "erase": Listed("hitherto.cli.commands.erase", "Permanently blank one message."),
+    "delete": Listed("hitherto.cli.commands.delete", "Permanently delete sessions."),
+    "move": Listed("hitherto.cli.commands.move", "Update the folder of a session after you moved it."),
+    "export": Listed(
+        "hitherto.cli.commands.export", "Export sessions as JSON lines, JSON, Markdown or HTML."
+    ),
+    "import": Listed("hitherto.cli.commands.import_", "Import sessions from an export."),
+    "prune": Listed("hitherto.cli.commands.prune", "Archive or delete old sessions by age, count or size."),
+    "stats": Listed("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
+    "backup": Listed("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
+    "doctor": Listed("hitherto.cli.commands.doctor", "Check the store and repair its indexes and counts."),
     "watch": Listed("hitherto.cli.commands.watch", "Follow changes as they happen."),
-    "token": Listed("hitherto.cli.commands.token", "Make, list and revoke tokens for the server."),
-    "serve": Listed("hitherto.cli.commands.serve", "Serve sessions over HTTP and WebSocket."),
-    "page": Listed("hitherto.cli.commands.page", "An address that opens the page of a running server."),
-    "acp": Listed("hitherto.cli.commands.acp", "Be an agent for editors (Agent Client Protocol)."),
+    "token": Listed("hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."),
+    "serve": Listed("hitherto.cli.commands.serve", "Start the server: web page, gateway, ACP and MCP."),
+    "page": Listed("hitherto.cli.commands.page", "Print a sign-in link to the web page of a running server."),
+    "acp": Listed("hitherto.cli.commands.acp", "Run as an ACP agent, for editors."),
     "mcp": Listed(
-        "hitherto.cli.commands.mcp", "Let agents look up earlier sessions (Model Context Protocol)."
+        "hitherto.cli.commands.mcp", "Run as an MCP server, so that agents can search your history."
     ),
-    "completion": Listed("hitherto.cli.commands.completion", "The completion script of a shell."),
+    "completion": Listed("hitherto.cli.commands.completion", "Print the completion script for your shell."),
 }
 
 
 class Commands(click.Group):
-    """The group over `COMMANDS`: overview and completion come from the table, errors end in one place."""
+    """The group of `COMMANDS`: it makes overview and completion from the table, and reports all errors in one place."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -94,7 +92,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever reads has enough, as in `hitherto list | head`
+        except BrokenPipeError:  # the reader of the pipe has left, as in `hitherto list | head`
             exit_codes.silence(sys.stdout)
             return exit_codes.OK
 
@@ -105,7 +103,7 @@ class Commands(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(args, prog_name or "hitherto", **extra)
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that words every failure
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that reports every failure
             code = exit_codes.report(error)
         sys.exit(code if isinstance(code, int) else exit_codes.OK)
 
@@ -116,10 +114,11 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="hitherto")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """Hitherto keeps every conversation with every agent.
+    """Hitherto keeps every conversation you have with your agents.
 
-    Sessions may be named by any beginning of their id that fits only one. `hitherto COMMAND --help` tells more about
-    a command.
+    Start with `hitherto sync`, then `hitherto list` and `hitherto search`. Wherever a command takes a SESSION, the first
+    characters of its id are enough if no other session id starts with them. Run `hitherto COMMAND --help` for the options
+    and examples of a command.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

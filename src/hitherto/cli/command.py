@@ -1,4 +1,4 @@
-"""What every command shares: `--json`, `--store`, examples in its help, an open store, session ids."""
+"""What all commands share: `--json`, `--store`, examples in the help, an open store, completion of session ids."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from hitherto.settings import STORE, earlier_store, is_server, store_url
 T = TypeVar("T")
 Work = Callable[..., Coroutine[Any, Any, int | None]]
 
-JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
+JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text.")
 STORE_OPTION = click.Option(
     ["--store"],
     metavar="URL",
-    help=f"The store: a URL, the path of an SQLite file, or a server.  [env: {STORE}]",
+    help=f"The store: the path of a SQLite file, a URL, or the address of a server.  [env: {STORE}]",
 )
 
 
@@ -37,9 +37,9 @@ def _run(work: Work) -> int | None:
 
 
 def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Callable[[Work], click.Command]:
-    """Make a command of `async def run(sessions, out, …)`; what it returns, if anything, is the exit code.
+    """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code.
 
-    A `runner` has an event loop run the work, and may give it more arguments.
+    The `runner` runs the work in an event loop and may pass it more arguments.
     """
 
     def decorate(work: Work) -> click.Command:
@@ -63,15 +63,15 @@ def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Call
 
 
 def shown_examples(examples: tuple[str, ...]) -> str:
-    """Examples as they stand at the end of a command's help."""
+    """The examples at the end of a command's help."""
     return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in examples)))
 
 
 def mention_earlier_store(store: str | None, out: Output) -> None:
-    """Say once, at the first start, that there is a store under the program's first name, and how to use it."""
+    """At the first start, point out a store that the program wrote under its former name."""
     if (left := earlier_store(store)) is not None:
         out.note(
-            f"A store of an earlier version is at {left}. To use it: export {STORE}={shlex.quote(f'sqlite:///{left}')}"
+            f"Found the store of an earlier version: {left}. To use it, run: export {STORE}={shlex.quote(f'sqlite:///{left}')}"
         )
 
 
@@ -84,13 +84,13 @@ async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable
 def _opened(url: str) -> AbstractAsyncContextManager[Sessions]:
     if not is_server(url):
         return wiring.open(url)
-    from hitherto.remote.sessions import open as open_remote  # here: most stores are on this machine
+    from hitherto.remote.sessions import open as open_remote  # imported here because most stores are local
 
     return open_remote(url)
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The caller's newest sessions whose id begins so; nothing at all when the store cannot tell."""
+    """The newest sessions whose id starts with the typed text; none if the store cannot be read."""
 
     async def newest(sessions: Sessions) -> list[CompletionItem]:
         page = await sessions.find(LOCAL, Filter(archived="include"), limit=LIST_PAGE)

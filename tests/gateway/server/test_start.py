@@ -127,7 +127,7 @@ def test_each_store_has_a_token_file_of_its_own(tmp_path: Path) -> None:
 def test_a_person_is_told_the_address_and_where_the_token_is(tmp_path: Path) -> None:
     process = start(tmp_path, "--port", "0")
     first = line_of(process, "a server to say where it is").decode()
-    assert first.startswith("Hitherto serves http://127.0.0.1:")
+    assert first.startswith("Hitherto is running at http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
     out, err = output(process, "the server to end")
     assert process.returncode == 0

@@ -1,4 +1,4 @@
-"""`hitherto acp`. An editor never comes here: `__main__` reads the plain options itself, without the command line."""
+"""`hitherto acp`. Editors do not wait for this module: `__main__` reads the plain options itself."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ EXAMPLES = (
 
 
 @click.command(epilog=shown_examples(EXAMPLES))
-@click.option("--model", metavar="NAME", help="The model that answers.  [env: HITHERTO_MODEL]")
-@click.option("--agent", metavar="COMMAND", help="Stand in front of the ACP agent that this command starts.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="The model that answers, such as anthropic:claude-sonnet-5.  [env: HITHERTO_MODEL]",
+)
+@click.option(
+    "--agent", metavar="COMMAND", help="Run as a proxy: start this ACP agent and record everything it does."
+)
 def run(store: str | None, model: str | None, agent: str | None, as_json: bool) -> None:  # noqa: ARG001 - it speaks JSON
-    """Be an ACP agent on standard input and output, for editors.
+    """Run as an ACP agent on standard input and output, for editors.
 
-    Speaks the Agent Client Protocol: one JSON object per line, until its input ends.
+    Your editor starts this command and speaks the Agent Client Protocol with it, one JSON object per line. With --agent,
+    Hitherto runs between the editor and another ACP agent, records the sessions, and adds what the agent lacks, such as
+    a session list. The command ends when its input ends.
     """
     from hitherto.acp.main import run_agent
 
     if agent is not None and model is not None:
-        raise click.UsageError(
-            "--agent and --model exclude each other: the agent behind has a model of its own"
-        )
+        raise click.UsageError("use either --agent or --model, not both: the other agent has its own model")
     run_agent(store, model, agent)
 
 

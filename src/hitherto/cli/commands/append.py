@@ -18,16 +18,19 @@ from hitherto.service import Sessions
 )
 @session_argument
 @click.argument("text", required=False)
-@click.option("--role", type=click.Choice(ROLES), default="user", show_default=True, help="Who says it.")
+@click.option(
+    "--role", type=click.Choice(ROLES), default="user", show_default=True, help="The role of the message."
+)
 async def run(sessions: Sessions, out: Output, *, session: str, text: str | None, role: Role) -> None:
-    """Add a message to a session; prints the id of its entry.
+    """Add a message to a session and print the message id.
 
-    Without TEXT, or with `-`, the message is read from stdin; its last newline is left out.
+    Without TEXT, or with `-`, the message is read from stdin, without its last newline. No model is asked: use `hitherto
+    prompt --session` to get an answer.
     """
     session_id = await sessions.resolve(LOCAL, session)
     said = await given_text(text)
     if not said:
-        raise InvalidInput("there is nothing to append: the message is empty")
+        raise InvalidInput("the message is empty: pass a text or pipe one to stdin")
     appended = await sessions.append(LOCAL, session_id, Draft(role=role, parts=(Text(text=said),)))
     if out.json:
         out.document({"session": session_id, "entries": appended.entries, "revision": appended.revision})

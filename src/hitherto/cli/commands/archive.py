@@ -14,9 +14,13 @@ from hitherto.service import Sessions
 
 @command("hitherto archive 019a8c0e 019a8c11", "hitherto archive --undo 019a8c0e")
 @sessions_argument
-@click.option("--undo", is_flag=True, help="Take them back.")
+@click.option("--undo", is_flag=True, help="Unarchive them.")
 async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], undo: bool) -> None:
-    """Put sessions away: lists leave them out, nothing else changes."""
+    """Archive sessions: lists no longer show them.
+
+    Archived sessions stay searchable, and `hitherto list --archived include` shows them. Adding a message unarchives a
+    session.
+    """
     for session_id in await full_ids(sessions, named):
         changed = await sessions.archive(LOCAL, session_id, archived=not undo)
         tell(out, "Unarchived" if undo else "Archived", changed)

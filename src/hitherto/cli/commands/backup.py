@@ -10,10 +10,13 @@ from hitherto.cli.terminal.output import Output, progress
 from hitherto.service import Sessions
 
 
-@command("hitherto backup ~/backups/hitherto.db")
+@command("hitherto backup ~/backups/hitherto.db", "hitherto list --store ~/backups/hitherto.db")
 @click.argument("target")
 async def run(sessions: Sessions, out: Output, *, target: str) -> None:
-    """Copy the whole store to a new file while it is in use. The copy is a store itself: `--store TARGET`."""
+    """Copy the whole store to a new file, even while it is in use.
+
+    TARGET must not exist yet. The copy is a complete store: open it with `--store TARGET`.
+    """
     path = absent(target)
     with progress("Copying", None):
         await sessions.admin.backup(path)

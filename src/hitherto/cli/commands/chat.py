@@ -35,11 +35,11 @@ MORE = "… "
 @click.argument("session", required=False, shell_complete=complete_session)
 @choosing
 async def run(sessions: Sessions, out: Output, typist: Typist, *, session: str | None, chosen: Chosen) -> int:
-    """Talk in a session, a new one or SESSION; each line is a prompt, and what begins with / is a command.
+    """Chat in the terminal, in a new session or in SESSION. Each line is a prompt; lines that start with / are commands.
 
-    A line that ends with a backslash goes on in the next one. ^C cancels the running turn and keeps what was said;
-    twice at an empty prompt, or ^D, leaves. `/help` lists the commands. Without a terminal the prompts are the lines of
-    stdin, and what would be asked is refused.
+    End a line with a backslash to continue it on the next line. ^C cancels the running turn and keeps what was said so
+    far. ^D, or ^C twice at an empty prompt, leaves. Type /help for the commands. Without a terminal, each line of stdin is
+    a prompt, and tools that would need your permission are refused.
     """
     async with Talk(sessions, out, typist, chosen, sessions.engine or wiring.engine()) as talk:
         if session is not None:
@@ -49,12 +49,12 @@ async def run(sessions: Sessions, out: Output, typist: Typist, *, session: str |
             await _greet(talk)
         code = await _converse(talk)
         if typist.present and talk.session is not None:
-            talk.aside(f"To go on: hitherto chat {await short_id(sessions, talk.session.id)}")
+            talk.aside(f"Continue with: hitherto chat {await short_id(sessions, talk.session.id)}")
         return code
 
 
 async def _greet(talk: Talk) -> None:
-    """What was said last, and where we are."""
+    """Show the last messages, the folder and the model."""
     if talk.session is not None:
         page = await talk.sessions.history(LOCAL, talk.session.id, last=True, limit=SHOWN)
         print_page(talk.out, talk.session, page)
@@ -65,15 +65,15 @@ async def _greet(talk: Talk) -> None:
     own = read_settings().model if talk.sessions.engine is None else "the server's model"
     model = talk.choices.model or own
     talk.aside(
-        f"{'A new session' if talk.session is None else 'Going on'}"
+        f"{'New session' if talk.session is None else 'Continuing'}"
         f"{f' in {formats.short_folder(folder)}' if folder else ''}"
-        f"{f' with {model}' if model else '; no model is set, /model NAME sets one'}."
-        " /help lists the commands, ^D leaves."
+        f"{f' with {model}' if model else '. No model is set; choose one with /model NAME'}."
+        " Type /help for commands, ^D to leave."
     )
 
 
 async def _converse(talk: Talk) -> int:
-    """Line by line, until somebody leaves; without a terminal the exit code is that of the first failure."""
+    """Run line by line until the user leaves. Without a terminal, the exit code is that of the first failure."""
     failed = exit_codes.OK
     try:
         while not talk.over and (text := await _typed(talk)) is not None:
@@ -85,7 +85,7 @@ async def _converse(talk: Talk) -> int:
 
 
 async def _done(talk: Talk, text: str) -> int:
-    """Do what a line says; the exit code that it would give."""
+    """Run a command or a prompt; returns its exit code."""
     try:
         if (found := slash_commands.command(text)) is not None:
             await found(talk)
@@ -109,7 +109,7 @@ async def _typed(talk: Talk) -> str | None:
                 if warned:
                     raise
                 warned = True
-                talk.aside("^C again, or ^D, leaves.")
+                talk.aside("Press ^C again or ^D to leave.")
             lines.clear()
             continue
         if line is None:

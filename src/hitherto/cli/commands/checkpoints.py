@@ -12,9 +12,10 @@ from hitherto.service import Sessions
 @command("hitherto checkpoints 019a8c0e")
 @session_argument
 async def run(sessions: Sessions, out: Output, *, session: str) -> None:
-    """Earlier states that a session can go back to, oldest first.
+    """List the checkpoints of a session, oldest first.
 
-    In a pipe each is a line of fields separated by tabs: id, time, reason, number of messages, tokens.
+    A checkpoint is an earlier state that `hitherto restore` can bring back and `hitherto fork --checkpoint` can branch
+    from. In a pipe, each line has these tab-separated fields: id, time, reason, number of messages, tokens.
     """
     found = await sessions.checkpoints(LOCAL, await sessions.resolve(LOCAL, session))
     if out.json:
@@ -25,10 +26,10 @@ async def run(sessions: Sessions, out: Output, *, session: str) -> None:
             out.row(each.id, formats.utc(each.at), each.reason, each.message_count, each.token_count)
         return
     if not found:
-        out.note("No checkpoints.")
+        out.note("This session has no checkpoints.")
         return
     rows = (
         (each.id, formats.local(each.at), each.reason, str(each.message_count), str(each.token_count or ""))
         for each in found
     )
-    out.table(("ID", "MADE", "REASON", "MESSAGES", "TOKENS"), rows)
+    out.table(("ID", "CREATED", "REASON", "MESSAGES", "TOKENS"), rows)

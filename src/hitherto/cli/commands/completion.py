@@ -9,7 +9,7 @@ from hitherto.cli.command import JSON_OPTION, shown_examples
 from hitherto.cli.terminal.output import Output
 
 VARIABLE = "_HITHERTO_COMPLETE"
-"""Under this name click's script asks the program for completions."""
+"""The variable by which click's script asks the program for completions."""
 
 
 @click.command(
@@ -25,10 +25,10 @@ VARIABLE = "_HITHERTO_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def run(ctx: click.Context, shell: str, as_json: bool) -> None:
-    """Print the completion script of a shell: commands, options and session ids."""
+    """Print the completion script for your shell. It completes commands, options and session ids."""
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"there is no completion for {shell}")
+        raise click.UsageError(f"there is no completion script for {shell}")
     script = kind(ctx.find_root().command, {}, "hitherto", VARIABLE).source()
     if as_json:
         Output(as_json=True).document({"shell": shell, "script": script})

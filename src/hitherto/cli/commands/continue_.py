@@ -15,11 +15,11 @@ from hitherto.sources.handoff.continue_ import TARGETS, Continuation, Continued
 from hitherto.sources.sync.ledger import Ledger
 
 FIDELITY = {
-    "native": "native: {agent} has this session itself",
-    "replayed": "replayed: {agent} has {messages} as text, in a session of its own",
-    "summarised": "summarised: {agent} has a summary and the last {messages} as text, in a session of its own",
+    "native": "native: this session already belongs to {agent}",
+    "replayed": "replayed: {messages} copied as text into a new {agent} session",
+    "summarised": "summarised: a summary and the last {messages} copied as text into a new {agent} session",
 }
-"""What is said about each way of going on."""
+"""How each kind of copy is described."""
 
 
 @command(
@@ -29,21 +29,22 @@ FIDELITY = {
 )
 @session_argument
 @click.option(
-    "--in", "agent", type=click.Choice(sorted(TARGETS)), required=True, help="The agent to go on in."
+    "--in", "agent", type=click.Choice(sorted(TARGETS)), required=True, help="The agent to continue in."
 )
 @click.option(
     "--cwd",
     type=click.Path(file_okay=False, resolve_path=True),
-    help="The folder to go on in, if not the session's own.",
+    help="The folder to continue in. Default: the folder of the session.",
 )
-@click.option("--exec", "execute", is_flag=True, help="Go on there at once instead of printing how.")
+@click.option("--exec", "execute", is_flag=True, help="Run the command instead of printing it.")
 async def run(
     sessions: Sessions, out: Output, *, session: str, agent: str, cwd: str | None, execute: bool
 ) -> None:
-    """Go on with a session in another agent.
+    """Continue a session in another agent.
 
-    A new transcript is written for that agent, with the conversation so far as plain text; what it has already is never
-    touched. The command that opens it is printed, and on stderr how faithful it is.
+    Writes a new transcript for that agent, with the conversation so far as plain text, and prints the command that opens
+    it. Existing files of the agent are never changed. Stderr shows how complete the copy is: native, replayed or
+    summarised.
     """
     settings = read_settings()
     ledger = Ledger(settings.data_dir / f"sources-{sessions.admin.store_id}.db")

@@ -15,9 +15,9 @@ from hitherto.service import Sessions
 @sessions_argument
 @yes_option
 async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], yes: bool) -> None:
-    """Delete sessions for good. Forks of them stay whole.
+    """Permanently delete sessions. Their forks stay complete.
 
-    Asks first; without a terminal nothing is deleted unless --yes is given.
+    Asks for confirmation. Without a terminal, --yes is required.
     """
     doomed = [await sessions.get(LOCAL, each) for each in await full_ids(sessions, named)]
     await confirm(_question(doomed), yes=yes)
@@ -34,5 +34,5 @@ async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], yes: b
 def _question(doomed: list[Session]) -> str:
     messages = formats.counted(sum(session.message_count for session in doomed), "message")
     if len(doomed) == 1:
-        return f"Delete {formats.title(doomed[0])!r} ({messages}) for good?"
-    return f"Delete {len(doomed)} sessions ({messages}) for good?"
+        return f"Delete {formats.title(doomed[0])!r} ({messages}) permanently?"
+    return f"Delete {len(doomed)} sessions ({messages}) permanently?"

@@ -11,11 +11,12 @@ from hitherto.service import Sessions
 
 
 @command("hitherto doctor", "hitherto doctor --no-repair --json")
-@click.option("--no-repair", is_flag=True, help="Only look.")
+@click.option("--no-repair", is_flag=True, help="Only check; change nothing.")
 async def run(sessions: Sessions, out: Output, *, no_repair: bool) -> int:
-    """Check the store, mend what is derived (such as the search index), remove what nothing reaches.
+    """Check the store, rebuild derived data such as the search index, and remove unreachable data.
 
-    The exit code is 5 if a problem is left that needs a person.
+    Prints what was checked, what was repaired and which problems remain. The exit code is 5 if a problem remains that
+    Hitherto cannot repair.
     """
     with progress("Checking", None):
         health = await sessions.admin.check(repair=not no_repair)

@@ -18,13 +18,14 @@ SHOWN = 60
 @click.argument("entry")
 @yes_option
 async def run(sessions: Sessions, out: Output, *, session: str, entry: str, yes: bool) -> None:
-    """Blank one message for good, in this session and in every fork that shares it.
+    """Permanently blank one message, in this session and in every fork that shares it.
 
-    Its place in the history stays; its words are gone, from search too.
+    The message keeps its place in the history, but its content is gone, also from search. `hitherto show SESSION` prints
+    message ids. Asks for confirmation; without a terminal, --yes is required.
     """
     session_id = await sessions.resolve(LOCAL, session)
     said = search_text(await sessions.entry(LOCAL, session_id, entry))
-    await confirm(f"Erase {entry} ({said[:SHOWN]!r}) for good?", yes=yes)
+    await confirm(f"Erase {entry} ({said[:SHOWN]!r}) permanently?", yes=yes)
     await sessions.erase(LOCAL, session_id, entry)
     if out.json:
         out.document({"session": session_id, "erased": entry})

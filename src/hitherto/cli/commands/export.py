@@ -23,7 +23,7 @@ Write = Callable[[bytes], object]
 
 
 class Form(NamedTuple):
-    """What is written: a format, with secrets or without."""
+    """The format of an export; `raw` includes secrets."""
 
     format: str
     raw: bool
@@ -36,12 +36,14 @@ class Form(NamedTuple):
     "hitherto export 019a8c0e | ssh other hitherto import -",
 )
 @click.argument("named", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
-@click.option("--all", "everything", is_flag=True, help="All sessions, archived ones too.")
-@click.option("--format", type=click.Choice(list(FORMATS)), default="jsonl", help="The form of the export.")
+@click.option("--all", "everything", is_flag=True, help="Export all sessions, including archived ones.")
+@click.option(
+    "--format", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True, help="The format."
+)
 @click.option("--redact", is_flag=True, help="Replace secrets, and list what was replaced.")
-@click.option("--raw", is_flag=True, help="Keep secrets as they are.")
+@click.option("--raw", is_flag=True, help="Include secrets.")
 @click.option("--output", "-o", metavar="FILE", default="-", help="Write to this file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -54,18 +56,18 @@ async def run(
     output: str,
     force: bool,
 ) -> None:
-    """Write sessions as JSON lines, which `hitherto import` reads back exactly, or in a form to read and to share.
+    """Export sessions as JSON lines or JSON, which `hitherto import` restores exactly, or as Markdown or HTML to read.
 
-    Markdown and HTML replace secrets unless --raw is given; JSON lines and JSON, which are your own copy, keep them
-    unless --redact is. Files and pipes get the stored bytes. On a terminal, control characters are written as JSON
-    escapes. With --json a report is printed when the export goes to a file.
+    Markdown and HTML exports replace secrets unless you give --raw. JSON lines and JSON are your own copy and keep secrets
+    unless you give --redact. Files and pipes receive the stored bytes; on a terminal, control characters are written as
+    JSON escapes. With --json and --output, a report is printed.
     """
     if everything == bool(named):
-        raise click.UsageError("name the sessions to export, or give --all")
+        raise click.UsageError("name the sessions to export, or use --all")
     form = _form(format, redact=redact, raw=raw)
     ids = await _every_id(sessions) if everything else await full_ids(sessions, named)
     if FORMATS[format].for_reading and len(ids) != 1:
-        raise click.UsageError(f"an export as {format} holds one session, not {len(ids)}")
+        raise click.UsageError(f"--format {format} exports one session at a time, not {len(ids)}")
     if output == "-":
         with _to_stdout() as write, progress("Exporting", len(ids), hidden=sys.stdout.isatty()) as advance:
             await _export(sessions, ids, form, write, advance)
@@ -75,17 +77,17 @@ async def run(
     if out.json:
         out.document({"file": output, "sessions": ids, "lines": lines})
     else:
-        out.note(f"{formats.counted(len(ids), 'session')} in {output}")
+        out.note(f"{formats.counted(len(ids), 'session')} exported to {output}")
 
 
 def _form(format: str, *, redact: bool, raw: bool) -> Form:
     if redact and raw:
-        raise click.UsageError("give one of --redact and --raw")
+        raise click.UsageError("use either --redact or --raw, not both")
     return Form(format, raw=raw or not (redact or FORMATS[format].for_reading))
 
 
 async def _export(sessions: Sessions, ids: list[str], form: Form, write: Write, advance: Advance) -> int:
-    """Write these sessions; returns how many lines that made."""
+    """Write these sessions; returns the number of lines."""
     count = 0
     for session_id in ids:
         async for piece in sessions.transfer.export_file(LOCAL, session_id, form.format, raw=form.raw):

@@ -17,10 +17,10 @@ from hitherto.service import Sessions
     "hitherto fork 019a8c0e --checkpoint CHECKPOINT",
 )
 @session_argument
-@click.option("--at", metavar="ENTRY", help="The last message that the fork has; by default the newest.")
+@click.option("--at", metavar="ENTRY", help="The last message of the fork. Default: the newest message.")
 @click.option("--checkpoint", help="Start from this checkpoint instead.")
-@click.option("--title", help="The fork's title; by default that of its source.")
-@click.option("--cwd", metavar="FOLDER", help="The fork's folder; by default that of its source.")
+@click.option("--title", help="The title of the fork. Default: the title of the original.")
+@click.option("--cwd", metavar="FOLDER", help="The folder of the fork. Default: the folder of the original.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -31,12 +31,12 @@ async def run(
     title: str | None,
     cwd: str | None,
 ) -> None:
-    """Start a new session from a point of another; prints its id.
+    """Start a new session that shares the history of another, and print its id.
 
-    Nothing is copied, and the fork stays whole when its source is deleted.
+    Nothing is copied. The fork stays complete if you delete the original. Fork a synced session to continue it here.
     """
     if at is not None and checkpoint is not None:
-        raise click.UsageError("give --at or --checkpoint, not both")
+        raise click.UsageError("use either --at or --checkpoint, not both")
     session_id = await sessions.resolve(LOCAL, session)
     where = None if cwd is None else folder(cwd)
     if checkpoint is None:

@@ -21,7 +21,7 @@ from hitherto.service import Sessions
 
 
 class Block(msgspec.Struct):
-    """The lines of one session, the number of the first, and how many bytes of the file they take."""
+    """The lines of one session, the line number of the first, and their size in the file."""
 
     start: int
     lines: list[bytes]
@@ -30,16 +30,18 @@ class Block(msgspec.Struct):
 
 @command("hitherto import sessions.jsonl", "zcat sessions.jsonl.gz | hitherto import - --new-id")
 @click.argument("file", metavar="FILE", type=click.File("rb"))
-@click.option("--new-id", is_flag=True, help="Give each session a new id, so that none can be there already.")
-@click.option("--untrusted", is_flag=True, help="Take only what was said: the file is somebody else's.")
+@click.option("--new-id", is_flag=True, help="Give each session a new id instead of the one in the file.")
+@click.option(
+    "--untrusted", is_flag=True, help="Import only titles, messages and times, for files from other people."
+)
 async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool, untrusted: bool) -> int:
-    """Read sessions from an export as JSON lines or JSON, a file or `-` for stdin.
+    """Import sessions from a JSON lines or JSON export. FILE is a file, or `-` for stdin.
 
-    Each session is imported whole or not at all, and the others go on; one that is there already, exactly so, is left
-    as it is. The exit code is that of the first that failed.
+    Each session is imported completely or not at all; if one fails, the others are still imported. Identical sessions
+    that already exist are skipped. The exit code is that of the first failure.
 
-    Your own copy is restored with everything in it: folders, session keys, permissions. Of a file that somebody else
-    gave you, --untrusted takes the title, the messages and their times, and nothing else.
+    Everything in the file is restored, including folders, session keys and permissions. If the file is not your own, use
+    --untrusted: it imports only the title, the messages and their times.
     """
     code = exit_codes.OK
     with progress("Importing", _size(file)) as advance:
@@ -60,7 +62,7 @@ async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool
             LOCAL, block.lines, trusted=trusted, first_line=block.start
         )
     if known is not None:
-        _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: it is there already")
+        _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: already imported")
         return
     made = await sessions.import_(LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start)
     told = {"line": block.start, "imported": made.id, "messages": made.message_count}
@@ -68,7 +70,7 @@ async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool
 
 
 async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
-    """The sessions of a file; each begins with its head line."""
+    """The sessions of a file; each starts with its head line."""
     block: Block | None = None
     number = 0
     async for line in lines:

@@ -22,16 +22,20 @@ from hitherto.service import Sessions
     "hitherto list --all --json | jq -r '.sessions[].title'",
 )
 @filtered("exclude")
-@click.option("--status", type=click.Choice(STATUSES), help="Only sessions that are doing this.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only sessions with this status.")
 @click.option(
-    "--text", metavar="WORDS", help="Only sessions with these words in a title, present or earlier."
+    "--text", metavar="WORDS", help="Only sessions with these words in the current or an earlier title."
 )
 @click.option("--pinned", is_flag=True, help="Only pinned sessions.")
-@click.option("--since", metavar="WHEN", callback=moment, help="Last active at or after: 7d, 2h or a date.")
+@click.option(
+    "--since", metavar="WHEN", callback=moment, help="Active since: 7d, 2h or a date such as 2025-06-01."
+)
 @click.option("--until", metavar="WHEN", callback=moment, help="Last active before: 7d, 2h or a date.")
-@click.option("--limit", type=int, default=50, show_default=True, help=f"How many, at most {LIST_PAGE}.")
-@click.option("--cursor", help="Go on where an earlier list ended.")
-@click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
+@click.option(
+    "--limit", type=int, default=50, show_default=True, help=f"How many sessions, at most {LIST_PAGE}."
+)
+@click.option("--cursor", help="Continue an earlier list from the cursor it printed.")
+@click.option("--all", "everything", is_flag=True, help="List all sessions, regardless of --limit.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -46,10 +50,10 @@ async def run(
     cursor: str | None,
     everything: bool,
 ) -> None:
-    """Sessions, newest activity first.
+    """List sessions, most recently active first.
 
-    In a pipe each is a line of fields separated by tabs: id, time of the last activity, number of messages, folder,
-    title, marks (pinned, archived, status, #tags).
+    In a pipe, each line has these tab-separated fields: id, time of the last activity, number of messages, folder, title,
+    marks (pinned, archived, status, #tags).
     """
     given = replace(
         given,
@@ -65,11 +69,13 @@ async def run(
         return
     await _print(sessions, out, page.sessions)
     if page.cursor is not None:
-        out.note(f"There are more: --all lists all of them, --cursor {page.cursor} goes on.")
+        out.note(
+            f"There are more sessions. Show all with --all, or the next ones with --cursor {page.cursor}"
+        )
 
 
 async def _walked(sessions: Sessions, given: Filter, cursor: str | None, limit: int | None) -> Page:
-    """As many sessions as were asked for (None: all), each once: pages may be short, and may repeat one."""
+    """At most `limit` sessions (None: all), without duplicates: pages may be short and may repeat a session."""
     found: dict[str, Session] = {}
     while True:
         size = LIST_PAGE if limit is None else limit - len(found)
@@ -87,7 +93,9 @@ async def _print(sessions: Sessions, out: Output, found: tuple[Session, ...]) ->
             out.row(each.id, when, each.message_count, each.cwd, each.title, formats.marks(each))
         return
     if not found:
-        out.note("No sessions. `hitherto sync` takes in those of Claude Code, `hitherto new` makes one.")
+        out.note(
+            "No sessions. Import your agents' sessions with `hitherto sync`, or start one with `hitherto chat`."
+        )
         return
     short = await short_ids(sessions, (each.id for each in found))
     rows = (

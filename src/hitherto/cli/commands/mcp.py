@@ -13,11 +13,11 @@ from hitherto.settings import read_settings
 
 
 @command("hitherto mcp", "claude mcp add history -- hitherto mcp")
-async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - it speaks nothing but MCP
-    """Be an MCP server on standard input and output: history for agents.
+async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - stdout carries MCP only
+    """Run as an MCP server on standard input and output, so that agents can search your history.
 
-    Its tools are sessions_search, sessions_recent, sessions_read and memory_search. They look things up, change
-    nothing, and leave secrets out. `hitherto serve` offers the same at /mcp.
+    It offers the tools sessions_search, sessions_recent, sessions_read and memory_search. They are read-only and leave
+    secrets out. `hitherto serve` offers the same tools at /mcp.
     """
     try:
         from hitherto.recall.server import server_for

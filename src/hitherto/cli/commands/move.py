@@ -16,11 +16,16 @@ from hitherto.service import Sessions
 @command("hitherto move 019a8c0e ~/projects/parser", "hitherto move --folder ~/old/parser ~/projects/parser")
 @session_argument
 @click.argument("target", metavar="FOLDER")
-@click.option("--folder", "whole", is_flag=True, help="SESSION is a folder: all its sessions move along.")
+@click.option(
+    "--folder",
+    "whole",
+    is_flag=True,
+    help="Move all sessions of a folder: SESSION is the old folder, FOLDER the new one.",
+)
 async def run(sessions: Sessions, out: Output, *, session: str, target: str, whole: bool) -> None:
-    """Say that a session's folder is now elsewhere; with --folder OLD NEW, that of all sessions there.
+    """Update the folder of a session after you moved it on disk; with --folder OLD NEW, of all sessions in it.
 
-    No file is touched.
+    This changes only what Hitherto stores. It moves no files.
     """
     new = folder(target)
     if not whole:

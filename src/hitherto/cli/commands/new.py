@@ -15,12 +15,12 @@ from hitherto.service.catalog.projects import project_of_folder
 
 
 @command("hitherto new --title 'Fix the parser' --tag work", "id=$(hitherto new --no-cwd)")
-@click.option("--cwd", metavar="FOLDER", help="The session's folder; by default the current one.")
-@click.option("--no-cwd", is_flag=True, help="A session without a folder.")
-@click.option("--title", help="Its title; by default it comes from the first prompt.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; may be repeated.")
-@click.option("--agent", help="The agent that it is with.")
-@click.option("--channel", help="The channel that it goes through.")
+@click.option("--cwd", metavar="FOLDER", help="The folder of the session. Default: the current folder.")
+@click.option("--no-cwd", is_flag=True, help="Create the session without a folder.")
+@click.option("--title", help="The title. Default: made from the first prompt.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Add this tag. Can be repeated.")
+@click.option("--agent", help="The name of the agent.")
+@click.option("--channel", help="The name of the channel.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -32,9 +32,9 @@ async def run(
     agent: str | None,
     channel: str | None,
 ) -> None:
-    """Make an empty session; prints its id."""
+    """Create an empty session and print its id."""
     if no_cwd and cwd is not None:
-        raise click.UsageError("give --cwd or --no-cwd, not both")
+        raise click.UsageError("use either --cwd or --no-cwd, not both")
     where = None if no_cwd else os.getcwd() if cwd is None else folder(cwd)
     place = await project_of_folder(sessions.projects, where)
     made = await sessions.create(

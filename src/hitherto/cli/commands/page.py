@@ -17,17 +17,18 @@ from hitherto.service import Sessions
     metavar="URL",
     default="http://127.0.0.1:8787",
     show_default=True,
-    help="Where the server is, as a browser calls it.",
+    help="The address of the server in your browser.",
 )
 async def run(sessions: Sessions, out: Output, *, address: str) -> None:
-    """Print an address that opens the page of a running server, signed in.
+    """Print a sign-in link to the web page of a running server.
 
-    It is good once, for ten minutes, and gives the rights of the token that the server has made for its own user.
+    The link works once and expires after ten minutes. It signs you in as the local owner, with the rights of the token
+    that the server created at its first start.
     """
     code = await local_token.invitation(sessions)
     if code is None:
         raise NotFound(
-            "no server has ever run on this store; `hitherto serve` starts one, and prints an address"
+            "no server has run on this store yet: start one with `hitherto serve`, which prints a sign-in link"
         )
     opened = local_token.page_address(address, code)
     if out.json:

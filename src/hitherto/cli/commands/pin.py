@@ -16,7 +16,7 @@ from hitherto.service import Sessions
 @sessions_argument
 @click.option("--undo", is_flag=True, help="Unpin them.")
 async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], undo: bool) -> None:
-    """Pin sessions: pruning never touches them."""
+    """Pin sessions: `hitherto prune` and retention policies never archive or delete them."""
     for session_id in await full_ids(sessions, named):
         changed = await sessions.pin(LOCAL, session_id, pinned=not undo)
         tell(out, "Unpinned" if undo else "Pinned", changed)

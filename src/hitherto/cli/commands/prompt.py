@@ -34,13 +34,15 @@ from hitherto.updates import NAMES, Ask, Emit, Outcome
     "--session",
     metavar="SESSION",
     shell_complete=complete_session,
-    help="Go on in this session, instead of a new one.",
+    help="Continue this session instead of starting a new one.",
 )
 @choosing
 @click.option(
-    "--stream-json", is_flag=True, help="Print each step as a line of JSON, and the end as the last."
+    "--stream-json", is_flag=True, help="Print each step as a line of JSON, and the result as the last line."
 )
-@click.option("--verbose", "-v", is_flag=True, help="Tell on stderr what happens, also without a terminal.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Show thoughts and tool calls on stderr, even without a terminal."
+)
 async def run(
     sessions: Sessions,
     out: Output,
@@ -51,10 +53,10 @@ async def run(
     stream_json: bool,
     verbose: bool,
 ) -> int:
-    """Have one prompt answered; the answer comes on stdout as it is said.
+    """Run one prompt and print the answer to stdout as it arrives.
 
-    Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tools and the session's id are
-    told on stderr, and what tools may do is asked there. ^C cancels the turn and keeps what was said.
+    Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tool calls and the session id
+    appear on stderr, and you are asked before a tool changes anything. ^C cancels the turn and keeps what was said so far.
     """
     engine, said = sessions.engine or wiring.engine(), await given_text(text)
     prompt.prompt_text(said)
@@ -79,14 +81,14 @@ async def run(
         try:
             outcome = await prompt.answered(opened, said, chosen.choices, _ask(stage), tell, cancelling)
         except EngineError:
-            out.note(f"What was said until then is in session {going.id}.")
+            out.note(f"The turn failed. What was said so far is kept in session {going.id}.")
             raise
     stage.line(Styled(f"session {clean(going.id)}"))
     return _end(out, going, outcome, stream_json=stream_json)
 
 
 def _ask(stage: Streams) -> Ask | None:
-    """Asks whoever sits at the terminal; without one nobody is asked."""
+    """Asks on the terminal; None without one."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     return asking(asked_line, stage.line)
@@ -98,7 +100,7 @@ def _printing(out: Output) -> Emit:
 
 
 def _end(out: Output, session: Session, outcome: Outcome, *, stream_json: bool) -> int:
-    """Tell how it ended; an answer that is not whole is no success."""
+    """Report how the turn ended. An incomplete answer is a failure."""
     if stream_json:
         out.document({"update": "ended", **prompt.document(session.id, outcome)})
     elif out.json:

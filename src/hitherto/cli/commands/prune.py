@@ -19,15 +19,28 @@ from hitherto.service import Policy, PrunedSession, Sessions
     "hitherto prune --max-size 2GB --agent coder --delete --apply",
 )
 @click.option(
-    "--older-than", metavar="AGE", callback=duration, help="Sessions not active for so long: 90d, 4w."
+    "--older-than",
+    metavar="AGE",
+    callback=duration,
+    help="Select sessions that were not active for this long: 90d, 4w.",
 )
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="All but the N newest.")
 @click.option(
-    "--max-size", metavar="SIZE", callback=size, help="The oldest beyond so many bytes: 500MB, 2GB."
+    "--keep",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Select all but the N most recently active sessions.",
 )
-@click.option("--agent", help="Only sessions of this agent.")
-@click.option("--delete", is_flag=True, help="Delete them for good instead of archiving them.")
-@click.option("--apply", is_flag=True, help="Do it. Without this it is only shown what would be done.")
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    callback=size,
+    help="Select the oldest sessions beyond this total size: 500MB, 2GB.",
+)
+@click.option("--agent", help="Consider only sessions with this agent.")
+@click.option("--delete", is_flag=True, help="Delete permanently instead of archiving.")
+@click.option(
+    "--apply", is_flag=True, help="Carry it out. Without this option, only show what would be done."
+)
 async def run(
     sessions: Sessions,
     out: Output,
@@ -39,10 +52,10 @@ async def run(
     delete: bool,
     apply: bool,
 ) -> None:
-    """Put old sessions away, by policy: any given bound is enough.
+    """Archive or delete old sessions by age, count or size. A session is selected if any of these options applies.
 
-    Pinned, leased and recently read sessions are never touched. In a pipe each session is a line of fields separated by
-    tabs: id, time of the last activity, bytes, reason, title.
+    Pinned, leased and recently read sessions are never selected. In a pipe, each line has these tab-separated fields: id,
+    time of the last activity, bytes, reason, title.
     """
     policy = Policy(
         older_than_ms=older_than, keep_newest=keep, keep_bytes=max_size, agent_id=agent, delete=delete
@@ -54,7 +67,7 @@ async def run(
         out.document({"applied": apply, "action": "delete" if delete else "archive", "sessions": doomed})
         return
     await _print(sessions, out, found)
-    out.note(_told(len(found), delete=delete, apply=apply))
+    out.note(_summary(len(found), delete=delete, apply=apply))
 
 
 async def _print(sessions: Sessions, out: Output, found: list[PrunedSession]) -> None:
@@ -79,8 +92,8 @@ async def _print(sessions: Sessions, out: Output, found: list[PrunedSession]) ->
     out.table(("ID", "ACTIVE", "SIZE", "REASON", "TITLE"), rows)
 
 
-def _told(count: int, *, delete: bool, apply: bool) -> str:
+def _summary(count: int, *, delete: bool, apply: bool) -> str:
     number = formats.counted(count, "session")
     if apply:
         return f"{number} {'deleted' if delete else 'archived'}."
-    return f"{number} would be {'deleted' if delete else 'archived'}; --apply does it."
+    return f"{number} would be {'deleted' if delete else 'archived'}. Add --apply to do it."

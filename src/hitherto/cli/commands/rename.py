@@ -15,9 +15,10 @@ from hitherto.service import Sessions
 @session_argument
 @click.argument("title")
 async def run(sessions: Sessions, out: Output, *, session: str, title: str) -> None:
-    """Give a session a title, which no automatic one replaces; an empty one takes it away.
+    """Change the title of a session. An empty title removes it.
 
-    Earlier titles are kept and found by `search` and `list --text`.
+    Automatic titles never replace a title that you set. Earlier titles are kept: `hitherto search` and `hitherto list
+    --text` find them.
     """
     session_id = await sessions.resolve(LOCAL, session)
     tell(out, "Renamed", await sessions.rename(LOCAL, session_id, title or None))

@@ -25,23 +25,23 @@ from hitherto.sources.shared.files import path_text
 )
 @session_argument
 @click.argument("checkpoint", required=False)
-@click.option("--since", is_flag=True, help="Followed by all that was said after it.")
+@click.option("--since", is_flag=True, help="Append everything that was said after the checkpoint.")
 async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str | None, since: bool) -> None:
-    """Go back to a checkpoint, exactly; the present state becomes a checkpoint first.
+    """Restore a session to a checkpoint. The current state becomes a checkpoint first, so nothing is lost.
 
-    Without a checkpoint: write the transcript of a session that was read from another agent, and whose file is gone,
-    back into that agent's folder, byte for byte as it was read. A file that is there is never touched.
+    Without CHECKPOINT, restore the transcript of a synced session that its agent has deleted: the file is written back to
+    the agent's folder, byte for byte. Existing files are never changed.
     """
     session_id = await sessions.resolve(LOCAL, session)
     if checkpoint is not None:
         tell(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
         return
-    path = _place(await sessions.get(LOCAL, session_id))
+    path = _original_path(await sessions.get(LOCAL, session_id))
     data = await original(sessions, LOCAL, session_id)
     if not data:
         raise InvalidInput(
-            f"the file of {session_id!r} is not kept here: of files, the newest are kept as they were, as many as "
-            f"{RAW_BUDGET} has room for; `hitherto continue` writes a new one"
+            f"there is no raw copy of {session_id!r}: only the newest files within {RAW_BUDGET} are kept; "
+            f"`hitherto continue {session_id} --in AGENT` writes a new transcript"
         )
     write_back(path, data)
     if out.json:
@@ -50,15 +50,17 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
         out.line(path_text(path))
 
 
-def _place(session: Session) -> Path:
-    """Where the file was that a session was read from."""
+def _original_path(session: Session) -> Path:
+    """The path of the file that a session was synced from."""
     if session.source is None:
-        raise InvalidInput("name a checkpoint: this session has no file of another agent to write back")
+        raise InvalidInput(
+            "give a checkpoint: this session was not synced from another agent, so there is no transcript to restore"
+        )
     path = next(
         (path for source in local_sources() if (path := source.restorable_path(session)) is not None), None
     )
     if path is None:
         raise InvalidInput(
-            f"{session.id!r} was read from no file in a folder of {session.source} on this machine"
+            f"{session.id!r} was not read from a file in a {session.source} folder on this machine"
         )
     return path

@@ -23,23 +23,26 @@ from hitherto.sources.handoff.resume import ResumeCommand, existing_folder, resu
     "hitherto resume ID --exec",
 )
 @session_argument
-@click.option("--exec", "execute", is_flag=True, help="Do it instead of printing it.")
+@click.option("--exec", "execute", is_flag=True, help="Run the command instead of printing it.")
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
-    """The command that goes on with a session in the agent it comes from."""
+    """Print the command that resumes a session in the agent it came from.
+
+    Use --exec to run it right away, or `hitherto continue` for another agent.
+    """
     found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
     how = resume_command(found) or await _recorded(sessions, found)
     if how is None:
         raise InvalidInput(
-            f"session {found.id!r} is not one that another agent can go on with; fork it instead"
+            f"session {found.id!r} does not come from another agent: continue it with `hitherto chat {found.id}`"
         )
     if found.meta.get("source_gone"):
         out.note(
-            f"{found.source} has deleted it: `hitherto restore {found.id}` writes its file back, if it is kept"
+            f"{found.source} has deleted this session; `hitherto restore {found.id}` writes its file back if it was kept"
         )
     if how.aside is not None:
         out.note(
-            f"{how.aside}: start it so that it does, "
-            f"or write it a session that it finds, with `hitherto continue {found.id} --in AGENT`"
+            f"{how.aside}: start it with that folder, "
+            f"or write a new transcript with `hitherto continue {found.id} --in AGENT`"
         )
     if how.folder is not None:
         existing_folder(found, how.folder)
@@ -52,7 +55,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
 
 
 async def _recorded(sessions: Sessions, session: Session) -> ResumeCommand | None:
-    """How the agent goes on that a session was recorded with."""
+    """How to resume a session in the agent that it recorded."""
     for known_as in reversed(session.meta.get(RECORDS, ())):
         with suppress(SessionNotFound):
             if (how := resume_command(await sessions.get(LOCAL, known_as))) is not None:
@@ -61,14 +64,15 @@ async def _recorded(sessions: Sessions, session: Session) -> ResumeCommand | Non
 
 
 def become(words: Sequence[str], folder: str | None) -> NoReturn:
-    """Be this command, in this folder. Raises what is wrong if it cannot be started."""
+    """Replace this process with the command, run in the folder. Raises `InvalidInput` if it cannot start."""
     if folder is not None:
         try:
             os.chdir(folder)
         except OSError:
-            told = f"the folder {folder!r} cannot be entered; if it is now elsewhere, say so with `hitherto move`"
-            raise InvalidCwd(told) from None
+            raise InvalidCwd(
+                f"cannot change to the folder {folder!r}; if you moved it, run `hitherto move`"
+            ) from None
     try:
         os.execvp(words[0], list(words))  # noqa: S606 - the agent's own command, without a shell
     except OSError as error:
-        raise InvalidInput(f"{words[0]!r} cannot be started: {error.strerror}; is it installed?") from None
+        raise InvalidInput(f"cannot start {words[0]!r}: {error.strerror}; is it installed?") from None

@@ -15,9 +15,9 @@ from hitherto.service import Sessions
 @session_argument
 @click.argument("entry")
 async def run(sessions: Sessions, out: Output, *, session: str, entry: str) -> None:
-    """Go back to an earlier message, which becomes the newest.
+    """Go back to an earlier message: everything after it leaves the session.
 
-    What was there becomes a checkpoint: `hitherto restore` brings it back.
+    The current state becomes a checkpoint first, which `hitherto restore` brings back.
     """
     session_id = await sessions.resolve(LOCAL, session)
     tell(out, "Rewound", await sessions.rewind(LOCAL, session_id, entry))

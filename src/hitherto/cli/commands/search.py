@@ -27,17 +27,17 @@ from hitherto.service import Sessions
 @click.option(
     "--limit", type=int, default=20, show_default=True, help=f"How many sessions, at most {SEARCH_PAGE}."
 )
-@click.option("--cursor", help="Go on where an earlier search ended.")
+@click.option("--cursor", help="Continue an earlier search from the cursor it printed.")
 async def run(
     sessions: Sessions, out: Output, *, words: tuple[str, ...], given: Filter, limit: int, cursor: str | None
 ) -> None:
-    """Find sessions by what was said in them: the newest hit of each session, newest first.
+    """Find sessions by what was said in them. Shows the newest hit of each session, newest first.
 
-    Words, "phrases", beginning*, and title: tag: cwd: agent: role: before: after: to narrow. All words must stand in
-    one message, or in the titles.
+    All words must occur in one message, or in the titles. Use "quotes" for a phrase, prefix* for the start of a word, and
+    title: tag: cwd: project: agent: role: before: after: to filter.
 
-    In a pipe each hit is a line of fields separated by tabs: session, time, role, entry, title, snippet, number of
-    further hits in that session.
+    In a pipe, each line has these tab-separated fields: session, time, role, message id, title, snippet, number of further
+    hits in the session.
     """
     page = await _walked(sessions, " ".join(words), given, cursor, limit)
     if out.json:
@@ -50,11 +50,11 @@ async def run(
             when = formats.utc(hit.at)
             out.row(hit.session.id, when, hit.role, hit.entry, hit.session.title, hit.snippet, hit.more)
     if page.cursor is not None:
-        out.note(f"There are more: --cursor {page.cursor} goes on.")
+        out.note(f"There are more hits. Show the next ones with --cursor {page.cursor}")
 
 
 async def _walked(sessions: Sessions, text: str, given: Filter, cursor: str | None, limit: int) -> SearchPage:
-    """As many hits as were asked for: pages may be short."""
+    """At most `limit` hits: pages may be short."""
     hits: list[Hit] = []
     while True:
         page = await sessions.search(LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits))
@@ -69,7 +69,7 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
     from rich.text import Text
 
     if not hits:
-        out.note("Nothing found.")
+        out.note("No session matches.")
     short = await short_ids(sessions, (hit.session.id for hit in hits))
     for hit in hits:
         when = formats.local(hit.session.updated_at if hit.at is None else hit.at)
@@ -85,7 +85,7 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
 
 
 def _marked(hit: Hit) -> Iterator[tuple[str, str]]:
-    """The snippet in pieces, what was looked for set off. Cleaned piece by piece, because that moves the marks."""
+    """The snippet in pieces, with matches highlighted. Each piece is cleaned by itself, because cleaning shifts the marks."""
     done = 0
     for start, stop in hit.marks:
         yield clean(hit.snippet[done:start]), ""

@@ -36,26 +36,36 @@ EXAMPLES = (
 
 
 @click.command(epilog=shown_examples(EXAMPLES))
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 for any free one."
+    "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on."
 )
-@click.option("--model", metavar="NAME", help="The model that answers.  [env: HITHERTO_MODEL]")
-@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="The certificate, with its chain.")
-@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Its key.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8787,
+    show_default=True,
+    help="The port to listen on; 0 picks a free one.",
+)
+@click.option("--model", metavar="NAME", help="The model that answers prompts.  [env: HITHERTO_MODEL]")
+@click.option(
+    "--tls-cert", type=click.Path(), metavar="FILE", help="The TLS certificate, with its chain (PEM)."
+)
+@click.option(
+    "--tls-key", type=click.Path(), metavar="FILE", help="The private key of the certificate (PEM)."
+)
 @click.option(
     "--name",
     "names",
     metavar="HOST",
     multiple=True,
-    help="This machine is called so: hitherto.example.org. May be repeated.",
+    help="A host name of this server, such as hitherto.example.org. Can be repeated.",
 )
 @click.option(
     "--behind-proxy",
     "origins",
     metavar="ORIGIN",
     multiple=True,
-    help="A proxy before this server is called so: https://hitherto.example.org. May be repeated.",
+    help="The address of a proxy in front of this server, such as https://hitherto.example.org. Can be repeated.",
 )
 @click.option(
     "--grace",
@@ -63,19 +73,26 @@ EXAMPLES = (
     default=30,
     show_default=True,
     metavar="SECONDS",
-    help="How long turns may run on when the server ends.",
+    help="How long running turns may take to finish when the server stops.",
 )
 @click.option(
-    "--archive-after", metavar="AGE", callback=duration, help="Archive sessions not active for so long: 90d."
+    "--archive-after",
+    metavar="AGE",
+    callback=duration,
+    help="Archive sessions that were not active for this long, such as 90d.",
 )
 @click.option(
-    "--delete-after", metavar="AGE", callback=duration, help="Delete sessions not active for so long."
+    "--delete-after",
+    metavar="AGE",
+    callback=duration,
+    help="Delete sessions that were not active for this long, such as 365d.",
 )
 def run(store: str | None, as_json: bool, **given: Any) -> None:
-    """Serve sessions over HTTP and WebSocket, until ^C.
+    """Start the server: the web page, the JSON-RPC gateway, ACP for editors and MCP for agents. ^C stops it.
 
-    Every request needs a token. At the first start one is made for the local owner and kept in a file; `hitherto token
-    create` makes more. Beyond this machine it listens only with TLS, or behind a proxy that speaks it.
+    The server prints a link that signs your browser in. Programs need a token: the first start creates one for the local
+    owner and saves it to a file; `hitherto token create` creates more. By default only this machine can connect. To listen
+    on another address, use TLS or a proxy that has it.
     """
     try:
         from hitherto.gateway.serve import run_quickly
@@ -129,13 +146,13 @@ async def _serve(
         def started() -> None:
             address = gateway.address(where, listener.getsockname()[1])
             page = local_token.page_address(where.origins[0] if where.origins else address, code)
-            _tell(out, address, page, tokens, fresh=fresh)
+            _announce(out, address, page, tokens, fresh=fresh)
 
         await gateway.run(state, where, listener, started)
 
 
 def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
-    """The agent for editors. Only who may have programs started here is treated as somebody on this machine."""
+    """The ACP agent for editors. Only callers with the scope `commands` are treated as local."""
 
     async def serve(transport: Transport, caller: Caller) -> None:
         offer = Offer(
@@ -147,7 +164,7 @@ def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
 
 
 def _models(settings: Settings) -> tuple[str, ...]:
-    """The models that may be chosen."""
+    """The models that clients may choose."""
     return () if settings.model is None else (settings.model, *settings.models)
 
 
@@ -156,12 +173,12 @@ def _policies(archive_after: int | None, delete_after: int | None) -> list[Polic
     return [Policy(older_than_ms=age, delete=delete) for age, delete in given if age is not None]
 
 
-def _tell(out: Output, address: str, page: str, tokens: Path, *, fresh: bool) -> None:
+def _announce(out: Output, address: str, page: str, tokens: Path, *, fresh: bool) -> None:
     if out.json:
         out.document({"address": address, "page": page, "token_file": str(tokens)})
     else:
-        out.line(f"Hitherto serves {address}")
+        out.line(f"Hitherto is running at {address}")
         out.line(f"Open {page}")
-        out.note("That address is good once, for ten minutes; `hitherto page` prints another.")
-        out.note(f"Your token is in {tokens}{', made just now' if fresh else ''}. ^C ends.")
+        out.note("The link works once, within ten minutes. `hitherto page` prints a new one.")
+        out.note(f"Token for programs: {tokens}{' (new)' if fresh else ''}. Stop the server with ^C.")
     sys.stdout.flush()

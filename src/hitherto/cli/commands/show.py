@@ -26,7 +26,7 @@ from hitherto.model import (
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 
-COMPACTED = "── compacted here; the summary stands for what was said before ──"
+COMPACTED = "── compacted here: a summary replaces the earlier messages ──"
 
 
 @command(
@@ -40,15 +40,15 @@ COMPACTED = "── compacted here; the summary stands for what was said before 
     type=click.Choice(["context", "conversation"]),
     default="conversation",
     show_default=True,
-    help="All that was said, or what the model sees.",
+    help="The whole conversation, or the context that the model sees.",
 )
 @click.option(
     "--limit", type=int, default=20, show_default=True, help=f"How many messages, at most {HISTORY_PAGE}."
 )
-@click.option("--before", metavar="ENTRY", help="The messages before this one, instead of the last ones.")
-@click.option("--after", metavar="ENTRY", help="The messages after this one.")
-@click.option("--around", metavar="ENTRY", help="This message and those around it.")
-@click.option("--all", "everything", is_flag=True, help="All messages, whatever --limit says.")
+@click.option("--before", metavar="ENTRY", help="Show the messages before this one.")
+@click.option("--after", metavar="ENTRY", help="Show the messages after this one.")
+@click.option("--around", metavar="ENTRY", help="Show this message and its neighbours.")
+@click.option("--all", "everything", is_flag=True, help="Show all messages, regardless of --limit.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -59,12 +59,12 @@ async def run(
     everything: bool,
     **anchors: str | None,
 ) -> None:
-    """One session and what was said in it, by default the last 20 messages."""
+    """Show a session and its messages, by default the last 20."""
     session_id = await sessions.resolve(LOCAL, session)
     shown = await sessions.get(LOCAL, session_id)
     if everything:
         if any(anchors.values()):
-            raise click.UsageError("--all shows everything: leave out --before, --after and --around")
+            raise click.UsageError("--all cannot be combined with --before, --after or --around")
         page = await _everything(sessions, session_id, view)
     else:
         last = all(anchor is None for anchor in anchors.values())
@@ -107,7 +107,7 @@ def _document(session: Session, view: View, page: HistoryPage) -> dict[str, Any]
 
 
 def print_page(out: Output, session: Session, page: HistoryPage) -> None:
-    """A session, and a stretch of what was said in it."""
+    """Print a session and a page of its messages."""
     for name, value in _facts(session, local=out.terminal):
         write(out, Styled(f"{name}:", "dim"), Styled(f" {clean(value)}", "bold" if name == "title" else ""))
     for position, entry in enumerate(page.entries):
@@ -116,13 +116,13 @@ def print_page(out: Output, session: Session, page: HistoryPage) -> None:
             write(out, Styled(COMPACTED, MARK_STYLE))
         print_entry(out, entry)
     if page.previous is not None:
-        out.note(f"Earlier messages: --before {page.previous}, or --all.")
+        out.note(f"For earlier messages, use --before {page.previous} or --all.")
     if page.next is not None:
-        out.note(f"Later messages: --after {page.next}, or --all.")
+        out.note(f"For later messages, use --after {page.next} or --all.")
 
 
 def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
-    """What is known about the session, in order."""
+    """The known facts about the session, in order."""
     time = formats.local if local else formats.utc
     known = {
         "title": session.title,

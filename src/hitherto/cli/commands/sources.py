@@ -20,9 +20,8 @@ from hitherto.sources.sync.sync import find_all, is_new
 
 
 class Described(Value, frozen=True):
-    """What lies in a source: how many sessions, how many of these wait to be read (again), when one was changed last,
-    how many databases cannot be read, how many of the records read so far were damaged or of a new kind, and how many
-    sessions the agent will delete by itself within seven days."""
+    """The state of a source: its sessions, those not synced yet (`waiting`), the last change, unreadable databases, damaged
+    and unknown records, and the sessions that the agent will delete within seven days (`expiring`)."""
 
     source: str
     title: str
@@ -39,7 +38,11 @@ class Described(Value, frozen=True):
 
 @command("hitherto sources", "hitherto sources --json")
 async def run(sessions: Sessions, out: Output) -> None:
-    """The agents whose own sessions `hitherto sync` takes in: what was found where, how much, how fresh."""
+    """Show the agents that `hitherto sync` imports from: where their sessions are, how many, and how many are new.
+
+    In a pipe, each line has these tab-separated fields: source, number of sessions, number not synced yet, time of the
+    last change, folder, remarks. No conversation is read.
+    """
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         sources = local_sources()
@@ -54,7 +57,7 @@ async def run(sessions: Sessions, out: Output) -> None:
         out.document({"sources": found})
         return
     if out.terminal:
-        out.table(("AGENT", "SESSIONS", "NOT READ", "CHANGED", "FOLDER", ""), map(_row, found))
+        out.table(("AGENT", "SESSIONS", "NEW", "CHANGED", "FOLDER", ""), map(_row, found))
         return
     for each in found:
         when = None if each.changed_at is None else formats.utc(each.changed_at)
@@ -73,7 +76,7 @@ def _described(source: Source, looked: Sequence[Found], ledger: Ledger) -> Descr
         there=any(map(folder_exists, folders)),
         sessions=len(found),
         waiting=sum(is_new(each, seen.get(each.key)) for each in found),
-        # The first day of all times stands for one that is not known.
+        # A time on the first day of 1970 means that the time is unknown.
         changed_at=max((each.at for each in found if each.at >= DAY), default=None),
         unreadable=len(looked) - len(found),
         damaged_records=sum(each.damaged for each in known),
@@ -89,11 +92,11 @@ def _row(each: Described) -> Sequence[str]:
 
 
 def _remarks(each: Described) -> str:
-    told = (
-        (not each.there, "not there"),
-        (each.unreadable, f"{formats.counted(each.unreadable, 'place')} not readable"),
+    remarks = (
+        (not each.there, "not found"),
+        (each.unreadable, f"{formats.counted(each.unreadable, 'database')} not readable"),
         (each.damaged_records, formats.counted(each.damaged_records, "damaged record")),
-        (each.unknown_records, f"{formats.counted(each.unknown_records, 'record')} of a new kind"),
-        (each.expiring, f"{each.expiring} to be deleted within 7 days"),
+        (each.unknown_records, f"{formats.counted(each.unknown_records, 'unknown record')}"),
+        (each.expiring, f"{each.expiring} will be deleted within 7 days"),
     )
-    return ", ".join(text for holds, text in told if holds)
+    return ", ".join(text for holds, text in remarks if holds)

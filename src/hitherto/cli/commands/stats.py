@@ -16,7 +16,7 @@ TIMES = ("oldest", "newest")
 
 @command("hitherto stats", "hitherto stats --json | jq .messages")
 async def run(sessions: Sessions, out: Output) -> None:
-    """Numbers about sessions and store. In a pipe: a name and a value in each line, separated by a tab."""
+    """Show statistics about your sessions and the store. In a pipe, each line has a name and a value, separated by a tab."""
     numbers, about = await sessions.statistics.stats(LOCAL), await sessions.admin.about()
     if out.json:
         out.document({**numbers, "store": about})
@@ -30,7 +30,7 @@ async def run(sessions: Sessions, out: Output) -> None:
 
 
 def _rows(numbers: dict[str, Any], prefix: str, *, people: bool) -> Iterator[tuple[str, str]]:
-    """Names and values, nested ones in rows of their own; what is not known is left out."""
+    """Names and values; nested ones get their own rows, unknown ones are left out."""
     for name, value in numbers.items():
         label = f"{prefix}{name.replace('_', ' ')}"
         if isinstance(value, dict):

@@ -24,13 +24,18 @@ from hitherto.sources.sync.sync import Report, Sync, find_all
 from hitherto.sources.sync.watch import changes_of
 
 NAMED = 5
-"""So many of the sessions that their agent will delete soon are named on a terminal; JSON has all."""
+"""How many of the sessions that an agent will delete soon are listed; JSON has all."""
 
 
 @command("hitherto sync", "hitherto sync --watch", "hitherto sync --json")
-@click.option("--watch", is_flag=True, help="Go on and take in what changes, until interrupted.")
+@click.option("--watch", is_flag=True, help="Keep running and import changes until ^C.")
 async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
-    """Take the sessions that other agents keep in their own files into the store. Those files are never changed."""
+    """Import the sessions of your agents and keep them in sync.
+
+    Reads the files of Claude Code, Codex, Gemini CLI and other agents (see `hitherto sources`) and never changes them.
+    Only new content is read. A session stays here when its agent deletes it. Synced sessions are read-only: fork one to
+    continue it here, or use `hitherto resume`.
+    """
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         if not watch:
@@ -75,17 +80,17 @@ def _tell(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
         for failure in report.failed:
             out.line(f"cannot read {failure}")
         out.line(in_words(report))
-        for line in foretold(soon):
+        for line in expiry_lines(soon):
             out.line(line)
     return 1 if report.failed else 0
 
 
-def foretold(soon: Sequence[Expiring]) -> Iterator[str]:
-    """What will be deleted elsewhere and is kept here, by agent, in plain words; the first of each by name."""
+def expiry_lines(soon: Sequence[Expiring]) -> Iterator[str]:
+    """The sessions that agents will delete soon, by agent; the first of each are listed."""
     for source, count in Counter(each.source for each in soon).items():
-        verb = "is" if count == 1 else "are"
+        them = "it" if count == 1 else "them"
         agent, what = AGENTS[source].title, formats.counted(count, "session")
-        yield f"{what} that {agent} will delete within 7 days {verb} kept here:"
+        yield f"{agent} will delete {what} within 7 days; Hitherto keeps {them}:"
         own = [each for each in soon if each.source == source]
         for each in own[:NAMED]:
             yield f"  {formats.utc(each.at)[:10]}  {each.session}  {each.title or ''}".rstrip()
@@ -94,18 +99,18 @@ def foretold(soon: Sequence[Expiring]) -> Iterator[str]:
 
 
 def in_words(report: Report) -> str:
-    """A report in plain words."""
+    """A report as one sentence."""
     parts = [f"{report.new} new", f"{report.updated} updated", f"{report.unchanged} unchanged"]
     more = (
-        (report.kept, "kept although its file is gone", "kept although their files are gone"),
-        (report.refused, *["deleted here before and left out"] * 2),
-        (report.damaged_records, "damaged record passed over", "damaged records passed over"),
+        (report.kept, *["kept after the agent deleted the file"] * 2),
+        (report.refused, *["skipped because you deleted it here"] * 2),
+        (report.damaged_records, "damaged record skipped", "damaged records skipped"),
         (
             report.unknown_records,
-            "record of a new kind kept as it is",
-            "records of a new kind kept as they are",
+            "unknown record kept unchanged",
+            "unknown records kept unchanged",
         ),
-        (len(report.failed), *["not read"] * 2),
+        (len(report.failed), *["could not be read"] * 2),
     )
     parts += [f"{count} {one if count == 1 else many}" for count, one, many in more if count]
     return f"{formats.counted(report.found, 'transcript')}: {', '.join(parts)}."

@@ -17,11 +17,11 @@ from hitherto.service import Sessions
 )
 @session_argument
 @click.argument("add", metavar="[TAG]...", nargs=-1)
-@click.option("--remove", "-r", metavar="TAG", multiple=True, help="Take this tag away; may be repeated.")
+@click.option("--remove", "-r", metavar="TAG", multiple=True, help="Remove this tag. Can be repeated.")
 async def run(
     sessions: Sessions, out: Output, *, session: str, add: tuple[str, ...], remove: tuple[str, ...]
 ) -> None:
-    """Add and remove tags; prints those that the session then has, one in a line."""
+    """Add or remove tags, then print the tags of the session, one per line. Without TAG, only print them."""
     session_id = await sessions.resolve(LOCAL, session)
     tagged = await sessions.tag(LOCAL, session_id, add=add, remove=remove)
     if out.json:

@@ -18,31 +18,35 @@ AN_ID = "019a8c0e-5b7a-7c1d-9a36-0d1f6a1f5c3e"
 
 
 @command("hitherto token create --owner alice", "hitherto token create --owner bot --scope read --label wiki")
-@click.option("--owner", metavar="NAME", required=True, help="Whose sessions it is good for.")
+@click.option(
+    "--owner", metavar="NAME", required=True, help="The owner whose sessions the token gives access to."
+)
 @click.option(
     "--scope",
     "scopes",
     type=click.Choice(SCOPES),
     multiple=True,
-    help=f"What it is good for; may be repeated. Unless told: {', '.join(USUAL)}.",
+    help=f"What the token may do. Can be repeated. Default: {', '.join(USUAL)}.",
 )
-@click.option("--label", metavar="TEXT", default="", help="A word about who holds it.")
+@click.option("--label", metavar="TEXT", default="", help="A note on who uses it, such as laptop.")
 async def create(sessions: Sessions, out: Output, *, owner: str, scopes: tuple[str, ...], label: str) -> None:
-    """Make a token. It is printed here and never again: only its digest is kept."""
+    """Create a token and print it. It is shown only once: the store keeps a digest, not the token."""
     token, secret = await sessions.tokens.create(owner, scopes=scopes or USUAL, label=label)
     if out.json:
         out.document({"token": secret, "id": token.id, "owner": token.owner, "scopes": token.scopes})
         return
     out.line(secret)
-    out.note(f"Token {token.id} of {token.owner}: {', '.join(token.scopes)}. It will not be shown again.")
+    out.note(
+        f"Token {token.id} for {token.owner}: {', '.join(token.scopes)}. Copy it now; it is not shown again."
+    )
 
 
 @command("hitherto token list", "hitherto token list --owner alice")
 @click.option("--owner", metavar="NAME", help="Only tokens of this owner.")
 async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
-    """Tokens, oldest first, revoked ones too.
+    """List tokens, oldest first, including revoked ones.
 
-    In a pipe each is a line of fields separated by tabs: id, when it was made, owner, scopes, when it was revoked, label.
+    In a pipe, each line has these tab-separated fields: id, creation time, owner, scopes, revocation time, label.
     """
     found = await sessions.tokens.all(owner)
     if out.json:
@@ -56,7 +60,7 @@ async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
         out.note("No tokens.")
         return
     out.table(
-        ("ID", "MADE", "OWNER", "SCOPES", "REVOKED", "LABEL"),
+        ("ID", "CREATED", "OWNER", "SCOPES", "REVOKED", "LABEL"),
         (_fields(each, formats.local) for each in found),
     )
 
@@ -64,9 +68,9 @@ async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
 @command(f"hitherto token revoke {AN_ID}")
 @click.argument("token_id", metavar="ID")
 async def revoke(sessions: Sessions, out: Output, *, token_id: str) -> None:
-    """Make a token good for nothing, at once and for ever. What is open with it is closed."""
+    """Revoke a token. It stops working at once, and its open connections are closed."""
     if not await sessions.tokens.revoke(token_id):
-        raise NotFound(f"no token {token_id!r} that is good for anything")
+        raise NotFound(f"no active token {token_id!r}; `hitherto token list` shows all")
     if out.json:
         out.document({"revoked": token_id})
     else:
@@ -82,7 +86,7 @@ _scopes = "\n".join(f"  {scope:<9} {meaning}" for scope, meaning in MEANINGS.ite
 run = click.Group(
     "token",
     {"create": create, "list": listed, "revoke": revoke},
-    help=f"Make, list and revoke tokens. Who holds one may call the server on behalf of its owner.\n\n\b\nScopes:\n{_scopes}",
+    help=f"Create, list and revoke access tokens. A client with a token acts for its owner on the server.\n\n\b\nScopes:\n{_scopes}",
     no_args_is_help=False,
     epilog=shown_examples(("hitherto token create --owner alice --label laptop", "hitherto token list")),
 )

@@ -22,16 +22,19 @@ from hitherto.service import Sessions
 @command("hitherto watch", "hitherto watch 019a8c0e --json", "hitherto watch --after 0")
 @click.argument("session", required=False, shell_complete=complete_session)
 @click.option(
-    "--after", type=int, metavar="NUMBER", help="Begin after this change; by default with the next one."
+    "--after",
+    type=int,
+    metavar="NUMBER",
+    help="Start after this change number; 0 is the beginning. Default: only new changes.",
 )
 async def run(sessions: Sessions, out: Output, *, session: str | None, after: int | None) -> None:
-    """Follow changes as they happen, of one session or of all, until ^C.
+    """Print changes as they happen, of one session or of all, until ^C.
 
-    In a pipe each is a line of fields separated by tabs: number, kind, session, revision. Two quick changes of one
-    session may arrive as one, the newest.
+    In a pipe, each line has these tab-separated fields: number, kind, session, revision. Changes of a session that follow
+    each other quickly may arrive as one, the newest.
     """
     session_id = None if session is None else await sessions.resolve(LOCAL, session)
-    with _as_long_as_somebody_reads():
+    with _while_pipe_is_read():
         async for change in sessions.watch(LOCAL, session_id=session_id, after=after):
             await _tell(sessions, out, change)
 
@@ -60,8 +63,8 @@ async def _draw(sessions: Sessions, out: Output, change: Change) -> None:
 
 
 @contextmanager
-def _as_long_as_somebody_reads() -> Iterator[None]:
-    """End with `BrokenPipeError` when the reader of a pipe leaves; writing alone would notice at the next change."""
+def _while_pipe_is_read() -> Iterator[None]:
+    """Raise `BrokenPipeError` when the reader of the pipe leaves, without waiting for the next write to fail."""
     if not _is_pipe():
         yield
         return
@@ -75,7 +78,7 @@ def _as_long_as_somebody_reads() -> Iterator[None]:
 
     loop.add_reader(
         sys.stdout, leave
-    )  # nothing can be read from this end: it wakes only when the other is closed
+    )  # this end has nothing to read: it wakes only when the other end is closed
     try:
         yield
     except asyncio.CancelledError:

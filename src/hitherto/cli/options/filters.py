@@ -1,4 +1,4 @@
-"""The options that narrow a list or a search, and the filter they make."""
+"""The options that filter a list or a search."""
 
 from __future__ import annotations
 
@@ -16,30 +16,34 @@ from hitherto.model import LOCAL, Archived, Filter
 from hitherto.service import Sessions
 
 _OPTIONS = (
-    click.option("--cwd", metavar="FOLDER", help="Only sessions of this folder."),
-    click.option("--here", is_flag=True, help="Only sessions of the current folder."),
+    click.option("--cwd", metavar="FOLDER", help="Only sessions in this folder."),
+    click.option("--here", is_flag=True, help="Only sessions in the current folder."),
     click.option(
         "--project",
         metavar="NAME",
-        help="Only sessions of this project: github.com/ada/engine, or the end of its name.",
+        help="Only sessions of this project: github.com/ada/engine, or the end of its name, such as engine.",
     ),
     click.option(
         "--day",
         metavar="DAY",
         callback=day,
-        help="Only sessions in which something was said on this day: 2026-11-15, in UTC.",
+        help="Only sessions with a message on this day (UTC), such as 2026-11-15.",
     ),
-    click.option("--agent", help="Only sessions of this agent."),
-    click.option("--channel", help="Only sessions of this channel."),
-    click.option("--source", help="Only sessions read from this source."),
+    click.option("--agent", help="Only sessions with this agent."),
+    click.option("--channel", help="Only sessions on this channel."),
+    click.option("--source", help="Only sessions synced from this source, such as claude."),
     click.option(
-        "--tag", "tags", metavar="TAG", multiple=True, help="Only sessions with this tag; may be repeated."
+        "--tag",
+        "tags",
+        metavar="TAG",
+        multiple=True,
+        help="Only sessions with this tag. Repeat the option to require several tags.",
     ),
 )
 
 
 def filtered(archived: Archived) -> Callable[[Work], Work]:
-    """Give a command the options that narrow; it gets them as `given`. `archived` is what holds unless told."""
+    """Add the filter options to a command, which receives the filter as `given`. `archived` is the default of `--archived`."""
 
     def decorate(work: Work) -> Work:
         @functools.wraps(work)
@@ -55,7 +59,7 @@ def filtered(archived: Archived) -> Callable[[Work], Work]:
             type=click.Choice(["exclude", "include", "only"]),
             default=archived,
             show_default=True,
-            help="What to do with archived sessions.",
+            help="Exclude, include or show only archived sessions.",
         )
         for option in (chosen, *reversed(_OPTIONS)):
             narrowed = option(narrowed)
@@ -65,10 +69,10 @@ def filtered(archived: Archived) -> Callable[[Work], Work]:
 
 
 def _filter(options: dict[str, Any]) -> Filter:
-    """The filter that the options mean, which are taken out."""
+    """Remove the filter options from `options` and make the filter of them."""
     cwd, here = options.pop("cwd"), options.pop("here")
     if here and cwd is not None:
-        raise click.UsageError("give --cwd or --here, not both")
+        raise click.UsageError("use either --cwd or --here, not both")
     return Filter(
         cwd=os.getcwd() if here else None if cwd is None else folder(cwd),
         project=options.pop("project"),

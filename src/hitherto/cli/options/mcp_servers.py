@@ -1,4 +1,4 @@
-"""MCP servers as they are given on a command line: a command, or a file as other programs have it."""
+"""MCP servers on the command line: a command, or a JSON file in the common `mcpServers` format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hitherto.engine import HttpServer, McpServer, SseServer, StdioServer
 
 
 class _Configured(msgspec.Struct, frozen=True):
-    """A server in a file; what it is follows from what it has, unless it says so."""
+    """A server in a file. Without a `type`, its fields decide: `command` is stdio, `url` is http."""
 
     type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
     command: str | None = None
@@ -51,7 +51,9 @@ def _command(given: str) -> McpServer:
     except ValueError as error:
         raise click.BadParameter(f"{given!r}: {error}") from None
     if not (name and words):
-        raise click.BadParameter(f"{given!r} is not understood; write NAME=COMMAND.")
+        raise click.BadParameter(
+            f"{given!r} is not of the form NAME=COMMAND, such as 'files=npx server-files .'."
+        )
     return StdioServer(name=name, command=words[0], args=tuple(words[1:]))
 
 
@@ -61,4 +63,4 @@ def _configured(name: str, given: _Configured) -> McpServer:
     if given.url is not None and given.type != "stdio":
         kind = SseServer if given.type == "sse" else HttpServer
         return kind(name=name, url=given.url, headers=given.headers)
-    raise click.BadParameter(f"the server {name!r} needs a command, or a url.")
+    raise click.BadParameter(f"the server {name!r} needs a 'command' or a 'url'.")

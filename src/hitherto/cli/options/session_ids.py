@@ -1,4 +1,4 @@
-"""Ids as people type and read them."""
+"""Session ids as people type and read them: shortened."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hitherto.errors import AmbiguousId, NotFound
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
 
-# An id begins with the time it was made, in ms: 13 characters of it. What follows is chance.
+# The first 13 characters of an id are its creation time in ms; the rest is random.
 LENGTHS = (13, 18, 23, 28)
 
 
 async def full_ids(sessions: Sessions, named: Iterable[str]) -> list[str]:
-    """The ids that were meant, each once; an error for the first that is not there, before anything is done."""
+    """The full ids of the named sessions, without duplicates. Raises for the first that does not exist."""
     return list(dict.fromkeys([await sessions.resolve(LOCAL, each) for each in named]))
 
 
 async def short_id(sessions: Sessions, session_id: str) -> str:
-    """A beginning of the id that fits only this session, so that it can be typed."""
+    """A short prefix of the id that no other session shares."""
     for length in LENGTHS:
         beginning = session_id[:length]
         try:
@@ -30,5 +30,5 @@ async def short_id(sessions: Sessions, session_id: str) -> str:
 
 
 async def short_ids(sessions: Sessions, session_ids: Iterable[str]) -> dict[str, str]:
-    """Such a beginning for each id."""
+    """The short id of each session."""
     return {each: await short_id(sessions, each) for each in session_ids}

@@ -1,4 +1,4 @@
-"""The options that say who answers a prompt, and what it may do."""
+"""The options that choose the model, its tools and what they may do."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from hitherto.settings import MODEL
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 _OPTIONS = (
-    click.option("--model", metavar="NAME", help=f"The model, as anthropic:claude-sonnet-5.  [env: {MODEL}]"),
+    click.option(
+        "--model", metavar="NAME", help=f"The model, such as anthropic:claude-sonnet-5.  [env: {MODEL}]"
+    ),
     click.option(
         "--cwd",
         metavar="FOLDER",
         type=_FOLDER,
-        help="The folder of a new session, where tools work; by default the current one.",
+        help="The folder of a new session, in which tools work. Default: the current folder.",
     ),
     click.option(
         "--add-dir",
@@ -32,30 +34,30 @@ _OPTIONS = (
         metavar="FOLDER",
         type=_FOLDER,
         multiple=True,
-        help="A further folder that tools of a new session may touch; may be repeated.",
+        help="Another folder that tools of a new session may use. Can be repeated.",
     ),
     click.option(
         "--mode",
         type=click.Choice(MODES),
         default="default",
         show_default=True,
-        help="What tools may do without asking.",
+        help="What tools may do without asking you.",
     ),
     click.option(
         "--max-turns",
         type=click.IntRange(1),
         metavar="N",
-        help="How often the model may be asked for one prompt.",
+        help="The maximum number of model requests for one prompt.",
     ),
-    click.option("--system", metavar="TEXT", help="The system prompt, instead of the usual one."),
-    click.option("--append-system", metavar="TEXT", help="What to add to the system prompt."),
+    click.option("--system", metavar="TEXT", help="Replace the system prompt."),
+    click.option("--append-system", metavar="TEXT", help="Add this text to the system prompt."),
     click.option(
         "--mcp",
         "commands",
         metavar="NAME=COMMAND",
         multiple=True,
         callback=servers.commands,
-        help="An MCP server to start; may be repeated.",
+        help="Start this MCP server: 'files=npx server-files .'. Can be repeated.",
     ),
     click.option(
         "--mcp-config",
@@ -63,13 +65,13 @@ _OPTIONS = (
         metavar="FILE",
         type=click.File("rb"),
         callback=servers.config,
-        help='MCP servers in a JSON file: {"mcpServers": {…}}.',
+        help='Use the MCP servers in this JSON file: {"mcpServers": {…}}.',
     ),
 )
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the options say. `cwd` and `directories` are for a new session, None and empty if not given."""
+    """The values of the options. `cwd` and `directories` apply to a new session only."""
 
     choices: Choices
     cwd: str | None
@@ -78,12 +80,12 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> str:
-        """Where a new session is to work."""
+        """The folder of a new session."""
         return self.cwd or os.getcwd()
 
 
 def choosing(work: Work) -> Work:
-    """Give a command these options; it gets them as `chosen`."""
+    """Add these options to a command, which receives them as `chosen`."""
 
     @functools.wraps(work)
     async def with_choices(*given: Any, **rest: Any) -> int | None:
@@ -96,7 +98,7 @@ def choosing(work: Work) -> Work:
 
 
 def _chosen(options: dict[str, Any]) -> Chosen:
-    """What the options mean, which are taken out."""
+    """Remove the options from `options` and make one value of them."""
     cwd = options.pop("cwd")
     return Chosen(
         choices=Choices(

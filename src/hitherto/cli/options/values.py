@@ -1,4 +1,4 @@
-"""Values that people write on a command line: `90d`, `2GB`, `2025-06-01`, a folder."""
+"""Values as people type them: `90d`, `2GB`, `2025-06-01`, a folder."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_duration(text: str) -> int | None:
-    """Milliseconds in `30s`, `15m`, `2h`, `90d`, `4w`; None if it is none of these."""
+    """The milliseconds of `30s`, `15m`, `2h`, `90d` or `4w`; None if the text is not a duration."""
     found = _DURATION.fullmatch(text.strip())
     return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes in `500MB`, `1.5GiB`, `4096`; None if it is none of these."""
+    """The bytes of `500MB`, `1.5GiB` or `4096`; None if the text is not a size."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
@@ -34,7 +34,7 @@ def parse_size(text: str) -> int | None:
 
 
 def parse_moment(text: str, now: int) -> int | None:
-    """The moment so long ago, or at a date and time (local, unless it names its zone); None if it is neither."""
+    """The time of a duration ago, or of a date (in local time unless it has a zone); None if the text is neither."""
     ago = parse_duration(text)
     if ago is not None:
         return now - ago
@@ -46,18 +46,18 @@ def parse_moment(text: str, now: int) -> int | None:
 
 def duration(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Callback of an option that takes a duration."""
-    return _understood(text, None if text is None else parse_duration(text), "30m, 2h, 90d or 4w")
+    return _valid_or_error(text, None if text is None else parse_duration(text), "30m, 2h, 90d or 4w")
 
 
 def size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     """Callback of an option that takes a number of bytes."""
-    return _understood(text, None if text is None else parse_size(text), "500MB, 2GB or 1GiB")
+    return _valid_or_error(text, None if text is None else parse_size(text), "500MB, 2GB or 1GiB")
 
 
 def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    """Callback of an option that takes a moment."""
+    """Callback of an option that takes a time."""
     found = None if text is None else parse_moment(text, now_ms())
-    return _understood(text, found, "7d, 2h, 2025-06-01 or 2025-06-01T12:00")
+    return _valid_or_error(text, found, "7d, 2h, 2025-06-01 or 2025-06-01T12:00")
 
 
 def day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
@@ -65,15 +65,15 @@ def day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
     try:
         return None if text is None else day_text(day_number(text))
     except InvalidInput:
-        raise click.BadParameter(f"{text!r} is not understood; write 2026-11-15.") from None
+        raise click.BadParameter(f"{text!r} is not a day; use the form 2026-11-15.") from None
 
 
 def folder(path: str) -> str:
-    """A folder as the user names it, seen from where they are; an empty name stays empty, which is an error."""
+    """The absolute path of a folder. An empty path stays empty, so that it is reported as invalid."""
     return os.path.abspath(path) if path else path
 
 
-def _understood(text: str | None, value: int | None, forms: str) -> int | None:
+def _valid_or_error(text: str | None, value: int | None, forms: str) -> int | None:
     if text is not None and value is None:
-        raise click.BadParameter(f"{text!r} is not understood; write {forms}.")
+        raise click.BadParameter(f"{text!r} is not valid; use a value such as {forms}.")
     return value

@@ -1,4 +1,4 @@
-"""What a tool is about to change, and what it has changed, line by line."""
+"""Tool input before it runs, and the diff of what a tool changed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from hitherto.model import ToolCall, ToolResult
 LINES = 40
 LINE_CHARS = 500
 LARGEST = 200_000
-"""Beyond so many characters lines are not compared."""
+"""Texts with more characters are not compared."""
 
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
 CHANGES = {"old": "-", "new": "+", "content": "+"}
-"""Input of a tool that edits: text that goes, and text that comes."""
+"""Fields of an edit tool: removed and added text."""
 
 
 def change(result: ToolResult) -> Iterator[Styled]:
-    """The diff that a tool has given back, if it has."""
+    """The diff in a tool result, if there is one."""
     match result.output:
         case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
             yield from _shortened(_compared(old or "", new))
 
 
 def request(call: ToolCall) -> Iterator[Styled]:
-    """All that a tool is to be given, so that nobody allows what they have not seen: the lines of a change, and any
-    other value under its name. What is left out of a long one is said."""
+    """The whole input of a tool call, so that the user sees what they allow: edits as diff lines, other values by name.
+    Cuts in long values are marked."""
     given = call.input if isinstance(call.input, dict) else {"input": call.input}
     for name, value in given.items():
         sign = CHANGES.get(name, "") if call.kind == "edit" and isinstance(value, str) else ""
@@ -43,7 +43,7 @@ def request(call: ToolCall) -> Iterator[Styled]:
 
 
 def seen(value: Any) -> str:
-    """A value as it is: a text that has something in it that would not be seen is written with escapes."""
+    """A value as text; text with invisible characters is shown as JSON with escapes."""
     if isinstance(value, str) and clean_lines(value) == value:
         return value
     return json_text(value)
@@ -51,7 +51,7 @@ def seen(value: Any) -> str:
 
 def _compared(old: str, new: str) -> Iterator[Styled]:
     if len(old) + len(new) > LARGEST:
-        yield Styled("(too long to be compared)", "dim")
+        yield Styled("(too long to compare)", "dim")
         return
     before, after = clean_lines(old).splitlines(), clean_lines(new).splitlines()
     for line in islice(difflib.unified_diff(before, after, lineterm="", n=2), 2, None):
@@ -59,7 +59,7 @@ def _compared(old: str, new: str) -> Iterator[Styled]:
 
 
 def _shortened(lines: Iterable[Styled]) -> Iterator[Styled]:
-    """The first lines, each not too long, and how many there are more."""
+    """The first lines, each cut to `LINE_CHARS`, and the number of the remaining ones."""
     rest = iter(lines)
     for line in islice(rest, LINES):
         more = len(line.text) - LINE_CHARS

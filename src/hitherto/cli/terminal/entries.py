@@ -1,4 +1,4 @@
-"""An entry as people read it."""
+"""Messages as text for people."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ MARK_STYLE = "yellow"
 
 
 class Styled(NamedTuple):
-    """Clean text, and the style it has on a terminal."""
+    """Clean text and its style on a terminal."""
 
     text: str
     style: str = ""
 
 
 def heading(entry: Entry, *, local: bool) -> tuple[Styled, Styled]:
-    """Who spoke, then when and under which id."""
+    """The role, then time, id and model."""
     when = formats.local(entry.at) if local else formats.utc(entry.at)
     model = f"  {clean(entry.model)}" if entry.model else ""
     return Styled(entry.role, ROLE_STYLES[entry.role]), Styled(f"  {when}  {clean(entry.id)}{model}", "dim")
 
 
 def body(entry: Entry) -> Iterator[Styled]:
-    """What was said; tools and everything that is not text take one line each."""
+    """The content of a message; tool calls and other parts that are not text take one line each."""
     if entry.meta.get("erased"):
         yield Styled("(erased)", "dim")
     for part in entry.parts:
@@ -57,7 +57,7 @@ def body(entry: Entry) -> Iterator[Styled]:
 
 
 def lines_of(part: Part) -> Iterator[Styled]:
-    """What a part says."""
+    """The lines of a part."""
     match part:
         case Text(text=text):
             yield Styled(clean_lines(text))
@@ -93,7 +93,7 @@ def _named(part: Part) -> str:
             return f"resource {uri}"
         case ResourceLink(uri=uri, name=name):
             return f"link {uri} {name or ''}".rstrip()
-    return "a part of an unknown kind"
+    return "unknown content"
 
 
 def _data(value: Any) -> str:
@@ -101,13 +101,13 @@ def _data(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """One line, not too long. Cut before cleaning too: a tool's data can have megabytes."""
+    """One line of at most `ONE_LINE` characters. Cut before cleaning too: tool data can be megabytes long."""
     line = clean(text[: ONE_LINE * 8])
     return line if len(line) <= ONE_LINE else f"{line[: ONE_LINE - 1]}…"
 
 
 def print_entry(out: Output, entry: Entry) -> None:
-    """Who spoke, and what was said."""
+    """Print a message with its heading."""
     write(out, *heading(entry, local=out.terminal))
     for styled in body(entry):
         write_indented(out, styled)
@@ -124,7 +124,7 @@ def write(out: Output, *pieces: Styled) -> None:
 
 
 def write_indented(out: Output, styled: Styled) -> None:
-    """Behind the margin, so that nothing that was said can look like a heading."""
+    """Print indented lines, so that no message can imitate a heading."""
     if not out.terminal:
         out.text("\n".join(f"  {line}" for line in styled.text.split("\n")))
         return
@@ -135,7 +135,7 @@ def write_indented(out: Output, styled: Styled) -> None:
 
 
 def tell(out: Output, done: str, session: Session) -> None:
-    """Say what was done to a session, or print it."""
+    """Report what was done to a session; with `--json`, print the session."""
     if out.json:
         out.document(session)
     else:

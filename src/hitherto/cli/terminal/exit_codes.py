@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and the one line that says what went wrong."""
+"""Exit codes, and the one line on stderr that reports an error."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ EXIT_CODES: dict[type[HithertoError], int] = {
     EngineError: ENGINE,
     StoreError: STORE,
 }
-"""The exit code of an error is that of its nearest class here."""
+"""An error gets the exit code of its nearest class in this table."""
 
 USAGE = "usage"
 DECLINED = "declined"
 FILE_ERROR = "file_error"
 OWN_CODES = (USAGE, DECLINED, FILE_ERROR)
-"""Codes that only the command line gives."""
+"""Error codes of the command line itself."""
 
 
 class Declined(click.ClickException):
-    """The user was asked and said no."""
+    """The user answered a confirmation with no."""
 
 
 def exit_code(error: type[HithertoError]) -> int:
@@ -65,35 +65,35 @@ def exit_code(error: type[HithertoError]) -> int:
 
 
 def report(error: BaseException) -> int:
-    """Say on stderr what went wrong, with its stable code; returns the exit code. A fault of our own is raised."""
+    """Print the error with its stable code to stderr and return the exit code. Unexpected errors are raised again."""
     match error:
         case HithertoError():
-            return _tell(error.message, error.code, exit_code(type(error)))
+            return _print_error(error.message, error.code, exit_code(type(error)))
         case click.Abort() | KeyboardInterrupt():
-            silence(sys.stdout)  # if nobody reads, what is left in its buffer would keep the program
+            silence(sys.stdout)  # a full pipe without a reader would block the program at exit
             return INTERRUPTED
         case click.UsageError():
             if error.ctx is not None:
                 click.echo(error.ctx.get_usage(), err=True)
-            return _tell(error.format_message(), USAGE, INVALID)
+            return _print_error(error.format_message(), USAGE, INVALID)
         case click.ClickException():
             code = DECLINED if isinstance(error, Declined) else FILE_ERROR
-            return _tell(error.format_message(), code, FAILED)
+            return _print_error(error.format_message(), code, FAILED)
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
-            return _tell(f"{where}{error.strerror or error}", FILE_ERROR, FAILED)
+            return _print_error(f"{where}{error.strerror or error}", FILE_ERROR, FAILED)
     raise error
 
 
 def silence(stream: IO[str]) -> None:
-    """Send what is left in a stream's buffer nowhere: its reader is gone."""
-    with suppress(OSError):  # a stream that is no file keeps nobody
+    """Redirect a stream to /dev/null, so that its buffer is discarded: its reader has left."""
+    with suppress(OSError):  # a stream without a file descriptor cannot block
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
-def _tell(message: str, code: str, status: int) -> int:
+def _print_error(message: str, code: str, status: int) -> int:
     sys.stdout.flush()
     click.echo(f"hitherto: {clean(message)} [{code}]", err=True)
     return status

@@ -1,4 +1,4 @@
-"""Files that a command writes: for their owner alone, and complete or not there."""
+"""Files that commands write: readable by their owner only, and either complete or absent."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ PRIVATE = 0o600
 
 
 def absent(name: str) -> str:
-    """The absolute path of a file that is not there yet."""
+    """The absolute path of a file that must not exist yet."""
     path = os.path.abspath(name)
     if os.path.lexists(path):
-        raise AlreadyExists(f"there is a file {name} already; name a new one")
+        raise AlreadyExists(f"the file {name} already exists; choose another name")
     return path
 
 
 def closed_to_others(path: str) -> int:
-    """Let nobody but its owner read the file; returns its size."""
+    """Make the file readable by its owner only; returns its size."""
     os.chmod(path, PRIVATE)
     return os.path.getsize(path)
 
 
 @contextmanager
 def new_file(name: str, *, force: bool) -> Iterator[IO[bytes]]:
-    """A file to write to; it appears under its name when all is written. An old one is replaced only with `force`."""
+    """A file to write to. It gets its name when it is complete; an existing one is replaced only with `force`."""
     path = os.path.realpath(name)
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as device:  # a pipe or a device is written to as it is
+        with open(path, "wb") as device:  # write to a pipe or device directly
             yield device
         return
     if os.path.exists(path) and not force:
-        raise AlreadyExists(f"there is a file {name} already; give --force to replace it")
+        raise AlreadyExists(f"the file {name} already exists; use --force to overwrite it")
     part = f"{path}.{os.getpid()}.part"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     try:

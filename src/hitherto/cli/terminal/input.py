@@ -1,6 +1,6 @@
-"""What a command hears from its user: an answer, a text, lines, or ^C.
+"""Input from the user: answers, text from stdin, and ^C.
 
-Reads wait in the event loop, so that ^C is heard at once.
+Reads wait in the event loop, so that ^C takes effect at once.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from hitherto.limits import ENTRY_BYTES
 
 CHUNK = 65_536
 UNHEARD_SECONDS = 5.0
-"""How long an interrupted command may take to clean up before it is taken not to have heard."""
+"""How long an interrupted command may take to clean up before it is cancelled again."""
 
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 class Source(Protocol):
-    """A stream of bytes that gives what it has."""
+    """A stream that returns the bytes it has, without waiting for more."""
 
     def read1(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most `size` bytes; none at the end."""
 
 
 async def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if the user agrees; without a terminal nobody can, so `--yes` is needed there."""
+    """Ask for confirmation; raises `Declined` unless the user says yes. Without a terminal, `--yes` is required."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask on: give --yes if you mean it")
+        raise click.UsageError("this needs confirmation, but there is no terminal: add --yes to confirm")
     answer = await asked_line(f"{clean(question)} [y/N] ")
     if answer is None or answer.strip().lower() not in ("y", "yes"):
-        raise Declined("nothing was done")
+        raise Declined("cancelled; nothing was changed")
 
 
 async def asked_line(question: str) -> str | None:
-    """Ask on the terminal; the line that is typed, None at the end of input."""
+    """Ask on the terminal; returns the typed line, or None at the end of input."""
     click.echo(question, nl=False, err=True)
     await _readable(sys.stdin)
     line = sys.stdin.readline()
@@ -63,7 +63,7 @@ async def given_text(argument: str | None) -> str:
     async for chunk in chunks(sys.stdin.buffer):
         data += chunk
         if len(data) > ENTRY_BYTES:
-            raise TooLarge(f"a message may have at most {ENTRY_BYTES} bytes")
+            raise TooLarge(f"the message is too long: at most {ENTRY_BYTES} bytes are allowed")
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ async def _readable(stream: Any) -> None:
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     try:
         loop.add_reader(stream, ready.set)
-    except (OSError, ValueError):  # an ordinary file, which never lets one wait
+    except (OSError, ValueError):  # a regular file is always readable
         return
     try:
         await ready.wait()
@@ -108,13 +108,12 @@ async def _readable(stream: Any) -> None:
 
 @contextmanager
 def bare_interrupts() -> Iterator[None]:
-    """^C as itself, also where it has cancelled the command, a group of tasks has wrapped it, or something failed while
-    all was being stopped."""
+    """Raise ^C as `KeyboardInterrupt`, even if it cancelled the command, is wrapped in a group, or caused another error."""
     try:
         yield
     except KeyboardInterrupt:
         raise
-    except asyncio.CancelledError:  # nothing else cancels a command
+    except asyncio.CancelledError:  # only ^C cancels a command
         raise KeyboardInterrupt from None
     except BaseException as error:
         if _is_interrupt(error):
@@ -123,7 +122,7 @@ def bare_interrupts() -> Iterator[None]:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether the error is an interrupt, holds one, or came up while one was being dealt with."""
+    """True if the error is an interrupt, contains one, or was raised while one was handled."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -137,9 +136,9 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def interrupts() -> Iterator[None]:
     """Let ^C end the running task.
 
-    A command that waits is cancelled, and cleans up in order. One that is busy is interrupted where it is, for it may
-    read page after page without a pause. That may be where nobody hears an exception, such as in a finaliser: if the
-    command goes on, it is cancelled after a while. A second ^C is raised at once.
+    A waiting command is cancelled, so that it can clean up. A busy one is interrupted where it is, because it may not wait
+    for a long time. If the exception is lost, for example in a finaliser, the command is cancelled after a few seconds.
+    A second ^C is raised at once.
     """
     task = asyncio.current_task()
     if task is None or not _hears_interrupts():
@@ -167,7 +166,7 @@ class _Interrupt:
 
 
 def _is_asleep(where: FrameType | None) -> bool:
-    """Whether the event loop waits for something to happen."""
+    """True if the event loop is waiting for events."""
     return where is not None and where.f_globals.get("__name__") == "selectors"
 
 
@@ -182,7 +181,7 @@ def _handled(number: signal.Signals, handler: Callable[..., object]) -> Iterator
 
 @contextmanager
 def _woken_by_signals() -> Iterator[None]:
-    """Have a signal wake the event loop, also if it comes in the moment before the loop falls asleep, or to another thread."""
+    """Let signals wake the event loop, even just before it starts to wait or in another thread."""
     loop = asyncio.get_running_loop()
     hearing, calling = socket.socketpair()
     with hearing, calling:
@@ -199,7 +198,7 @@ def _woken_by_signals() -> Iterator[None]:
 
 @contextmanager
 def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
-    """Within `interrupts`: let the first ^C call `cancel` in the event loop; the next one is an interrupt again."""
+    """Within `interrupts`: the first ^C calls `cancel` in the event loop; the next one interrupts again."""
     if not _hears_interrupts():
         yield
         return
@@ -215,6 +214,6 @@ def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
 
 
 def _hears_interrupts() -> bool:
-    """Not in another thread than the first, and not where ^C was turned off from the start, as by nohup."""
+    """True in the main thread, unless ^C was disabled at the start, as nohup does."""
     first = threading.current_thread() is threading.main_thread()
     return first and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""What reaches the user: JSON, tables on a terminal, plain text in a pipe, and nothing that could command a terminal."""
+"""Output: JSON, tables on a terminal, plain text in a pipe. Terminal sequences in content are removed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def json_text(value: Any) -> str:
-    """JSON in one line of ASCII. Values of the model show all their fields."""
+    """One line of ASCII JSON. Structs are written with all their fields."""
     return json.dumps(_plain(value))
 
 
 def _write(line: str, stream: IO[str]) -> None:
-    """Not by click, which would write past the progress bar and into it."""
+    """Not with click, which would write into the progress bar."""
     stream.write(f"{line}\n")
     stream.flush()
 
@@ -42,7 +42,7 @@ def _plain(value: Any) -> Any:
 
 
 class Output:
-    """Where a command prints. `json` and `terminal` say which of the three forms is wanted."""
+    """Where a command prints. `json` and `terminal` select one of three forms."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.json = as_json
@@ -57,7 +57,7 @@ class Output:
         _write(clean(text), sys.stdout)
 
     def row(self, *fields: object) -> None:
-        """Print fields separated by tabs; what is not known is an empty field."""
+        """Print tab-separated fields; None is an empty field."""
         _write("\t".join("" if field is None else clean(str(field)) for field in fields), sys.stdout)
 
     def text(self, text: str) -> None:
@@ -65,7 +65,7 @@ class Output:
         _write(clean_lines(text), sys.stdout)
 
     def note(self, text: str) -> None:
-        """Say something beside the output, on stderr."""
+        """Print a line to stderr."""
         _write(clean(text), sys.stderr)
 
     @cached_property
@@ -79,7 +79,7 @@ class Output:
         self.console.file.flush()
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Draw a table on the terminal; where there is not enough room, the elastic columns give way."""
+        """Draw a table on the terminal; the elastic columns shrink if there is not enough room."""
         from rich.table import Table
         from rich.text import Text
 
@@ -94,7 +94,7 @@ class Output:
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """A terminal on which text is what it is, in colours unless `NO_COLOR` is set."""
+    """A console that prints text literally, in colours unless `NO_COLOR` is set."""
     from rich.console import Console
 
     plain = bool(os.environ.get("NO_COLOR"))
@@ -111,7 +111,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress(label: str, total: int | None, *, hidden: bool = False) -> Iterator[Advance]:
-    """Show a bar that moves with each call of what comes out; without a total it only says that work goes on."""
+    """Show a progress bar; the yielded function advances it. Without a total, it only shows activity."""
     if hidden or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -119,7 +119,7 @@ def progress(label: str, total: int | None, *, hidden: bool = False) -> Iterator
     from rich.progress import Progress
 
     console = Console(stderr=True, markup=False, highlight=False)
-    # What is printed meanwhile goes above the bar if it goes to the same terminal, and else where it belongs.
+    # Output to the same terminal is printed above the bar; other output goes where it belongs.
     same = sys.stdout.isatty()
     with Progress(console=console, transient=True, redirect_stdout=same) as bar:
         task = bar.add_task(label, total=total)

@@ -1,4 +1,4 @@
-"""A conversation at the terminal: turns in one session, or in several, one after the other."""
+"""A chat in the terminal: turns in one session, or in several, one after the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hitherto.updates import Outcome, Update
 
 
 class Talk:
-    """Its session is made with the first prompt, so that who leaves before leaves nothing behind."""
+    """The session is created by the first prompt, so that leaving before it stores nothing."""
 
     def __init__(
         self, sessions: Sessions, out: Output, typist: Typist, chosen: Chosen, engine: Engine
@@ -45,7 +45,7 @@ class Talk:
         await self._opening.aclose()
 
     async def line(self, prompt: str) -> str | None:
-        """The next line that is typed; what is reported meanwhile is told afterwards."""
+        """The next typed line; notices that arrive meanwhile are shown afterwards."""
         self._held = []
         try:
             return await self.typist.line(prompt)
@@ -55,14 +55,14 @@ class Talk:
                 self._tell(update)
 
     def aside(self, text: str, style: str = "dim") -> None:
-        """Say something of our own."""
+        """Print a line of the program itself."""
         if self.out.terminal:
             write(self.out, Styled(clean(text), style))
         else:
             self.out.note(text)
 
     async def turn(self, text: str) -> int:
-        """Have a prompt answered; the exit code that its end would give."""
+        """Run a prompt; returns its exit code."""
         prompts.prompt_text(text)
         self.typist.remember(clean(text))
         opened = await prompts.cancellable(self._open(), self.typist.cancelling)
@@ -74,7 +74,7 @@ class Talk:
         )
 
     async def change_session(self, session: Session) -> None:
-        """Go on in another session."""
+        """Continue in another session."""
         self._opened = None
         await self._opening.aclose()
         self.session = session
@@ -107,7 +107,7 @@ class Talk:
             self._tell(update)
 
     async def _answer(self, question: str) -> str | None:
-        """What is typed to a question; ^C cancels the turn."""
+        """The typed answer to a question; ^C cancels the turn."""
         try:
             return await self.line(question)
         except Interrupted:

@@ -1,4 +1,4 @@
-"""Where turns appear: on a screen with everything around them, or as the bare answer in a stream."""
+"""Showing turns: all of it on the screen, or the answer on stdout and the rest on stderr."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THOUGHT = "dim italic"
 
 
 class _Flow:
-    """Text in pieces: cleaned, thoughts and words on lines of their own, and each message ended with its line."""
+    """Streams text: cleaned, thoughts and answers on separate lines, each message ended by a newline."""
 
     def __init__(self) -> None:
         self._cleaner = Cleaner()
@@ -49,7 +49,7 @@ class _Flow:
 
 
 class Screen(_Flow):
-    """Everything on stdout, behind the margin, so that nothing that was said can look like a question of ours."""
+    """Everything on stdout, indented, so that no message can imitate a question of the program."""
 
     def __init__(self, out: Output) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Screen(_Flow):
 
 
 class Streams(_Flow):
-    """The answer alone on stdout; all else on stderr, if it is to be seen."""
+    """Only the answer on stdout; everything else on stderr, if `asides` is set."""
 
     def __init__(self, *, asides: bool, answer: bool = True) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Streams(_Flow):
 def _styled(console: Console, text: str, style: str) -> None:
     from rich.segment import Segment, Segments
 
-    # Not as a `Text`, which gives up spaces at the end of a long line: the next piece belongs to it.
+    # Not a `Text`: that drops spaces at the end of a long line, which the next piece continues.
     console.print(Segments([Segment(text, console.get_style(style))]), end="", soft_wrap=True)
     console.file.flush()
 
@@ -108,24 +108,24 @@ def _cells(text: str) -> int:
 
 
 NOTICES = {"info": "dim", "warning": MARK_STYLE, "error": "red"}
-COMPACTED = "── the context was made smaller; a summary stands for what was said before ──"
+COMPACTED = "── compacted: a summary replaces the earlier messages ──"
 
 
 class Stage(Protocol):
-    """Where a turn appears: what is said flows, all else takes lines of its own."""
+    """Where a turn is shown: text streams, everything else gets its own lines."""
 
     def say(self, text: str, *, thought: bool) -> None:
-        """Some more of what is being said."""
+        """The next piece of text."""
 
     def line(self, styled: Styled) -> None:
-        """A line beside it."""
+        """A line of its own."""
 
     def pause(self) -> None:
-        """A message has ended; what is said next begins a new line."""
+        """End the message; the next text starts on a new line."""
 
 
 class Telling:
-    """Tells a stage what happens. To be called with each update."""
+    """Shows each update on a stage."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -145,7 +145,7 @@ class Telling:
                 self._stage.line(Styled(COMPACTED, MARK_STYLE))
 
     def _stored(self, entry: Entry) -> None:
-        """What has not been told yet: of a message all but its text, if that came piece by piece."""
+        """Show what was not streamed: of a streamed message, everything but its text."""
         if entry.role == "user":
             return
         if entry.role == "assistant":
@@ -168,7 +168,7 @@ class Telling:
                 self._lines(part)
 
     def _result(self, part: ToolResult) -> None:
-        """How a tool has ended, by name if it was one of several; and what it has changed."""
+        """Show the result of a tool, with its title if several ran, and the diff it returned."""
         several, title = len(self._calls) > 1, self._calls.get(part.id)
         if several and title is not None:
             self._stage.line(Styled(one_line(title), "magenta"))

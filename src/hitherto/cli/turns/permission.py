@@ -1,4 +1,4 @@
-"""The question whether a tool may run."""
+"""Asking for permission to run a tool."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ ANSWERS: dict[str, Choice] = {
     "n": "reject_once",
     "d": "reject_always",
 }
-"""By their first letter; an answer for always holds in the session, for a command exactly as it is."""
+"""By first letter. 'Always' and 'never' apply to this session; for a command, to exactly that command."""
 
-QUESTION = "Allow it? [y]es once, [a]lways, [n]o, [d]on't ever: "
+QUESTION = "Allow? [y]es once, [a]lways, [n]o, [d]on't ever: "
 DOING = {
     "execute": "run a command",
     "edit": "change a file",
-    "delete": "delete",
-    "move": "move",
-    "fetch": "fetch",
+    "delete": "delete a file",
+    "move": "move a file",
+    "fetch": "fetch from the network",
 }
 
 
 def asking(read: Callable[[str], Awaitable[str | None]], show: Callable[[Styled], None]) -> Ask:
-    """Asks with `read`, which takes the question and gives the line that is typed (None: nobody is there)."""
+    """Asks with `read`, which shows the question and returns the typed line, or None at the end of input."""
 
     async def ask(call: ToolCall) -> Choice:
         show(Styled(f"{clean(call.name)} wants to {DOING.get(call.kind or '', 'run')}:", "bold yellow"))

@@ -1,4 +1,4 @@
-"""Prompts answered in a session, for the commands that have some answered."""
+"""Running prompts in a session, for `hitherto prompt` and `hitherto chat`."""
 
 from __future__ import annotations
 
@@ -22,43 +22,47 @@ from hitherto.updates import Ask, Emit, Outcome, Update
 
 T = TypeVar("T")
 Interrupts = Callable[[Callable[[], object]], AbstractContextManager[None]]
-"""Has ^C call something for the time of a block."""
+"""A context manager: within its block, ^C calls the given function."""
 
 STOPPED: dict[StopReason, str] = {
     "cancelled": "cancelled",
-    "max_tokens": "stopped: the answer has reached the model's limit of output",
-    "max_turn_requests": "stopped: the model was asked as often as it may be for one prompt",
-    "refusal": "stopped: the provider has refused to go on",
+    "max_tokens": "stopped: the answer reached the output limit of the model",
+    "max_turn_requests": "stopped: reached the maximum number of model requests for one prompt (--max-turns)",
+    "refusal": "stopped: the provider refused to continue",
 }
-"""How a turn has ended that is not at its proper end."""
+"""What is reported for a turn that did not end normally."""
 
 NOTHING = Outcome(stop_reason="cancelled", prompt="")
-"""A turn that was cancelled before anything of it was stored."""
+"""The outcome of a turn that was cancelled before anything was stored."""
 
 
 async def require_model(engine: Engine, choices: Choices) -> None:
-    """Raise `ModelMissing` if nothing can answer; so that nothing is stored for a prompt that nobody reads."""
+    """Raise `ModelMissing` if no model can answer, before anything is stored for the prompt."""
     async with engine.open(Setup(session_id="")) as conversation:
         await conversation.window(choices)
 
 
 async def named(sessions: Sessions, session: str, chosen: Chosen) -> str:
-    """The id of the session that is meant, which has its folders already."""
+    """The full id of an existing session. Raises if options for a new session were given."""
     if chosen.cwd is not None or chosen.directories:
-        raise click.UsageError("--cwd and --add-dir are for a new session; `hitherto move` moves one")
+        raise click.UsageError(
+            "--cwd and --add-dir apply to new sessions only; use `hitherto move` to change the folder of a session"
+        )
     return await sessions.resolve(LOCAL, session)
 
 
 async def going_on(sessions: Sessions, out: Output, session_id: str) -> Session:
-    """The session in which this one goes on: itself, or the fork of one that was read from another agent."""
+    """The session to continue: the session itself, or the fork of a synced one."""
     session = await sessions.turns.continuation(LOCAL, session_id)
     if session.id != session_id:
-        out.note(f"{session_id} was read from another agent; it goes on as its fork {session.id}.")
+        out.note(
+            f"{session_id} is read-only (synced from another agent). Continuing in its fork {session.id}."
+        )
     return session
 
 
 async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) -> Session:
-    """A new session."""
+    """Create a new session."""
     return await sessions.create(
         LOCAL,
         cwd=chosen.folder,
@@ -69,7 +73,7 @@ async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) 
 
 
 def reporting(emit: Emit) -> Callable[[Notice], None]:
-    """Tells what is reported between and within turns; that it cannot be told is left to the next to find out."""
+    """Emits notices. A failure to print one is ignored here; the next output will raise it."""
 
     def report(notice: Notice) -> None:
         with suppress(OSError):
@@ -81,13 +85,13 @@ def reporting(emit: Emit) -> Callable[[Notice], None]:
 async def answered(
     opened: OpenSession, text: str, choices: Choices, ask: Ask | None, emit: Emit, interrupts: Interrupts
 ) -> Outcome:
-    """Have a prompt answered. ^C cancels the turn, and so does a failure to print it, which is then raised."""
+    """Run a prompt. ^C cancels the turn; so does a failure to print, which is then raised."""
     failures: list[OSError] = []
 
     def show(update: Update) -> None:
         try:
             emit(update)
-        except OSError as error:  # such as that nobody reads any more
+        except OSError as error:  # for example, the reader of the pipe has left
             failures.append(error)
             opened.cancel()
 
@@ -102,7 +106,7 @@ async def answered(
 async def cancellable(
     work: Coroutine[Any, Any, T], interrupts: Interrupts, cancel: Callable[[], bool] = lambda: False
 ) -> T | None:
-    """Do something that ^C cancels, with `cancel` if that finds something to cancel; None if nothing came of it."""
+    """Await `work`; ^C calls `cancel`, or cancels the task if that returns False. None if it was cancelled."""
     task = asyncio.ensure_future(work)
     try:
         with interrupts(lambda: cancel() or task.cancel()):
@@ -115,7 +119,7 @@ async def cancellable(
 
 
 def document(session_id: str | None, outcome: Outcome) -> Json:
-    """How a turn ended, for programs."""
+    """The JSON document of a finished turn."""
     return {
         "session": session_id,
         "text": outcome.text,
@@ -129,9 +133,11 @@ def document(session_id: str | None, outcome: Outcome) -> Json:
 
 
 def prompt_text(text: str) -> Text:
-    """What a user says, if it is something that can be said."""
+    """The prompt as a part of a message. Raises `InvalidInput` if it is empty or cannot be stored."""
     if not text.strip():
-        raise InvalidInput("there is nothing to answer: the prompt is empty")
+        raise InvalidInput("the prompt is empty: pass a text or pipe one to stdin")
     if not is_storable(text):
-        raise InvalidInput("the prompt has characters that cannot be stored, such as NUL or no UTF-8")
+        raise InvalidInput(
+            "the prompt contains characters that cannot be stored, such as NUL or invalid UTF-8"
+        )
     return Text(text=text)

@@ -1,4 +1,4 @@
-"""Commands in a conversation: a table, and what each does."""
+"""The slash commands of a chat: a table of functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMAND = re.compile(r"\s*/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class Slash(NamedTuple):
-    """A command as the overview shows it, and what it does with the rest of its line."""
+    """A row of /help: the syntax, one line of help, and the function that gets the rest of the line."""
 
     form: str
     help: str
@@ -29,13 +29,13 @@ class Slash(NamedTuple):
 
 
 def command(text: str) -> Callable[[Talk], Awaitable[None]] | None:
-    """What a line commands; None if it is a prompt. A path is none: `/etc/hosts looks wrong` is said to the model."""
+    """The command of a line; None if the line is a prompt. A path is a prompt: `/etc/hosts looks wrong`."""
     found = _COMMAND.fullmatch(text)
     if found is None:
         return None
     name, rest = found[1].lower(), (found[2] or "").strip()
     if name not in COMMANDS:
-        raise InvalidInput(f"there is no command /{name}; /help lists them")
+        raise InvalidInput(f"unknown command /{name}; type /help for the commands")
     return lambda talk: COMMANDS[name].do(talk, rest)
 
 
@@ -49,14 +49,14 @@ async def _model(talk: Talk, rest: str) -> None:
         choices = replace(talk.choices, model=rest)
         await prompt.require_model(talk.engine, choices)
         talk.choices = choices
-    talk.aside(f"model: {talk.choices.model or read_settings().model or 'none is set'}")
+    talk.aside(f"model: {talk.choices.model or read_settings().model or 'none; choose one with /model NAME'}")
 
 
 async def _mode(talk: Talk, rest: str) -> None:
     if rest:
         found = next((mode for mode in MODES if mode.lower() == rest.lower()), None)
         if found is None:
-            raise InvalidInput(f"modes are {', '.join(MODES)}, not {rest!r}")
+            raise InvalidInput(f"unknown mode {rest!r}; use {', '.join(MODES)}")
         talk.choices = replace(talk.choices, mode=found)
     talk.aside(f"mode: {talk.choices.mode}")
 
@@ -76,10 +76,10 @@ async def _title(talk: Talk, rest: str) -> None:
 
 async def _cost(talk: Talk, _: str) -> None:
     if talk.session is None:
-        talk.aside("nothing yet")
+        talk.aside("cost: nothing yet")
         return
     session = await talk.sessions.get(LOCAL, talk.session.id)
-    talk.aside(f"cost: {'not known' if session.cost is None else f'${session.cost:.4f}'}")
+    talk.aside(f"cost: {'unknown' if session.cost is None else f'${session.cost:.4f}'}")
     if talk.context is not None:
         size = "" if talk.context.size is None else f" of {talk.context.size:,}"
         talk.aside(f"context: {talk.context.used:,}{size} tokens")
@@ -87,7 +87,7 @@ async def _cost(talk: Talk, _: str) -> None:
 
 async def _tools(talk: Talk, _: str) -> None:
     if talk.sessions.engine is not None:
-        talk.aside("the tools are those of the server")
+        talk.aside("the server provides the tools")
         return
     from hitherto.engines.tools.toolset import local_tools
 
@@ -101,15 +101,15 @@ async def _tools(talk: Talk, _: str) -> None:
         ruling = ruling_of(mode, tool.kind) if session is None else decided(mode, session, call)
         talk.aside(f"{tool.name:<14} {ruling}")
     for server in talk.chosen.servers:
-        talk.aside(f"{server.name:<14} a server, with tools of its own")
+        talk.aside(f"{server.name:<14} an MCP server with its own tools")
 
 
 async def _fork(talk: Talk, rest: str) -> None:
     if talk.session is None:
-        raise InvalidInput("there is nothing to fork yet: say something first")
+        raise InvalidInput("there is nothing to fork yet: send a prompt first")
     fork = await talk.sessions.fork(LOCAL, talk.session.id, title=rest or None)
     await talk.change_session(fork)
-    talk.aside(f"going on in the fork {fork.id}")
+    talk.aside(f"continuing in the fork {fork.id}")
 
 
 async def _exit(talk: Talk, _: str) -> None:
@@ -117,12 +117,12 @@ async def _exit(talk: Talk, _: str) -> None:
 
 
 COMMANDS: dict[str, Slash] = {
-    "help": Slash("/help", "these commands", _help),
-    "model": Slash("/model NAME", "answer with this model from now on; without a name, which it is", _model),
-    "mode": Slash("/mode MODE", f"what tools may do without asking: {', '.join(MODES)}", _mode),
-    "title": Slash("/title TEXT", "give the session a title", _title),
-    "cost": Slash("/cost", "what the session has cost, and how full the context is", _cost),
-    "tools": Slash("/tools", "the tools, and what the mode says of each", _tools),
-    "fork": Slash("/fork", "go on in a fork; the session stays as it is", _fork),
-    "exit": Slash("/exit", "leave", _exit),
+    "help": Slash("/help", "show these commands", _help),
+    "model": Slash("/model NAME", "use this model from now on; without a name, show the current one", _model),
+    "mode": Slash("/mode MODE", f"set what tools may do without asking: {', '.join(MODES)}", _mode),
+    "title": Slash("/title TEXT", "set the title of the session", _title),
+    "cost": Slash("/cost", "show the cost of the session and the size of its context", _cost),
+    "tools": Slash("/tools", "list the tools and whether the mode allows, asks or denies each", _tools),
+    "fork": Slash("/fork", "continue in a fork; the original session stays unchanged", _fork),
+    "exit": Slash("/exit", "leave the chat", _exit),
 }

@@ -1,4 +1,4 @@
-"""Text that comes in pieces: cleaned as if it had come whole, and set behind a margin."""
+"""Text that arrives in pieces: cleaned as if it were whole, and indented."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARGIN = "  "
 TAB = 4
 
 LONGEST_SEQUENCE = 512
-# The beginning of a terminal sequence, or of a line break, whose end may come with the next piece.
+# An unfinished terminal sequence or line break at the end of a piece.
 _BEGUN = re.compile(
     "(?:"
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*"
@@ -24,14 +24,14 @@ _RUNS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class Cleaner:
-    """Cleans pieces so that together they are what `clean_lines` makes of the whole; what may be the beginning of a
-    terminal sequence waits for the next piece."""
+    """Cleans pieces so that together they equal `clean_lines` of the whole text. An unfinished terminal sequence waits for
+    the next piece."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def clean(self, piece: str) -> str:
-        """What can be shown now."""
+        """The text that can be shown now."""
         text = self._held + piece
         tail = max(0, len(text) - LONGEST_SEQUENCE)
         begun = _BEGUN.search(text, tail)
@@ -40,13 +40,13 @@ class Cleaner:
         return clean_lines(text[:end])
 
     def rest(self) -> str:
-        """What was still waiting; nothing follows it."""
+        """The text that was held back, at the end of the stream."""
         held, self._held = self._held, ""
         return clean_lines(held)
 
 
 class Margin:
-    """Sets text behind a margin, breaking lines that do not fit the width (None: it has no end)."""
+    """Indents text and wraps lines at the width (None: no wrapping)."""
 
     def __init__(self, measure: Callable[[str], int] = len) -> None:
         self._measure = measure
@@ -54,11 +54,11 @@ class Margin:
 
     @property
     def at_start(self) -> bool:
-        """Whether a new line begins here."""
+        """True at the start of a line."""
         return self._column == 0
 
     def set(self, text: str, width: int | None = None) -> str:
-        """The next piece, as it is to be written."""
+        """The next piece, indented and wrapped."""
         return "".join(self._set(text, width))
 
     def _set(self, text: str, width: int | None) -> Iterator[str]:
