@@ -1,4 +1,4 @@
-"""The session functions of `claude-agent-sdk` over Claude Code's own files, read and written where they lie.
+"""The session functions of `claude-agent-sdk` over Claude Code's own files, read and written in place.
 
     from hitherto.claude import list_sessions, get_session_messages
     for session in list_sessions(limit=20):
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hitherto.claude.paths import project_key_for_directory as project_key_for_directory
     from hitherto.claude.session_store import SessionStore as SessionStore
 
-# Imported at their first use: to read a list needs no store and no service.
+# Imported at first use: reading a list needs no store and no service.
 _HOMES = {
     "fork": ("ForkSessionResult", "fork_session"),
     "lines": ("Damage",),

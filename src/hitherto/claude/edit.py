@@ -1,6 +1,6 @@
-"""Changing a session in place: its title, its tag, whether it is put away; and deleting it.
+"""Changing a session in place: its title, its tag, whether it is archived; and deleting it.
 
-Claude Code may be writing to the same transcript meanwhile. So a transcript is only ever appended to, whole lines in
+Claude Code may be writing to the same transcript at the same time. So a transcript is only appended to, whole lines in
 one write, and a change is on disk when the function returns.
 """
 
@@ -26,20 +26,20 @@ from hitherto.claude.paths import (
 from hitherto.claude.writing import append_line, encoded, iso_now, opened_folder, replace_file, sync_folder
 
 Directory = str | os.PathLike[str] | None
-# Format marks, private use and unassigned: what is not seen, or not the same everywhere, is no part of a tag.
+# Format marks, private use and unassigned: invisible, or not the same everywhere, so not part of a tag.
 UNWANTED = frozenset({"Cf", "Co", "Cn"})
-# Taking something out may let the rest combine anew; it comes to rest long before.
+# Removing a character may let the others combine again; a few rounds are enough.
 ROUNDS = 10
 
 
 def rename_session(
     session_id: str, title: str, directory: Directory = None, *, dir: Directory = None
 ) -> None:
-    """Give a session a title; it is stripped, and the last one given is the title.
+    """Set the title of a session, stripped of surrounding whitespace; the last title counts.
 
-    ValueError for something that is not an id and for an empty title; FileNotFoundError if there is no such session.
+    ValueError for an invalid id or an empty title; FileNotFoundError if there is no such session.
     """
-    checked_id(session_id)
+    require_session_id(session_id)
     stripped = title.strip()
     if not stripped:
         raise ValueError("title must be non-empty")
@@ -53,12 +53,12 @@ def rename_session(
 def tag_session(
     session_id: str, tag: str | None, directory: Directory = None, *, dir: Directory = None
 ) -> None:
-    """Give a session a tag, which replaces the one it had; None takes the tag away.
+    """Set the tag of a session, replacing the one it had; None removes the tag.
 
-    Invisible characters are taken out. ValueError for something that is not an id and for a tag of which nothing is
-    left; FileNotFoundError if there is no such session.
+    Invisible characters are removed. ValueError for an invalid id or a tag that is then empty; FileNotFoundError if there
+    is no such session.
     """
-    checked_id(session_id)
+    require_session_id(session_id)
     clean = "" if tag is None else _visible(tag).strip()
     if tag is not None and not clean:
         raise ValueError("tag must be non-empty (use None to clear)")
@@ -66,26 +66,26 @@ def tag_session(
 
 
 def archive_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
-    """Put a session away, until it is taken back or somebody says something in it.
+    """Archive a session, until it is unarchived or gets a new message.
 
-    ValueError for something that is not an id; FileNotFoundError if there is no such session.
+    ValueError for an invalid id; FileNotFoundError if there is no such session.
     """
     _mark(session_id, one_of(directory, dir), archived=True)
 
 
 def unarchive_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
-    """Take a session back; fails as `archive_session` does."""
+    """Unarchive a session; raises the same errors as `archive_session`."""
     _mark(session_id, one_of(directory, dir), archived=False)
 
 
 def delete_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
     """Delete a session for good: its transcript, and the folder beside it with subagents and tool results.
 
-    ValueError for something that is not an id; FileNotFoundError if there is no such session; OSError if something
-    of the folder could not be removed.
+    ValueError for an invalid id; FileNotFoundError if there is no such session; OSError if the folder could not be
+    removed completely.
     """
-    checked_id(session_id)
-    path = found_session(session_id, one_of(directory, dir))
+    require_session_id(session_id)
+    path = require_session(session_id, one_of(directory, dir))
     try:
         path.unlink()
     except FileNotFoundError:
@@ -98,15 +98,15 @@ def delete_session(session_id: str, directory: Directory = None, *, dir: Directo
     sync_folder(path.parent)
 
 
-def checked_id(session_id: str) -> str:
-    """The id, if it has the form of one."""
+def require_session_id(session_id: str) -> str:
+    """The id, if it is well-formed; else ValueError."""
     if not is_session_id(session_id):
         raise ValueError(f"Invalid session_id: {session_id}")
     return session_id
 
 
-def found_session(session_id: str, directory: Directory) -> Path:
-    """The session's transcript."""
+def require_session(session_id: str, directory: Directory) -> Path:
+    """The session's transcript; FileNotFoundError if there is none."""
     path = find_session(session_id, directory)
     if path is None:
         where = f" in project directory for {directory}" if directory else ""
@@ -121,7 +121,7 @@ def _append(session_id: str, directory: Directory, record: dict[str, object]) ->
     descriptor = open_transcript(path, os.O_RDWR | os.O_APPEND)
     try:
         append_line(descriptor, encoded(record))
-        # Whoever deleted or replaced the file meanwhile has taken our line along.
+        # If the file was deleted or replaced meanwhile, our line went with it.
         if os.fstat(descriptor).st_nlink == 0:
             raise _not_found(session_id, directory)
     finally:
@@ -129,7 +129,7 @@ def _append(session_id: str, directory: Directory, record: dict[str, object]) ->
 
 
 def _not_found(session_id: str, directory: Directory) -> OSError:
-    """Why there is no transcript to append to; where nobody may look, it could be."""
+    """The error for a missing transcript; a folder that may not be read could have it."""
     folders = [folder for folder, _ in folders_of(directory)] if directory else project_folders()
     for folder in folders:
         try:
@@ -146,7 +146,7 @@ def _not_found(session_id: str, directory: Directory) -> OSError:
 
 
 def _visible(text: str) -> str:
-    """The text in its plainest form, without characters that cannot be seen."""
+    """The text in its normal form, without invisible characters."""
     for _ in range(ROUNDS):
         before = text
         plain = unicodedata.normalize("NFKC", text)
@@ -157,7 +157,7 @@ def _visible(text: str) -> str:
 
 
 def _mark(session_id: str, directory: Directory, *, archived: bool) -> None:
-    path = find_session(checked_id(session_id), directory)
+    path = find_session(require_session_id(session_id), directory)
     if path is None:
         raise _not_found(session_id, directory)
     folder = session_folder(path)

@@ -1,4 +1,4 @@
-"""Forking a session: its transcript as a new one, with ids of its own."""
+"""Forking a session: a copy of its transcript with new ids."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from hitherto.claude import chain, lines
-from hitherto.claude.edit import Directory, checked_id, found_session
+from hitherto.claude.edit import Directory, require_session, require_session_id
 from hitherto.claude.fork_copy import Copy, Cut, as_id, plain, quoted, read_fields
 from hitherto.claude.paths import TRANSCRIPT, is_session_id, one_of, open_transcript
 from hitherto.claude.tree import Branch, Tree
 from hitherto.claude.writing import encoded, iso_now, new_file
 
 BLOCK = 1 << 18
-"""How much is gathered for one write."""
+"""How many bytes are collected for one write."""
 
 
 @dataclass
@@ -36,17 +36,17 @@ def fork_session(
 ) -> ForkSessionResult:
     """Copy a session into a new one beside it; with `up_to_message_id`, up to and including that message.
 
-    What `get_session_messages` shows of the one it shows of the other, and `claude --resume` goes on from there:
-    from the end of the branch that is asked for. The fork is there as a whole and on disk when this returns, or not
-    at all. The tag, snapshots of files and the transcripts of subagents are not copied.
+    `get_session_messages` shows the same messages for both, and `claude --resume` continues the fork from the end of the
+    chosen branch. When this returns, the fork is complete and on disk; if it fails, there is no fork. The tag, file
+    snapshots and the transcripts of subagents are not copied.
 
-    ValueError for what is not an id, for a message that is not in the session and for a session without messages;
+    ValueError for an invalid id, for a message that is not in the session, and for a session without messages;
     FileNotFoundError if there is no such session.
     """
-    checked_id(session_id)
+    require_session_id(session_id)
     if up_to_message_id and not is_session_id(up_to_message_id):
         raise ValueError(f"Invalid up_to_message_id: {up_to_message_id}")
-    path = found_session(session_id, one_of(directory, dir))
+    path = require_session(session_id, one_of(directory, dir))
     fork = _Fork(session_id, str(uuid4()), iso_now(), branch, (title or "").strip())
     source = open_transcript(path, os.O_RDONLY)
     try:
@@ -62,10 +62,10 @@ def fork_session(
 
 
 def _cut(source: int, session_id: str, message_id: str) -> Cut:
-    """The cut behind a message.
+    """The cut after a message.
 
-    The file up to there holds what was said before, as a rule. Not so where a compaction kept messages: these were
-    written before the summary they now follow. Then only the way to the message is taken.
+    Usually the file up to there holds everything that was said before. But messages that a compaction kept were written
+    before the summary that they now follow: then only the path to the message is copied.
     """
     links = list(_links(source))
     own = [place for place, link in enumerate(links) if link.type in chain.KINDS and not link.is_sidechain]
@@ -92,7 +92,7 @@ def _links(source: int) -> Iterator[chain.Link]:
         except (ValueError, RecursionError):
             found = chain.links(lines.read_records(block[:end])[0])
         for link in found:
-            # They would hold on to all that was read.
+            # Otherwise they would keep the whole block in memory.
             link.message = link.attachment = chain.NOTHING
             yield link
 
@@ -109,7 +109,7 @@ class _Fork:
     title: str
 
     def write(self, source: int, target: int, cut: Cut) -> None:
-        """Copy the transcript; again, as long as a reading was wrong about what follows."""
+        """Copy the transcript; repeat while a reading assumed links that were not copied."""
         copy: Copy | None = None
         while copy is None or copy.wrong:
             os.ftruncate(target, os.lseek(target, 0, os.SEEK_SET))
@@ -124,33 +124,33 @@ class _Fork:
             _flush(target, copy.lines)
 
     def _closing(self, copy: Copy, cut: Cut) -> Iterator[dict[str, object]]:
-        """What comes behind the links: where to go on, contents that were replaced, the title."""
-        aside = copy.aside
+        """The records after the links: where to resume, replaced contents, the title."""
+        about = copy.about
         yield {"type": "last-prompt", **self._resumed(copy, cut), "sessionId": self.id}
-        if aside.replacements:
+        if about.replacements:
             replaced = {
                 "type": "content-replacement",
                 "sessionId": self.id,
-                "replacements": aside.replacements,
+                "replacements": about.replacements,
             }
             yield {**replaced, **self._stamp()}
-        title = self.title or f"{aside.title or 'Forked session'} (fork)"
+        title = self.title or f"{about.title or 'Forked session'} (fork)"
         yield {"type": "custom-title", "sessionId": self.id, "customTitle": title, **self._stamp()}
 
     def _stamp(self) -> dict[str, object]:
         return {"uuid": str(uuid4()), "timestamp": self.now}
 
     def _resumed(self, copy: Copy, cut: Cut) -> dict[str, object]:
-        """Where the command line goes on: at the cut, at the last thing said, or where it would in the session itself."""
-        leaf, aside = copy.leaf, copy.aside
+        """Where the command line resumes: at the cut, at the last message, or where it would in the session itself."""
+        leaf, about = copy.leaf, copy.about
         if cut.until is not None:
             return {"leafUuid": plain(leaf)}
-        if self.branch == "cli" and aside.resumed is not None:
-            marked = as_id(aside.resumed.get("leafUuid"))
+        if self.branch == "cli" and about.resumed is not None:
+            marked = as_id(about.resumed.get("leafUuid"))
             if marked is None:
                 return {"leafUuid": None, "explicit": True}
             leaf = copy.lineage.copied(marked) or leaf
-        prompt = {} if aside.last_prompt is None else {"lastPrompt": aside.last_prompt}
+        prompt = {} if about.last_prompt is None else {"lastPrompt": about.last_prompt}
         return {**prompt, "leafUuid": plain(leaf)}
 
 

@@ -1,4 +1,4 @@
-"""The lines of a fork, from the records of a transcript, one after the other.
+"""The lines of a fork, made from the records of a transcript.
 
 A record keeps its bytes; only the values that tie it to its session are replaced: uuids, the session's id, and what a
 compaction says of the messages it kept.
@@ -19,12 +19,12 @@ from hitherto.claude import chain, lines
 from hitherto.claude.metadata import opening_of_message
 
 Id = bytes
-"""A uuid as it stands in a file, quotes included."""
+"""A uuid as written in a file, including its quotes."""
 AT_ONCE = 512
 
 
 def quoted(text: str) -> Id:
-    """A text as it stands in a file."""
+    """A text as written in a file, quoted."""
     try:
         return json.dumps(text, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -32,7 +32,7 @@ def quoted(text: str) -> Id:
 
 
 def plain(uuid: Id | None) -> str | None:
-    """The text that was quoted."""
+    """The text without quotes."""
     return None if uuid is None else str(json.loads(uuid))
 
 
@@ -56,7 +56,7 @@ KINDS = {quoted(kind) for kind in chain.KINDS}
 SPOKEN = {quoted(kind) for kind in chain.SPOKEN}
 USER, PROGRESS = b'"user"', b'"progress"'
 LEFT_OUT = ("teamName", "agentName", "slug", "sourceToolAssistantUUID")
-"""What ties a record to the company its session was in. So what a team said is part of a fork's conversation."""
+"""Fields that tie a record to a team or an agent. Without them, messages of a team are part of the fork's conversation."""
 
 PIECE = 1 << 16
 
@@ -66,30 +66,30 @@ _encoder = msgspec.json.Encoder()
 
 
 class Lineage:
-    """The links of a transcript as they come, one after the other.
+    """New uuids for the links of a transcript, in file order.
 
-    A link may name one that comes later, or never. It is given a new uuid all the same; `wrong` tells in the end
-    which of these were never copied, and a further reading that knows `before` gets them right.
+    A link may name one that comes later, or never. It gets a new uuid anyway; in the end, `wrong` has those that were
+    never copied, and a further reading that knows `before` gets them right.
     """
 
     def __init__(self, before: Lineage | None = None) -> None:
         self._ids = new_ids()
         self._copied: dict[Id, Id] = {}
         self._promised: dict[Id, Id] = {}
-        # Links that are not copied, each with its parent: what follows them follows from there.
+        # Links that are not copied, each with its parent: their children continue from that parent.
         self._passed: dict[Id, Id | None] = {} if before is None else before._passed
         self._missing: frozenset[Id] = frozenset() if before is None else before._missing | before.wrong
         self._last: dict[object, Id] = {}
 
     @property
     def wrong(self) -> frozenset[Id]:
-        """What was taken for a link that is copied, and is none."""
+        """Links that were expected to be copied and were not."""
         return frozenset(self._promised.keys() - self._copied.keys() - self._missing)
 
     def copy(self, uuid: Id, parent: Id | None, writer: object) -> tuple[Id, Id | None]:
         """Copy a link: its new uuid and its new parent's.
 
-        Where the parent is lost, the link goes on from what the same writer wrote before it.
+        If the parent is missing, the link continues from what the same writer wrote before it.
         """
         own = self._copied.get(uuid) or self._promised.get(uuid) or next(self._ids)
         self._copied[uuid] = own
@@ -106,7 +106,7 @@ class Lineage:
         return None if old is None else self._copied.get(old)
 
     def new(self, old: Id | None) -> Id | None:
-        """The new uuid of a link that was, or presumably will be, copied."""
+        """The new uuid of a link that was copied, or is expected to be."""
         if old is None or old in self._copied:
             return self.copied(old)
         if old in self._passed or old in self._missing:
@@ -116,7 +116,7 @@ class Lineage:
         return self._promised[old]
 
     def nearest(self, old: Id) -> Id | None:
-        """The new uuid of a link or of the nearest above it that is copied."""
+        """The new uuid of a link, or of its nearest ancestor that is copied."""
         return self.copied(old) or self._above(old, None)
 
     def _above(self, old: Id | None, writer: object) -> Id | None:
@@ -131,15 +131,15 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Which links to copy: all, all up to the first that is called `until`, or just those `among` some."""
+    """Which links to copy: all, all up to the link `until`, or only those `among` a set."""
 
     until: Id | None = None
     among: frozenset[Id] | None = None
 
 
 @dataclass(slots=True)
-class Aside:
-    """What a transcript says beside its links; of each the last that was said.
+class SessionRecords:
+    """What a transcript says about its session; the last record of each kind counts.
 
     `resumed` is the last record of where the command line stood: at a leaf, or at nothing.
     """
@@ -156,11 +156,11 @@ class Aside:
 
     @property
     def title(self) -> str | None:
-        """What the session is called."""
+        """The title of the session."""
         return self.custom_title or self.ai_title or self.first_prompt or self.first_command
 
     def note_prompt(self, fields: Fields) -> None:
-        """Note what the user says, if it could be what the session is called."""
+        """Note a prompt that could be the title of the session."""
         if not is_true(fields, "isMeta") and not is_true(fields, "isCompactSummary"):
             opening = opening_of_message(bytes(fields.get("message", NULL)))
             self.first_prompt = opening.prompt
@@ -169,18 +169,18 @@ class Aside:
 
 @dataclass(slots=True)
 class Leaf:
-    """What was copied last: of what was said in the conversation, of what was said beside it, of all."""
+    """The last copied link: of the conversation's messages, of notes beside it, of all."""
 
-    said: Id | None = None
-    said_beside: Id | None = None
+    message: Id | None = None
+    note_beside: Id | None = None
     written: Id | None = None
 
     def note(self, fields: Fields, own: Id) -> None:
-        """Note something that was said."""
+        """Note a message."""
         if is_true(fields, "isMeta"):
-            self.said_beside = own
+            self.note_beside = own
         else:
-            self.said = own
+            self.message = own
 
 
 class Copy:
@@ -191,7 +191,7 @@ class Copy:
 
     def __init__(self, session_id: str, fork_id: str, now: str, cut: Cut, before: Copy | None = None) -> None:
         self.lines = bytearray()
-        self.aside = Aside(session_id)
+        self.about = SessionRecords(session_id)
         self.lineage: Lineage = Lineage(None if before is None else before.lineage)
         self._cut = cut
         self._ended = False
@@ -202,41 +202,41 @@ class Copy:
 
     @property
     def wrong(self) -> bool:
-        """Whether a link was named that turned out to be none of the fork's."""
+        """Whether a link was named that is not in the fork."""
         return bool(self.lineage.wrong)
 
     @property
     def leaf(self) -> Id | None:
-        """Where the fork's conversation ends: at the cut, else at the last thing that was said in it."""
+        """Where the fork's conversation ends: at the cut, else at its last message."""
         if self._cut.until is not None:
             return self.lineage.nearest(self._cut.until)
-        return self._leaf.said or self._leaf.said_beside or self._leaf.written
+        return self._leaf.message or self._leaf.note_beside or self._leaf.written
 
     def add(self, fields: Fields) -> None:
-        """Copy a record, if it is one that belongs into the fork."""
+        """Copy a record if it belongs in the fork."""
         kind = bytes(fields.get("type", NULL))
         uuid = as_id(fields.get("uuid"))
         if kind not in KINDS or uuid is None:
             if (note := NOTES.get(kind)) is not None:
-                note(self.aside, fields)
+                note(self.about, fields)
         elif not self._ended:
             self._add_link(fields, kind, uuid)
             self._ended = uuid == self._cut.until and self._cut.among is None
 
     def end(self) -> bool:
-        """Write the last link, with a new time, and what holds for the fork too; whether there was a link at all."""
+        """Write the last link, with a new time, and the records that hold for the fork too. False if there was no link."""
         if self._held is None:
             return False
         self._held["timestamp"] = self._now
         self._release()
-        for fields in self.aside.carried.values():
+        for fields in self.about.carried.values():
             self._write({**fields, "sessionId": self._id})
         return True
 
     def _add_link(self, fields: Fields, kind: bytes, uuid: Id) -> None:
         parent = as_id(fields.get("parentUuid"))
-        if kind == USER and self.aside.first_prompt is None:
-            self.aside.note_prompt(fields)
+        if kind == USER and self.about.first_prompt is None:
+            self.about.note_prompt(fields)
         if kind == PROGRESS or is_true(fields, "isSidechain") or not self._is_among(uuid):
             self.lineage.pass_over(uuid, parent)
             return
@@ -253,7 +253,7 @@ class Copy:
         return self._cut.among is None or uuid in self._cut.among
 
     def _tie(self, fields: Fields, uuid: Id, own: Id, above: Id | None) -> None:
-        """Make a link one of the fork's."""
+        """Tie a link to the fork."""
         logical = self.lineage.new(as_id(fields.get("logicalParentUuid")))
         fields["uuid"] = Raw(own)
         fields["parentUuid"] = NULL if above is None else Raw(above)
@@ -279,65 +279,65 @@ class Copy:
         self.lines += b"\n"
 
     def _compaction(self, raw: Raw) -> Raw:
-        """What a compaction says of the messages it kept, of those that are copied."""
-        told = lines.decode(bytes(raw))
-        if not isinstance(told, dict):
+        """A compaction's list of kept messages, with new uuids, for those that are copied."""
+        metadata = lines.decode(bytes(raw))
+        if not isinstance(metadata, dict):
             return raw
         for name, renamed in (
             ("preservedMessages", self._kept_messages),
             ("preservedSegment", self._kept_segment),
         ):
-            if isinstance(told.get(name), dict):
-                told[name] = renamed(told[name])
-        return Raw(lines.encode({name: value for name, value in told.items() if value is not None}))
+            if isinstance(metadata.get(name), dict):
+                metadata[name] = renamed(metadata[name])
+        return Raw(lines.encode({name: value for name, value in metadata.items() if value is not None}))
 
-    def _kept_messages(self, told: dict[str, object]) -> dict[str, object] | None:
-        anchor = self._renamed(told.get("anchorUuid"))
+    def _kept_messages(self, metadata: dict[str, object]) -> dict[str, object] | None:
+        anchor = self._renamed(metadata.get("anchorUuid"))
         if anchor is None:
             return None
-        lists = {name: uuids for name, uuids in told.items() if isinstance(uuids, list)}
+        lists = {name: uuids for name, uuids in metadata.items() if isinstance(uuids, list)}
         renamed = {name: list(filter(None, map(self._renamed, uuids))) for name, uuids in lists.items()}
-        return {**told, **renamed, "anchorUuid": anchor}
+        return {**metadata, **renamed, "anchorUuid": anchor}
 
-    def _kept_segment(self, told: dict[str, object]) -> dict[str, object] | None:
-        ends = {name: self._renamed(told.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")}
+    def _kept_segment(self, metadata: dict[str, object]) -> dict[str, object] | None:
+        ends = {name: self._renamed(metadata.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")}
         if ends["tailUuid"] is None and self._cut.among is not None:
             # The cut goes through the segment, which then ends there.
             ends["tailUuid"] = self._renamed(plain(self._cut.until))
-        return {**told, **ends} if None not in ends.values() else None
+        return {**metadata, **ends} if None not in ends.values() else None
 
     def _renamed(self, uuid: object) -> str | None:
         return plain(self.lineage.new(quoted(uuid))) if isinstance(uuid, str) else None
 
 
-# Records that are no links
+# Records about the session
 
 
-def _note_custom_title(aside: Aside, fields: Fields) -> None:
-    aside.custom_title = _text(fields, "customTitle") or aside.custom_title
+def _note_custom_title(about: SessionRecords, fields: Fields) -> None:
+    about.custom_title = _text(fields, "customTitle") or about.custom_title
 
 
-def _note_ai_title(aside: Aside, fields: Fields) -> None:
-    aside.ai_title = _text(fields, "aiTitle") or aside.ai_title
+def _note_ai_title(about: SessionRecords, fields: Fields) -> None:
+    about.ai_title = _text(fields, "aiTitle") or about.ai_title
 
 
-def _note_last_prompt(aside: Aside, fields: Fields) -> None:
-    aside.last_prompt = _text(fields, "lastPrompt") or aside.last_prompt
+def _note_last_prompt(about: SessionRecords, fields: Fields) -> None:
+    about.last_prompt = _text(fields, "lastPrompt") or about.last_prompt
     if as_id(fields.get("leafUuid")) is not None or is_true(fields, "explicit"):
-        aside.resumed = fields
+        about.resumed = fields
 
 
-def _note_replacements(aside: Aside, fields: Fields) -> None:
+def _note_replacements(about: SessionRecords, fields: Fields) -> None:
     found = lines.decode(bytes(fields.get("replacements", NULL)))
-    if isinstance(found, list) and _text(fields, "sessionId") == aside.session_id:
-        aside.replacements.extend(found)
+    if isinstance(found, list) and _text(fields, "sessionId") == about.session_id:
+        about.replacements.extend(found)
 
 
-def _note_carried(aside: Aside, fields: Fields) -> None:
-    aside.carried[bytes(fields["type"])] = fields
+def _note_carried(about: SessionRecords, fields: Fields) -> None:
+    about.carried[bytes(fields["type"])] = fields
 
 
-NOTES: dict[bytes, Callable[[Aside, Fields], None]] = {
+NOTES: dict[bytes, Callable[[SessionRecords, Fields], None]] = {
     b'"custom-title"': _note_custom_title,
     b'"ai-title"': _note_ai_title,
     b'"last-prompt"': _note_last_prompt,

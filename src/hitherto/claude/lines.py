@@ -1,4 +1,4 @@
-"""From bytes to intact records. Whatever happened to a transcript, what is whole in it is read, and the rest counted."""
+"""From bytes to intact records. Whatever happened to a transcript, its intact records are read and the damage is counted."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import Any
 import msgspec
 
 BLOCK = 1 << 20
-"""How much of a file is looked at in one piece."""
+"""How much of a file is read at a time."""
 RECORD_LIMIT = 128 << 20
-"""A longer line is no record: it is passed over, so that no file can fill the memory."""
+"""A longer line is skipped, so that no file can exhaust memory."""
 EFFORT = 64 << 20
-"""How many characters of one broken line are read in vain, at most, in search of whole records."""
+"""How many characters of a broken line are searched in vain for intact records, at most."""
 
 _BOM = b"\xef\xbb\xbf"
 _NULS = re.compile(rb"\0+")
 _LINE = re.compile(rb"[^\n]+")
 _END = re.compile(rb"[\n\0]")
 _NOTHING = bytes(BLOCK)
-# Inside of strings the quote would be escaped, so this is an object's beginning; whose, is seen at its end.
+# Inside a string the quote would be escaped, so this starts an object; its end shows which one.
 _BEGINNING = re.compile(r'\{\s*"')
 _BLANK = " \t\r"
-# What it costs to find out that something is nested too deeply.
+# The cost of finding out that a value is nested too deeply.
 _DEEP = 100_000
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong with a transcript, counted; false if nothing was.
+    """The damage in a transcript, counted; false if there is none.
 
     `unreadable` lines held no whole record; `torn_tail` is the last line if it broke off, as one that is being
     written does; `spliced` lines held something beside or instead of one record, and their whole records were read;
@@ -52,7 +52,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def records(self) -> int:
-        """How many records, or places where some were, it has hit for good."""
+        """How many records, or places of records, are lost for good."""
         return self.unreadable + self.spliced + self.nul_runs + self.bad_utf8 + self.overlong
 
     def __add__(self, other: Damage) -> Damage:
@@ -72,7 +72,7 @@ _json = json.JSONDecoder()
 
 
 def read_records(data: bytes) -> tuple[list[bytes], Damage]:
-    """The intact records of a transcript, each the bytes of one JSON object, in order; and what was wrong with it."""
+    """The intact records of a transcript, in order, each as the bytes of one JSON object; and the damage."""
     if b"\0" not in data:
         try:
             objects = _object.decode_lines(data)
@@ -80,7 +80,7 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
             pass
         else:
             whole = [line for line in data.split(b"\n") if line and not line.isspace()]
-            # It takes two objects in one line for two lines.
+            # It reads two objects in one line as two lines.
             if len(objects) == len(whole):
                 return whole, Damage(bad_utf8=count_bad_utf8(data))
     records: list[bytes] = []
@@ -93,7 +93,7 @@ def read_records(data: bytes) -> tuple[list[bytes], Damage]:
 
 
 def split(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    """The lines that are not blank: offset, bytes, and whether it is the last one and has no line end."""
+    """The lines that are not blank: offset, bytes, and whether it is a last line without a line end."""
     for found in _LINE.finditer(without_nuls(data)):
         line = found.group()
         if not line.isspace():
@@ -101,7 +101,7 @@ def split(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def without_nuls(data: bytes) -> bytes:
-    """The same with a line end for each run of NULs, which are never part of a record; all offsets stay the same."""
+    """The same with line ends in place of NULs, which are never part of a record; offsets stay the same."""
     return _NULS.sub(_blank, data) if b"\0" in data else data
 
 
@@ -110,7 +110,7 @@ def _blank(run: re.Match[bytes]) -> bytes:
 
 
 def read_line(line: bytes, tail: bool = False) -> tuple[list[bytes], Damage]:
-    """The intact records in one line: itself, as a rule. `tail`: nothing follows, so it may still be in the writing."""
+    """The intact records in one line: usually the line itself. `tail`: nothing follows, so it may still be being written."""
     marks = line.startswith(_BOM)
     record = line.removeprefix(_BOM) if marks else line
     if is_object(record):
@@ -135,7 +135,7 @@ def is_object(record: bytes) -> bool:
 
 
 def decode(record: bytes | msgspec.Raw) -> object:
-    """The value of a piece of JSON; bad UTF-8 is replaced, what only the standard library reads is left to it."""
+    """A JSON value; bad UTF-8 is replaced, and the standard library reads what msgspec refuses."""
     try:
         return msgspec.json.decode(record)
     except (ValueError, RecursionError):
@@ -143,18 +143,18 @@ def decode(record: bytes | msgspec.Raw) -> object:
 
 
 def decode_object(record: bytes) -> dict[str, Any]:
-    """The same, of an object; empty for anything else."""
+    """A JSON object; empty for any other value."""
     value = decode(record)
     return value if isinstance(value, dict) else {}
 
 
 def encode(value: object) -> bytes:
-    """A value as JSON, whatever text it holds."""
+    """A value as JSON, whatever text it has."""
     return json.dumps(value).encode()
 
 
 def _pieces(line: bytes) -> list[bytes]:
-    """The whole records in a line that several writers, or a crash, made of more than one.
+    """The intact records in a line that several writers, or a crash, put together.
 
     A record counts only if it has a type and the line ends with it or another begins at once: an object in the middle
     of a torn record is followed by something else.
@@ -186,7 +186,7 @@ def count_bad_utf8(data: bytes) -> int:
 
 
 def _is_utf8(data: bytes) -> bool:
-    # In blocks: as text the whole could take four times its size.
+    # In blocks: decoded at once, the text could take four times its size.
     reader = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(data), BLOCK):
@@ -207,7 +207,7 @@ def count_nul_runs_of(descriptor: int) -> int:
     runs, offset, open_run = 0, 0, False
     while piece := os.pread(descriptor, BLOCK, offset):
         offset += len(piece)
-        # A run that goes on from the block before was counted there.
+        # A run that continues from the block before was counted there.
         found = 1 if piece == _NOTHING else count_nul_runs(piece)
         runs += found - (open_run and piece.startswith(b"\0"))
         open_run = piece.endswith(b"\0")
@@ -215,7 +215,7 @@ def count_nul_runs_of(descriptor: int) -> int:
 
 
 def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, int]]:
-    """A file from `start` in pieces: offset, bytes, and how many of these bytes are whole lines to be looked at.
+    """A file from `start` on in pieces: offset, bytes, and how many of these bytes are complete lines.
 
     The rest comes again with the next piece. At the end of the file a line without an end counts as whole. NULs come
     as by `without_nuls`, and blocks of nothing else not at all. What is kept in memory at one time is a block, or the
@@ -226,7 +226,7 @@ def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, i
     while offset < size:
         piece = os.pread(descriptor, min(block, size - offset), offset)
         if not piece:
-            break  # it shrank meanwhile
+            break  # the file shrank meanwhile
         if piece == _NOTHING:
             offset += BLOCK
             continue
@@ -243,7 +243,7 @@ def read_blocks(descriptor: int, start: int = 0) -> Iterator[tuple[int, bytes, i
 
 
 def _line_end(descriptor: int, offset: int) -> int:
-    """Where the line that goes on at `offset` ends."""
+    """Where the line around `offset` ends."""
     while piece := os.pread(descriptor, BLOCK, offset):
         found = _END.search(piece)
         if found:

@@ -1,4 +1,4 @@
-"""Lists of sessions, and what is known of one, from Claude Code's own files."""
+"""Lists of sessions, and information about one, from Claude Code's own files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hitherto.claude.metadata import Metadata, is_archived
 from hitherto.claude.paths import TITLE, read_sidecar
 
 WORTH_REMEMBERING = 32 << 20
-"""From so many bytes on, a look into the cache costs less than reading the transcripts."""
+"""From so many bytes on, using the cache costs less than reading the transcripts."""
 SPARE = 32
-"""So many more transcripts are looked up than sessions asked for: some are not to be listed."""
+"""How many more transcripts are read than sessions are wanted: some are not listed."""
 _ID_LENGTH = 36
 _NAME_LENGTH = _ID_LENGTH + len(paths.TRANSCRIPT)
 
 
 @dataclass
 class SDKSessionInfo:
-    """What a list says of a session. Times are in ms; what is not known is None.
+    """A session in a list. Times are in ms; unknown values are None.
 
     `summary` is the title to show: the user's, else the program's, else the last prompt, else the first.
     `custom_title` is the user's title, or the program's where there is none.
@@ -44,7 +44,7 @@ class SDKSessionInfo:
     archived: bool = False
 
 
-# When changed, name, number of the folder: in this order they are compared. And what the folder said of the file.
+# Time of change, name and number of the folder, compared in this order; and the file's `stat`.
 _File = tuple[int, str, int, os.stat_result]
 
 
@@ -57,7 +57,7 @@ def list_sessions(
     dir: str | os.PathLike[str] | None = None,
     include_programmatic: bool = True,
 ) -> list[SDKSessionInfo]:
-    """Sessions, the last changed first: of one project and its git worktrees, or of all.
+    """The sessions of one project and its git worktrees, or of all, the most recently changed first.
 
     `dir` is another name for `directory`. A limit of 0 or less is none. `include_programmatic=False` leaves out the
     sessions that programs started. Of transcripts with the same id the newest is listed; sidechains and transcripts
@@ -76,7 +76,7 @@ def list_sessions(
 
 
 class _Scan:
-    """All transcripts there are, by one look into each folder, the last changed first."""
+    """All transcripts, from one scan of each folder, the most recently changed first."""
 
     def __init__(self, directory: str | os.PathLike[str] | None, include_worktrees: bool) -> None:
         self.projects = paths.projects_folder()
@@ -90,13 +90,13 @@ class _Scan:
             ]
         )
         self.files: list[_File] = []
-        # The sessions that have a folder of their own, by the number of the project's folder.
+        # The sessions with a folder of their own, by the number of the project's folder.
         self.owners: list[set[str]] = []
         for number, (folder, _) in enumerate(self.folders):
             self.owners.append(self._look_into(folder, number))
 
     def newest_first(self, wanted: int | None) -> Iterator[_File]:
-        """All transcripts; the first `wanted` come without all of them being sorted. Ties go to the higher id."""
+        """All transcripts; the first `wanted` are found without sorting all. Ties go to the higher id."""
         begun = 0
         if wanted is not None and wanted + SPARE < len(self.files):
             begun = wanted + SPARE
@@ -156,7 +156,7 @@ def get_session_info(
     *,
     dir: str | os.PathLike[str] | None = None,
 ) -> SDKSessionInfo | None:
-    """What is known of one session; None if there is no such session, or a list would not have it."""
+    """One session as lists show it; None if there is no such session, or lists leave it out."""
     given = paths.one_of(directory, dir)
     path = paths.find_session(session_id, given)
     if path is None:
@@ -180,7 +180,7 @@ def _project_path(folder: Path, directory: str | os.PathLike[str]) -> str | None
 def _info(
     session_id: str, metadata: Metadata, modified: int, size: int, path: str | None, own: str | None
 ) -> SDKSessionInfo | None:
-    """What a list says, or None if the session is not to be listed; `own` is the session's own folder."""
+    """The session as lists show it, or None if they leave it out; `own` is the session's own folder."""
     if metadata.is_sidechain:
         return None
     title = metadata.custom_title

@@ -28,8 +28,8 @@ _AGENT = "agent-"
 class SessionMessage:
     """One message of a conversation; `message` is as the transcript has it.
 
-    `parent_tool_use_id` and `parent_agent_id` say, of a subagent's messages, which call and which agent started it.
-    The message of a system record is made from what it has: `role`, `content`, `subtype`, `compactMetadata`.
+    In a subagent's messages, `parent_tool_use_id` and `parent_agent_id` name the call and the agent that started it.
+    The message of a system record has `role`, `content`, `subtype` and `compactMetadata`.
     """
 
     type: Literal["user", "assistant", "system"]
@@ -41,7 +41,7 @@ class SessionMessage:
 
     @property
     def role(self) -> str:
-        """Who speaks: as the message says, else its type."""
+        """The role in the message, else its type."""
         role = self.message.get("role") if isinstance(self.message, dict) else None
         return role if isinstance(role, str) else self.type
 
@@ -61,11 +61,11 @@ def get_session_messages(
     include_system_messages: bool = False,
     branch: Branch = "sdk",
 ) -> list[SessionMessage]:
-    """The conversation of a session, oldest first; empty if there is no such session, or nothing in it.
+    """The messages of a session, oldest first; none if there is no such session.
 
-    `dir` is another name for `directory`; without one, all projects are searched. A limit of 0 or less is none.
-    `branch`: a transcript may hold several conversations that part somewhere. `sdk` is the last one of the file, as
-    the SDKs show it; `cli` is the one that `claude --resume` goes on with.
+    `dir` is another name for `directory`; without one, all projects are searched. A limit of 0 or less means no limit.
+    `branch`: a transcript may have several branches. `sdk` is the last one in the file, as the SDKs show it; `cli` is the
+    one that `claude --resume` continues.
     """
     if branch not in ("sdk", "cli"):
         raise ValueError(f"branch must be 'sdk' or 'cli', not {branch!r}")
@@ -80,7 +80,7 @@ def get_session_messages(
 
 
 def list_subagents(session_id: str, directory: Directory = None, *, dir: Directory = None) -> list[str]:
-    """The ids of the subagents that a session started, by name; empty if there is no such session."""
+    """The ids of the subagents that a session started, in order; none if there is no such session."""
     return [agent for agent, _ in _subagents(session_id, paths.one_of(directory, dir))]
 
 
@@ -93,7 +93,7 @@ def get_subagent_messages(
     *,
     dir: Directory = None,
 ) -> list[SessionMessage]:
-    """The conversation of a subagent, oldest first; empty if there is no such session or subagent."""
+    """The messages of a subagent, oldest first; none if there is no such session or subagent."""
     found = _subagents(session_id, paths.one_of(directory, dir)) if agent_id else iter(())
     path = next((path for agent, path in found if agent == agent_id), None)
     if path is None:
@@ -108,7 +108,7 @@ def get_subagent_messages(
 
 
 def check_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> Damage | None:
-    """What is wrong with the transcript of a session, counted; None if there is no such session."""
+    """Counts of the damage in a session's transcript; None if there is no such session."""
     path = paths.find_session(session_id, paths.one_of(directory, dir))
     return damage_of(path) if path else None
 
@@ -120,7 +120,7 @@ def _read(
     limit: int | None,
     offset: int,
 ) -> list[SessionMessage]:
-    """One page of the chosen and visible messages; only what is on it is decoded."""
+    """One page of the chosen and visible messages; only these are decoded."""
     try:
         transcript = read_transcript(path)
         if transcript.damage:
@@ -133,7 +133,7 @@ def _read(
 
 
 def _page(rows: Iterator[T], limit: int | None, offset: int) -> list[T]:
-    """The rows asked for; no more of them are looked at than needed."""
+    """The rows of a page; no more are read than needed."""
     if limit is None or limit <= 0:
         return list(islice(rows, max(offset, 0), None))
     if offset >= 0:
@@ -174,7 +174,7 @@ def _subagents(session_id: str, directory: str | os.PathLike[str] | None) -> Ite
 
 
 def _agent_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Ids and transcripts of the agents below a folder, in the order of names; links are not followed."""
+    """Ids and transcripts of the agents below a folder, by name; links are not followed."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)

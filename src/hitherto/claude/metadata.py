@@ -1,6 +1,6 @@
-"""What one transcript says about its session: read in one pass over the whole file, and continued where it grew.
+"""The metadata of a session, read from its transcript in one pass, and continued when the file has grown.
 
-Most bytes of a transcript are never looked at: the pass goes from line to line and decodes the few that can matter.
+Most bytes of a transcript are skipped: the pass goes from line to line and decodes only the lines that matter.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import msgspec
 from hitherto.claude import lines
 from hitherto.claude.paths import ARCHIVED, TRANSCRIPT, open_transcript, read_sidecar
 
-# So far from a line's end a title is looked for in it that was written behind a torn record.
+# How far from the end of a line a title is searched that was written after a torn record.
 REACH = 2_048
-# So many bytes before the end of what was read must be the same, or the file did not only grow.
+# If so many bytes before the end of what was read have changed, the file was rewritten.
 MARK = 1_024
 
 PROGRAMS = frozenset({"sdk-cli", "sdk-ts", "sdk-py"})
 _LINKED = b'{"parentUuid"'
 _TYPED = b'{"type":"'
 _BRANCH = b'"gitBranch"'
-# How the records end that name a session: a line of the conversation that ends so has one written behind it.
+# The end of records about the session: a line of the conversation that ends like this has one appended.
 _ENDING = b'"sessionId":"'
 _ENDING_LENGTH = len(_ENDING) + 36 + len('"}')
 
 
 class Metadata(msgspec.Struct, array_like=True, gc=False):
-    """All that lists need to know of a transcript, and how far into the file that was read."""
+    """What lists show of a transcript, and how far the file was read."""
 
     end: int = 0
     mark: int = 0
@@ -53,7 +53,7 @@ class Metadata(msgspec.Struct, array_like=True, gc=False):
 
 
 class Record(msgspec.Struct, rename="camel", gc=False):
-    """A record, as far as lists are concerned."""
+    """The fields of a record that lists need."""
 
     type: str = ""
     uuid: str | None = None
@@ -77,7 +77,7 @@ class Record(msgspec.Struct, rename="camel", gc=False):
 _record = msgspec.json.Decoder(Record)
 _NAMES = dict(zip(Record.__struct_fields__, Record.__struct_encode_fields__, strict=True))
 _LINKS = frozenset({"user", "assistant", "progress", "system", "attachment"})
-# Which value of a record of this type is kept; the last one counts.
+# The field that is kept of a record of each type; the last record counts.
 _KEPT = {
     "custom-title": "custom_title",
     "ai-title": "ai_title",
@@ -87,7 +87,7 @@ _KEPT = {
     "relocated": "relocated_cwd",
 }
 _KEPT_TYPES = frozenset(name.encode() for name in _KEPT)
-# Types that hold nothing for a list: their lines are passed over unread, once the session's beginning is known.
+# Types without anything for a list: their lines are skipped once the start of the session is known.
 _PASSED_TYPES = frozenset(
     b"queue-operation file-history-snapshot file-history-delta cost-state tools-used api-request api-request-blob "
     b"api-request-shape agent-name agent-color agent-setting mode permission-mode content-replacement progress".split()
@@ -95,11 +95,11 @@ _PASSED_TYPES = frozenset(
 
 
 def read_metadata(descriptor: int, known: Metadata | None = None) -> Metadata:
-    """What the transcript says; `known` is what an earlier call returned for a file that has only grown since."""
+    """The metadata in a transcript; `known` is the result of an earlier call for a file that has only grown since."""
     found = Metadata() if known is None else msgspec.structs.replace(known)
     for offset, block, size in lines.read_blocks(descriptor, found.end):
         _Pass(found, block, size).run()
-        # A last line without an end may still be in the writing: it is read again when the file has grown.
+        # A last line without an end may still be being written: it is read again when the file has grown.
         found.end = offset + block.rfind(b"\n", 0, size) + 1
     found.mark = mark(descriptor, found.end)
     return found
@@ -120,7 +120,7 @@ class _Pass:
         self._size = size
 
     def run(self) -> None:
-        """Take in what the piece says."""
+        """Read the piece."""
         data = self._data
         find, starts = data.find, data.startswith
         place = self._begin()
@@ -138,14 +138,14 @@ class _Pass:
         self._take_branch()
 
     def _look_at(self, place: int, end: int) -> None:
-        """Take in a line that is not, or not at first sight, part of the conversation."""
+        """Read a line that does not look like part of the conversation."""
         if self._data.startswith(_TYPED, place) and self._type(place) in _PASSED_TYPES:
             self._look_behind(place, end)
         else:
             self._take(place, end)
 
     def _look_behind(self, place: int, end: int) -> None:
-        """Find a title that was written behind a torn record, in the same line."""
+        """Find a title that was written after a torn record, in the same line."""
         hit = self._data.rfind(_TYPED, max(place, end - REACH), end)
         if hit > place and self._type(hit) in _KEPT_TYPES:
             self._take(place, end)
@@ -159,14 +159,14 @@ class _Pass:
             self._keep(record)
 
     def _keep(self, record: Record) -> None:
-        """Keep what counts wherever it stands; the last one does."""
+        """Keep a value that counts wherever it is; the last one wins."""
         field = _KEPT.get(record.type)
         value = getattr(record, field) if field else None
         if field and value is not None:
             setattr(self._found, field, value)
 
     def _take_branch(self) -> None:
-        """Take in the branch that is named last."""
+        """Keep the git branch that is named last."""
         data, end = self._data, self._size
         while (hit := data.rfind(_BRANCH, 0, end)) >= 0:
             start = data.rfind(b"\n", 0, hit) + 1
@@ -178,7 +178,7 @@ class _Pass:
             end = start
 
     def _begin(self) -> int:
-        """Take in what only the beginning of a transcript tells, and return where the rest begins."""
+        """Read what only the start of a transcript has, and return where the rest begins."""
         data, found = self._data, self._found
         place = 0
         while place < self._size and not (found.started and found.first_prompt is not None):
@@ -209,7 +209,7 @@ class _Pass:
 
 
 def records_in(line: bytes) -> list[Record]:
-    """The records of one line: one, as a rule."""
+    """The records of one line: usually one."""
     try:
         return [_record.decode(line)]
     except (ValueError, RecursionError):  # among them every error of msgspec's
@@ -217,7 +217,7 @@ def records_in(line: bytes) -> list[Record]:
 
 
 def _loose_record(record: bytes) -> Record:
-    """A record with values of other types than usual."""
+    """A record with values of unexpected types."""
     try:
         return _record.decode(record)
     except (ValueError, RecursionError):
@@ -235,14 +235,14 @@ def _loose_record(record: bytes) -> Record:
 
 
 def opening_of_record(record: Record) -> Opening | None:
-    """What a record has to offer as a prompt, if it is one of the user's own."""
+    """What a record offers as a title, if it is the user's own message."""
     if record.type != "user" or record.is_meta or record.is_compact_summary:
         return None
     return opening_of_message(record.message)
 
 
 def milliseconds(stamp: str) -> int | None:
-    """An ISO time in ms; None if it is none. A time without a zone is local, as the SDK reads it."""
+    """An ISO time in ms; None if it is invalid. A time without a zone is local, as in the SDK."""
     try:
         return int(datetime.fromisoformat(stamp).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -250,7 +250,7 @@ def milliseconds(stamp: str) -> int | None:
 
 
 def is_archived(own: str, modified: int) -> bool:
-    """Whether the session with the folder `own` is put away; `modified` is when its transcript was changed last."""
+    """Whether the session with the folder `own` is archived; `modified` is when its transcript last changed."""
     found = read_sidecar(os.path.join(own, ARCHIVED))
     if found.get("archived") is not True:
         return False
@@ -265,7 +265,7 @@ def _milliseconds(at: object) -> int | None:
 
 
 def _last_prompt_at(path: str) -> int:
-    """When the user said something last; 0 if never."""
+    """The time of the user's last prompt; 0 if there is none."""
     last = 0
     try:
         descriptor = open_transcript(path, os.O_RDONLY)

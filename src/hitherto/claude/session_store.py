@@ -1,4 +1,4 @@
-"""Hitherto as the place where `claude-agent-sdk` keeps its sessions.
+"""Hitherto as the session store of `claude-agent-sdk`.
 
     async with hitherto.open() as sessions:
         options = ClaudeAgentOptions(session_store=SessionStore(sessions))
@@ -57,7 +57,7 @@ PREFIX = "claude-sdk:"
 SOURCE = "claude-agent-sdk"
 AGENT = "claude"
 META = "claude_sdk"
-"""The key in an entry's `meta` that holds what the SDK gave, and in a session's the place it is kept for."""
+"""The key in `meta`: of an entry, for the SDK's entry; of a session, for the project and id it belongs to."""
 SUBKEYS = 100_000
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 Fold = Callable[..., Mapping[str, Any]]
@@ -65,7 +65,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 class Place(Value, frozen=True):
-    """Which transcript: the SDK's key, and what it is called here."""
+    """A transcript: the SDK's key, and its ids here."""
 
     project_key: str
     session_id: str
@@ -73,7 +73,7 @@ class Place(Value, frozen=True):
 
     @property
     def main(self) -> str:
-        """The id of the session that the transcript belongs to; it cannot be mistaken for another project's."""
+        """The id of the session that the transcript belongs to; unique across projects."""
         label = self.session_id if PLAIN.fullmatch(self.session_id) else ""
         return f"{PREFIX}{label}:{_digest([self.project_key, self.session_id])[:32]}"
 
@@ -84,7 +84,7 @@ class Place(Value, frozen=True):
 
     @property
     def channel(self) -> str:
-        """What all transcripts of the project have in common, so that they can be listed."""
+        """A value that all transcripts of the project share, to list them by."""
         return PREFIX + _short(self.project_key)
 
 
@@ -99,10 +99,10 @@ class SessionStore:
         self._owner = checked_owner(who)
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Add entries in order, all or none. One whose `uuid` the transcript has is left as it was."""
+        """Add entries in order, all or none. An entry whose `uuid` the transcript has is not added again."""
         if not entries:
             return
-        # Here because the SDK takes seconds to import, and is there whenever it calls this.
+        # Imported here: the SDK takes seconds to import, and is loaded whenever it calls this.
         from claude_agent_sdk import fold_session_summary
 
         batch: dict[str, Entry] = {}
@@ -116,7 +116,7 @@ class SessionStore:
             await self._store.write(partial(self._add_missing, _place(key), fold, batch))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """All entries of a transcript in the order in which they were added; None if there is no such transcript."""
+        """All entries of a transcript in the order they were added; None if there is no such transcript."""
 
         async def work(tx: Reader) -> list[bytes] | None:
             record = await tx.session(self._owner, _place(key).id)
@@ -128,7 +128,7 @@ class SessionStore:
         if payloads is None:
             return None
         metas = (decode_json(payload).get("meta", {}) for payload in payloads)
-        # What was erased here, or is a summary made here, is nothing that the SDK has added.
+        # Entries that were erased here, and summaries made here, are not the SDK's.
         return [meta[META] for meta in metas if META in meta]
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
@@ -144,7 +144,7 @@ class SessionStore:
         return cast("list[SessionSummaryEntry]", list(filter(None, summaries)))
 
     async def delete(self, key: SessionKey) -> None:
-        """Delete a transcript, a session's with those of its subagents; one that is not there is no error."""
+        """Delete a transcript, and a session's with those of its subagents; a missing one is no error."""
         place = _place(key)
 
         async def work(tx: Writer) -> None:
@@ -179,7 +179,7 @@ class SessionStore:
             await self._add(place, fold, missing, tx)
 
     async def _record(self, tx: Writer, place: Place) -> Record:
-        """The session of a transcript, made if it is new."""
+        """The session of a transcript, created if it is new."""
         record = await tx.session(self._owner, place.id)
         if record is not None:
             return record
@@ -247,13 +247,13 @@ def _summary(session: Session) -> Json | None:
 
 
 def _role(record: Json) -> Role | None:
-    """Who says the message; None for records of other kinds."""
+    """The role of a message; None for other records."""
     kind = record.get("type")
     return ROLES.get(kind) if isinstance(kind, str) else None
 
 
 def _said(record: Json) -> list[str]:
-    """What a message says to people; the rest of it is only kept."""
+    """The text of a message for people; the rest is only kept."""
     message = record.get("message")
     if _role(record) is None or record.get("isMeta") is True or not isinstance(message, dict):
         return []
@@ -266,7 +266,7 @@ def _said(record: Json) -> list[str]:
 
 
 def _described(session: Session, entries: Sequence[Entry]) -> Session:
-    """The session with the title and the folder that new entries give it; a title given here by its owner stays."""
+    """The session with the title and folder from new entries; a title that its owner set here stays."""
     records = [entry.meta[META] for entry in entries]
     if session.cwd is None:
         session = replace(session, cwd=next(filter(None, map(_folder, records)), None))
@@ -299,7 +299,7 @@ def _text(record: Json, field: str) -> str | None:
 
 
 def _short(text: str) -> str:
-    """The text if it can stand in an id, else its digest; two texts never become one."""
+    """The text if it is valid in an id, else its digest; two texts never get the same."""
     return (
         text if len(text) < NAME_CHARS // 2 and is_storable(text) and text[:1] != "~" else f"~{_digest(text)}"
     )

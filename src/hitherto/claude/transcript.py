@@ -1,4 +1,4 @@
-"""A transcript as its links; what they say is kept as bytes, and of a very large file not even these."""
+"""A transcript as links; their content stays undecoded, and for a very large file it is read again when needed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hitherto.claude.parallel_calls import tools_of
 from hitherto.claude.paths import open_transcript
 
 WHOLE = 64 << 20
-"""A larger file is read in blocks, and what its messages say is read again when it is wanted."""
+"""A larger file is not kept in memory: its messages are read again when they are needed."""
 _encoder = msgspec.json.Encoder()
 _WANTED = KINDS | {"last-prompt"}
-# How a snapshot of the prompt begins and ends. One that is written otherwise is decoded like any other record.
+# The start and end of a snapshot of the prompt. One in another form is decoded like any other record.
 _LONG = 8_192
 _REACH = 2_048
 _SNAPSHOT = re.compile(
@@ -27,7 +27,7 @@ _SNAPSHOT = re.compile(
 )
 _SNAPSHOT_TYPE = b'},"type":"attachment","uuid":"'
 _SNAPSHOT_END = re.compile(rb'\},"type":"attachment","uuid":"([0-9a-f-]{36})"[^{}\[\]]*\}\s*\Z')
-# How the records begin that are no links and of which there are many, or large ones.
+# The start of records that are no links and that are frequent or large.
 _UNLINKED = tuple(
     b'{"type":"' + kind
     for kind in (b"api-request", b"file-history-", b"queue-operation", b"cost-state", b"content-replacement")
@@ -35,19 +35,19 @@ _UNLINKED = tuple(
 
 
 class Transcript:
-    """The links of a transcript that was read as a whole. `damage`: as far as it was noticed on the way."""
+    """The links of a transcript in memory. `damage` is what was noticed while reading."""
 
     def __init__(self, links: list[Link], damage: Damage) -> None:
         self.links = links
         self.damage = damage
 
     def full(self, places: list[int]) -> Iterator[Link]:
-        """The links at these places, with all they say."""
+        """The links at these places, with their content."""
         return (self.links[place] for place in places)
 
 
 class LargeTranscript(Transcript):
-    """The same for a file that is not kept in memory: where each link is in the file."""
+    """A transcript that is not kept in memory: the place of each link in the file."""
 
     def __init__(self, path: Path, links: list[Link], damage: Damage, spans: list[tuple[int, int]]) -> None:
         super().__init__(links, damage)
@@ -66,7 +66,7 @@ class LargeTranscript(Transcript):
 
 
 def damage_of(path: Path) -> Damage:
-    """All that is wrong with a transcript; OSError if it cannot be read."""
+    """All damage in a transcript; OSError if it cannot be read."""
     descriptor = open_transcript(path, os.O_RDONLY)
     try:
         found = Damage(nul_runs=lines.count_nul_runs_of(descriptor))
@@ -107,9 +107,9 @@ def _read_whole(descriptor: int) -> Transcript:
 
 
 def _runs(block: bytes, size: int) -> Iterator[memoryview | Link]:
-    """The block without the lines that need no decoding, which are most of its bytes, in as few pieces as possible.
+    """The block without the lines that need no decoding (most of its bytes), in as few pieces as possible.
 
-    Of a snapshot of the prompt only its place in the chain is of interest: it comes as a link.
+    A snapshot of the prompt comes as a link: only its place in the chain matters.
     """
     view = memoryview(block)
     find, starts = block.find, block.startswith
@@ -133,7 +133,7 @@ def _runs(block: bytes, size: int) -> Iterator[memoryview | Link]:
 
 
 def _ends_with_link(block: bytes, place: int, end: int) -> bool:
-    """Whether a line that is no link has one behind it, as when a record was torn and the next one written."""
+    """Whether a line that is no link ends with one, as when a record was torn and the next one written."""
     start = max(place, end - _REACH)
     return block.rfind(b'"uuid":', start, end) >= 0 or block.rfind(b'"gitBranch":', start, end) >= 0
 
@@ -154,7 +154,7 @@ def _snapshot(block: bytes, place: int, end: int) -> Link | None:
 
 
 def _own(entry: Link) -> Link:
-    """The same link without its block of the file: that can be given back."""
+    """A copy of the link that does not keep its block of the file in memory."""
     if entry.type in SPOKEN:
         entry.message = entry.message.copy()
     elif entry.type == "system":
@@ -178,7 +178,7 @@ def _read_large(path: Path, descriptor: int) -> Transcript:
 
 
 def records_of(descriptor: int) -> Iterator[tuple[int, bytes, Damage]]:
-    """The intact records of a file, each with its offset, in bounded memory; and damage, where no record is for it."""
+    """The intact records of a file with their offsets, in bounded memory; and damage, with an empty record."""
     for offset, block, size in lines.read_blocks(descriptor):
         if not size:
             yield offset, b"", Damage(overlong=1)
@@ -190,7 +190,7 @@ def records_of(descriptor: int) -> Iterator[tuple[int, bytes, Damage]]:
 
 
 def _slim(entry: Link) -> Link:
-    """The same link without what it says, as far as that is not needed to find its place."""
+    """The link without its content, except for what decides its place."""
     entry = _own(entry)
     entry.message = msgspec.Raw(_encoder.encode(tools_of(entry))) if entry.type in SPOKEN else NOTHING
     entry.content = NOTHING

@@ -16,24 +16,24 @@ from hitherto.claude.paths import open_transcript
 
 ATTEMPTS = 5
 KEEP_SIZE = 1
-"""Of Linux: the room lies behind the end of the file, which nobody sees move."""
+"""Linux's FALLOC_FL_KEEP_SIZE: space is reserved without changing the file's size."""
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def iso_now() -> str:
-    """The time as transcripts have it."""
+    """The current time in the format of transcripts."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def encoded(record: dict[str, object]) -> bytes:
-    """A record as one line of ASCII: no reader takes anything in it for a line end."""
+    """A record as one line of ASCII: no reader can mistake a character in it for a line end."""
     return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def append_line(descriptor: int, line: bytes) -> None:
-    """Put a line at the end of a transcript that others may be appending to; it is on disk when this returns.
+    """Append a line to a transcript that others may be appending to; it is on disk when this returns.
 
-    It begins on a line of its own, whatever the line before it broke off at. A full disk refuses the whole of it.
+    It starts on a new line, even after an incomplete one. On a full disk, none of it is written.
     """
     size = os.fstat(descriptor).st_size
     data = line if _ends_line(descriptor, size) else b"\n" + line
@@ -41,7 +41,7 @@ def append_line(descriptor: int, line: bytes) -> None:
     for _ in range(ATTEMPTS):
         written = os.write(descriptor, data)
         start = os.lseek(descriptor, 0, os.SEEK_CUR) - written
-        # Another writer may have torn a line after the look at the end, or the disk may have taken only a part.
+        # Another writer may have torn a line since we looked at the end, or the disk may have taken only a part.
         if written == len(data) and (data is not line or _ends_line(descriptor, start)):
             os.fsync(descriptor)
             return
@@ -54,9 +54,9 @@ def _ends_line(descriptor: int, offset: int) -> bool:
 
 
 def reserve(descriptor: int, offset: int, length: int) -> None:
-    """Have the file system keep room for so many bytes from here on; `OSError` if there is none.
+    """Reserve space for so many bytes from `offset` on; `OSError` if the disk is full.
 
-    Where it keeps no room for anybody, nothing is done: then a write may still find none.
+    Does nothing if the file system cannot reserve space: then a write may still find the disk full.
     """
     call = _fallocate()
     if call is not None and (failed := call(descriptor, KEEP_SIZE, offset, length)) in REFUSALS:
@@ -65,8 +65,8 @@ def reserve(descriptor: int, offset: int, length: int) -> None:
 
 @functools.cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """The system's call, which Python does not offer; None where there is none. It returns the number of its error."""
-    import ctypes  # here: only who writes needs it
+    """The system call, which Python does not offer; None if the system lacks it. It returns an error number, or 0."""
+    import ctypes  # here: only writing needs it
 
     library = ctypes.CDLL(None, use_errno=True)
     found = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
@@ -78,11 +78,11 @@ def _fallocate() -> Callable[[int, int, int, int], int] | None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[int]:
-    """A descriptor of a new file, which appears under its name, and lasts, when the block ends. Only its owner may read it.
+    """A descriptor of a new file that gets its name, and is on disk, when the block ends. Its mode is 0600.
 
-    `FileExistsError` if something else has that name by then; then, and whenever the block fails, nothing is left.
+    `FileExistsError` if the name is taken by then. If the block fails, nothing is left.
     """
-    # No reader takes a file of this name for a transcript.
+    # No program reads a file of this name as a transcript.
     fresh = path.with_name(f"{path.name}.tmp")
     target = open_transcript(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
@@ -98,25 +98,25 @@ def new_file(path: Path) -> Iterator[int]:
 
 
 def _publish(fresh: Path, path: Path) -> None:
-    """Give the file its name. A link, unlike a renaming, never takes the place of what is there."""
+    """Give the file its name. A hard link, unlike a rename, never replaces an existing file."""
     try:
         os.link(fresh, path)
     except FileExistsError:
         raise
-    except OSError:  # not every file system has links
+    except OSError:  # not every file system has hard links
         if os.path.lexists(path):
             raise FileExistsError(path) from None
         os.rename(fresh, path)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was created or removed in a folder last."""
+    """Flush what was created or removed in a folder to disk."""
     with opened_folder(folder) as descriptor:
         os.fsync(descriptor)
 
 
 def replace_file(place: int, name: str, data: bytes) -> None:
-    """Put a small file in a folder at once: a reader sees the old one or the new one."""
+    """Replace a small file in a folder atomically: a reader sees the old one or the new one."""
     fresh = f"{name}.tmp.{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(fresh, flags, 0o600, dir_fd=place)
