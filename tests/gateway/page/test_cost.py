@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page.list_query import asked
-from hitherto.gateway.page.render.window import Place
+from hitherto.gateway.page.render.window import WindowRequest
 from hitherto.gateway.page.views.list import home
 from hitherto.gateway.page.views.session import session_page
 from hitherto.model import Draft, Principal, Text
@@ -80,7 +80,9 @@ async def test_a_transcript_costs_the_same_however_long_it_is() -> None:
             for start in range(0, number, FEW):
                 drafts = [Draft(role="user", parts=(Text(text=f"{start + at:09}"),)) for at in range(FEW)]
                 await sessions.append(who, made.id, drafts)
-            costs.append(await cost(store, who, lambda caller: session_page(caller, Place(session="talk"))))
+            costs.append(
+                await cost(store, who, lambda caller: session_page(caller, WindowRequest(session="talk")))
+            )
     (few, few_bytes), (many, many_bytes) = costs
     assert few == many
     assert abs(few_bytes - many_bytes) < 0.02 * few_bytes + 200

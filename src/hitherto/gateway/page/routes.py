@@ -17,7 +17,7 @@ from hitherto.gateway.auth.cookies import is_ours
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import signin, templates
 from hitherto.gateway.page.list_query import asked
-from hitherto.gateway.page.render.window import Place
+from hitherto.gateway.page.render.window import WindowRequest
 from hitherto.gateway.page.responses import AS_TEXT, PLAIN, Shown
 from hitherto.gateway.page.views import find, live, session
 from hitherto.gateway.page.views.checkpoints import checkpoint, checkpoints
@@ -157,7 +157,7 @@ async def _overview(visit: Visit) -> Shown:
 
 
 async def _session(visit: Visit) -> Shown:
-    place = Place(
+    request = WindowRequest(
         session=visit.scope["path_params"]["session"],
         at=visit.asked.get("at"),
         before=visit.asked.get("before"),
@@ -167,7 +167,7 @@ async def _session(visit: Visit) -> Shown:
         glance="glance" in visit.asked,
     )
     answers = visit.state.engine is not None
-    return Shown(await session.session_page(visit.caller, place, answers=answers))
+    return Shown(await session.session_page(visit.caller, request, answers=answers))
 
 
 def _looked(look: Look) -> Work:

@@ -1,4 +1,4 @@
-"""A stretch of a conversation as messages, ready for a template: each part as a block, a tool's result with its call. Pure."""
+"""Turns a window of entries into messages for a template: each part as a block, a tool's result with its call. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitherto.gateway.page.render.code import markdown, picture
 from hitherto.gateway.page.render.json_tree import tree
 from hitherto.gateway.page.render.rows import Row
 from hitherto.gateway.page.render.tool_card import Output, card, output_of
-from hitherto.gateway.page.render.window import Stretch
+from hitherto.gateway.page.render.window import MessageWindow
 from hitherto.model import (
     Entry,
     Image,
@@ -35,7 +35,7 @@ SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool":
 
 
 class Block(NamedTuple):
-    """A part as the template knows it, by its kind."""
+    """A part of a message, by the kind that the template renders."""
 
     kind: str
     value: Any
@@ -43,10 +43,10 @@ class Block(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message. `mark`: the summary that a compaction left; `same`: the speaker goes on.
+    """A message. `mark`: the summary of a compaction; `same`: the same speaker as before.
 
-    `until` is the last entry that it shows: of one with calls, the last of their results. `number` is its position in
-    the conversation; `past`: it has left the context, which `begins` with the first that has not.
+    `until` is the last entry that it shows: for a message with calls, the last of their results. `number` is its
+    position in the conversation; `past`: it is no longer in the context; `begins`: it is the first in the context.
     """
 
     entry: Entry
@@ -61,12 +61,12 @@ class Message(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether a tool has not come back yet."""
+        """Whether a tool call has no result yet."""
         return any(block.kind == "card" and block.value.output is None for block in self.blocks)
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a person says something here."""
+        """Whether a person wrote this."""
         return self.entry.role == "user" and any(block.kind in ("said", "picture") for block in self.blocks)
 
     @property
@@ -76,8 +76,8 @@ class Message(NamedTuple):
         )
 
 
-def messages_of(given: Stretch, children: Mapping[str, Row], *, runs: bool = False) -> list[Message]:
-    """The messages of a stretch, with the sessions that its calls have started. `runs`: a turn does."""
+def messages_of(given: MessageWindow, children: Mapping[str, Row], *, runs: bool = False) -> list[Message]:
+    """The messages of a window, with the sessions that its calls started. `runs`: a turn is running."""
     made = messages(given.entries, given.marks, children)
     asked = max((at for at, each in enumerate(made) if each.is_prompt), default=0)
     last = len(made) if given.after or not runs else asked
@@ -92,7 +92,7 @@ def messages_of(given: Stretch, children: Mapping[str, Row], *, runs: bool = Fal
 
 
 def _running(given: Message) -> Message:
-    """A message of the turn that runs: what has not come back from its calls is still to come."""
+    """Mark the calls of a message as running, since its turn still runs."""
     blocks = (
         each._replace(value=each.value._replace(runs=True)) if each.kind == "card" else each
         for each in given.blocks
@@ -103,7 +103,7 @@ def _running(given: Message) -> Message:
 def messages(
     entries: Sequence[Entry], marks: Iterable[int] = (), children: Mapping[str, Row] = MappingProxyType({})
 ) -> list[Message]:
-    """The messages of some entries; `marks` are the places of summaries among them."""
+    """The messages of some entries; `marks` are the positions of summaries among them."""
     marked, outputs = frozenset(marks), _Outputs(entries)
     made: list[Message] = []
     for at, entry in enumerate(entries):
@@ -120,7 +120,7 @@ def messages(
 
 
 class _Outputs:
-    """Which result belongs to which call; each to the first call of its id that came before it."""
+    """Matches results with calls: each result belongs to the first earlier call with its id."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._calls: dict[str, ToolCall] = {}
@@ -142,7 +142,7 @@ class _Outputs:
         return result.id in self._results and self._results[result.id][1] is result
 
     def took(self, entry: Entry) -> bool:
-        """Whether all of an entry stands in cards."""
+        """Whether the cards of calls show everything in this entry."""
         return bool(entry.parts) and all(
             isinstance(part, ToolResult) and self.has(part) for part in entry.parts
         )
@@ -182,7 +182,7 @@ def _block(part: Part) -> Block:
 
 
 def _step(step: Json) -> tuple[str, str]:
-    """How far a step of a plan is, and what it is."""
+    """The status and the text of a step of a plan."""
     status, told = step.get("status"), str(step.get("content", ""))[:2_000]
     return status if status in ("completed", "in_progress") else "pending", told
 

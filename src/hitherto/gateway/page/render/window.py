@@ -1,4 +1,4 @@
-"""A stretch of a conversation as the page shows it: no call without its result, and folded where the context begins."""
+"""Reads the window of messages that the page shows: never a call without its result, folded where the context begins."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MESSAGES, AROUND, BESIDE = 40, 30, 12
 PAGE_BYTES = 500_000
 
 
-class Place(Value, frozen=True):
-    """Which stretch of a session: around a message, before or after one, the first, or else the newest.
+class WindowRequest(Value, frozen=True):
+    """Which messages of a session: around a message, before or after one, the first, or else the newest.
 
-    `find` is what somebody looks for in the session; with `checkpoint`, the session is read as it was then. Who has a
-    `glance` at it has not read it.
+    `find` is the text to find in the session; with `checkpoint`, the session is read as it was then. A `glance` does
+    not mark it as read.
     """
 
     session: str
@@ -29,14 +29,14 @@ class Place(Value, frozen=True):
 
     @property
     def is_reading(self) -> bool:
-        """Whether whoever looks has read the session then."""
+        """Whether this marks the session as read."""
         return self.checkpoint is None and not self.glance
 
 
-class Stretch(NamedTuple):
-    """Entries that follow each other. `start` is the position of the first, `past` that of the first in the context.
+class MessageWindow(NamedTuple):
+    """Consecutive entries. `start` is the position of the first, `past` that of the first entry in the context.
 
-    `marks` are the positions, among these, of summaries; `before` and `after`: there is more.
+    `marks` are the positions of summaries among these entries; `before` and `after`: there are more entries.
     """
 
     entries: tuple[Entry, ...]
@@ -49,11 +49,11 @@ class Stretch(NamedTuple):
 
     @property
     def is_folded(self) -> bool:
-        """Whether what comes before it has left the context, and nothing here has."""
+        """Whether it starts exactly where the context does, with earlier messages before it."""
         return 0 < self.past == self.start
 
-    def without_first(self, number: int) -> Stretch:
-        """The rest, of which something is before."""
+    def without_first(self, number: int) -> MessageWindow:
+        """The window without its first entries."""
         return self._replace(
             entries=self.entries[number:],
             marks=frozenset(mark - number for mark in self.marks if mark >= number),
@@ -62,50 +62,52 @@ class Stretch(NamedTuple):
         )
 
 
-async def stretch_of(home: Sessions, who: Principal, place: Place) -> Stretch:
-    """What is shown at a place, however long the session is."""
-    return folded(await _whole(home, who, place, _stretch(await _read(home, who, place))), place)
+async def read_window(home: Sessions, who: Principal, request: WindowRequest) -> MessageWindow:
+    """Read the requested window; the cost does not depend on the length of the session."""
+    return fold_past(
+        await _with_whole_calls(home, who, request, _window_of(await _read(home, who, request))), request
+    )
 
 
-def folded(given: Stretch, place: Place) -> Stretch:
-    """Without what has left the context, unless one is among it already."""
+def fold_past(given: MessageWindow, request: WindowRequest) -> MessageWindow:
+    """Cut off messages that are not in the context, unless the requested message is among them."""
     left = given.past - given.start
     here = len(given.entries) - 1
-    if place.at is not None:
-        here = next((at for at, entry in enumerate(given.entries) if entry.id == place.at), 0)
-    elif place.before is None and (place.after is not None or place.first):
+    if request.at is not None:
+        here = next((at for at, entry in enumerate(given.entries) if entry.id == request.at), 0)
+    elif request.before is None and (request.after is not None or request.first):
         here = 0
     return given.without_first(left) if 0 < left <= here else given
 
 
-async def _read(home: Sessions, who: Principal, place: Place) -> HistoryPage:
-    if place.at is not None:
+async def _read(home: Sessions, who: Principal, request: WindowRequest) -> HistoryPage:
+    if request.at is not None:
         return await home.history(
             who,
-            place.session,
+            request.session,
             view="conversation",
-            checkpoint=place.checkpoint,
-            around=place.at,
+            checkpoint=request.checkpoint,
+            around=request.at,
             limit=AROUND,
             max_bytes=PAGE_BYTES,
-            seen=place.is_reading,
+            seen=request.is_reading,
         )
     return await home.history(
         who,
-        place.session,
+        request.session,
         view="conversation",
-        checkpoint=place.checkpoint,
-        before=place.before,
-        after=None if place.before is not None else place.after,
-        last=place.before is None and place.after is None and not place.first,
+        checkpoint=request.checkpoint,
+        before=request.before,
+        after=None if request.before is not None else request.after,
+        last=request.before is None and request.after is None and not request.first,
         limit=MESSAGES,
         max_bytes=PAGE_BYTES,
-        seen=place.is_reading,
+        seen=request.is_reading,
     )
 
 
-def _stretch(page: HistoryPage) -> Stretch:
-    return Stretch(
+def _window_of(page: HistoryPage) -> MessageWindow:
+    return MessageWindow(
         entries=page.entries,
         marks=frozenset(page.marks),
         start=page.start,
@@ -116,26 +118,28 @@ def _stretch(page: HistoryPage) -> Stretch:
     )
 
 
-async def _whole(home: Sessions, who: Principal, place: Place, given: Stretch) -> Stretch:
-    """With the calls that its first results belong to, and the results of its last calls, if they are near."""
+async def _with_whole_calls(
+    home: Sessions, who: Principal, request: WindowRequest, given: MessageWindow
+) -> MessageWindow:
+    """Add the calls of its first results and the results of its last calls, if they are near."""
     if given.before and (orphans := _results(given.entries) - _calls(given.entries)):
         page = await home.history(
             who,
-            place.session,
+            request.session,
             view="conversation",
-            checkpoint=place.checkpoint,
+            checkpoint=request.checkpoint,
             before=given.entries[0].id,
             limit=BESIDE,
             max_bytes=PAGE_BYTES,
         )
-        number = _reaching(page.entries, orphans)
-        given = _prepended(given, page, number) if number else given
+        number = _entries_needed(page.entries, orphans)
+        given = _prepend(given, page, number) if number else given
     if given.after and _calls(given.entries[-BESIDE:]) - _results(given.entries):
         page = await home.history(
             who,
-            place.session,
+            request.session,
             view="conversation",
-            checkpoint=place.checkpoint,
+            checkpoint=request.checkpoint,
             after=given.entries[-1].id,
             limit=BESIDE,
             max_bytes=PAGE_BYTES,
@@ -150,7 +154,7 @@ async def _whole(home: Sessions, who: Principal, place: Place, given: Stretch) -
     return given
 
 
-def _prepended(given: Stretch, page: HistoryPage, number: int) -> Stretch:
+def _prepend(given: MessageWindow, page: HistoryPage, number: int) -> MessageWindow:
     skipped = len(page.entries) - number
     marks = {mark - skipped for mark in page.marks if mark >= skipped}
     return given._replace(
@@ -161,8 +165,8 @@ def _prepended(given: Stretch, page: HistoryPage, number: int) -> Stretch:
     )
 
 
-def _reaching(entries: tuple[Entry, ...], orphans: set[str]) -> int:
-    """How many of the last of these entries have to be shown for the calls of these results."""
+def _entries_needed(entries: tuple[Entry, ...], orphans: set[str]) -> int:
+    """How many of the last of these entries include the calls of these results."""
     return next(
         (number for number in range(1, len(entries) + 1) if orphans & _calls(entries[-number:][:1])), 0
     )

@@ -10,7 +10,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import row
 from hitherto.gateway.page.render.transcript import messages_of
-from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
+from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
 from hitherto.ids import now_ms
 from hitherto.model import Checkpoint, Session
 
@@ -47,7 +47,7 @@ async def checkpoint(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
     found = next((each for each in known if each.id == told.get("id")), None)
     if found is None:
         raise CheckpointNotFound(told.get("id", ""))
-    place = Place(
+    request = WindowRequest(
         session=session.id,
         checkpoint=found.id,
         at=told.get("at"),
@@ -55,20 +55,20 @@ async def checkpoint(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
         after=told.get("after"),
         first="first" in told,
     )
-    stretch = await stretch_of(home, caller.who, place)
+    window = await read_window(home, caller.who, request)
     may = {"writes": _writes(caller, session), "forks": caller.may("write")}
-    return await asyncio.to_thread(_rendered, session, found, stretch, may)
+    return await asyncio.to_thread(_rendered, session, found, window, may)
 
 
-def _rendered(session: Session, found: Checkpoint, stretch: Stretch, may: Mapping[str, bool]) -> bytes:
+def _rendered(session: Session, found: Checkpoint, window: MessageWindow, may: Mapping[str, bool]) -> bytes:
     return templates.page(
         "checkpoint.html",
         row=row(session, now_ms()),
         session=session,
         checkpoint=found,
         reason=_reason(found),
-        stretch=stretch,
-        messages=messages_of(stretch, {}),
+        window=window,
+        messages=messages_of(window, {}),
         **may,
     )
 

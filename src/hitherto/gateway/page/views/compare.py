@@ -10,7 +10,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import Message, messages, messages_of
-from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
+from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
 from hitherto.ids import now_ms
 from hitherto.model import Entry
 from hitherto.service.history.comparison import Comparison, Side
@@ -40,11 +40,11 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
         if found.ancestor is None
         else await home.entry(caller.who, found.sides[0].session.id, found.ancestor)
     )
-    stretches = [
-        await stretch_of(
+    windows = [
+        await read_window(
             home,
             caller.who,
-            Place(
+            WindowRequest(
                 session=side.session.id,
                 after=(after := told.get(f"after_{name}", found.ancestor)),
                 first=after is None,
@@ -53,7 +53,7 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
         )
         for name, side in zip(NAMES, found.sides, strict=True)
     ]
-    return await asyncio.to_thread(_rendered, found, last, stretches)
+    return await asyncio.to_thread(_rendered, found, last, windows)
 
 
 async def _choice(caller: Caller, session_id: str) -> bytes:
@@ -66,17 +66,17 @@ async def _choice(caller: Caller, session_id: str) -> bytes:
     )
 
 
-def _rendered(found: Comparison, last: Entry | None, stretches: list[Stretch]) -> bytes:
+def _rendered(found: Comparison, last: Entry | None, windows: list[MessageWindow]) -> bytes:
     columns = [
         Column(
             name,
             side,
             row(side.session, now_ms()),
-            messages_of(stretch, {}),
-            stretch.total,
-            stretch.entries[-1].id if stretch.after else None,
+            messages_of(window, {}),
+            window.total,
+            window.entries[-1].id if window.after else None,
         )
-        for name, side, stretch in zip(NAMES, found.sides, stretches, strict=True)
+        for name, side, window in zip(NAMES, found.sides, windows, strict=True)
     ]
     return templates.page(
         "compare.html",

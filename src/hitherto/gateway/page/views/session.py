@@ -15,7 +15,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import messages, messages_of
-from hitherto.gateway.page.render.window import Place, Stretch, stretch_of
+from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
 from hitherto.gateway.page.views.permission import question_of
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Live, Principal, Session, Text, ToolResult, decode_json, encode
@@ -26,17 +26,17 @@ from hitherto.values.keys import is_ephemeral
 RUNNING = ("running", "waiting")
 
 
-async def session_page(caller: Caller, place: Place, *, answers: bool = False) -> bytes:
-    """The page. However long the session is, a bounded stretch of it is read, and sent.
+async def session_page(caller: Caller, request: WindowRequest, *, answers: bool = False) -> bytes:
+    """Render a session page with a window of its messages, however long the session is.
 
-    `answers`: there is something that answers prompts.
+    `answers`: the server has an engine.
     """
-    home = caller.sessions.at(place.session)
+    home = caller.sessions.at(request.session)
     newest = await home.changes.newest(caller.who)
-    session = await home.get(caller.who, place.session)
-    stretch = await stretch_of(home, caller.who, place)
-    children = await children_of(home, caller.who, session, stretch.entries, now_ms())
-    live = None if stretch.after else await _saying(home, caller, session)
+    session = await home.get(caller.who, request.session)
+    window = await read_window(home, caller.who, request)
+    children = await children_of(home, caller.who, session, window.entries, now_ms())
+    live = None if window.after else await _saying(home, caller, session)
     may = {
         "writes": caller.may("write"),
         "rewinds": caller.may("write") and session.source is None,
@@ -44,9 +44,9 @@ async def session_page(caller: Caller, place: Place, *, answers: bool = False) -
         "permits": caller.may("commands"),
         "question": await question_of(home, caller.who, session),
         "apart": is_ephemeral(session.id),
-        "failure": None if stretch.after else await _failure(home, caller, session),
+        "failure": None if window.after else await _failure(home, caller, session),
     }
-    return await asyncio.to_thread(_rendered, session, stretch, children, place, live, newest, may)
+    return await asyncio.to_thread(_rendered, session, window, children, request, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:
@@ -82,9 +82,9 @@ async def _failure(home: Sessions, caller: Caller, session: Session) -> str | No
 
 def _rendered(
     session: Session,
-    stretch: Stretch,
+    window: MessageWindow,
     children: dict[str, Row],
-    place: Place,
+    request: WindowRequest,
     live: Entry | None,
     newest: int,
     may: dict[str, Any],
@@ -93,10 +93,10 @@ def _rendered(
         "session.html",
         row=row(session, now_ms()),
         session=session,
-        messages=messages_of(stretch, children, runs=session.status in RUNNING),
-        stretch=stretch,
+        messages=messages_of(window, children, runs=session.status in RUNNING),
+        window=window,
         saying=None if live is None else messages([live])[0],
-        place=place,
+        request=request,
         newest=newest,
         **may,
     )
