@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.page.list_query import asked
+from hitherto.gateway.page.list_query import parse_query
 from hitherto.gateway.page.render.window import WindowRequest
 from hitherto.gateway.page.views.list import home
 from hitherto.gateway.page.views.session import session_page
@@ -65,7 +65,7 @@ async def test_a_list_costs_the_same_among_few_and_among_many(query: bytes) -> N
                 )
                 if each >= number - 30:
                     await sessions.append(who, made.id, Draft(role="user", parts=(Text(text="needle"),)))
-            costs.append(await cost(store, who, lambda caller: home(caller, asked(query))))
+            costs.append(await cost(store, who, lambda caller: home(caller, parse_query(query))))
     (few, few_bytes), (many, many_bytes) = costs
     assert few == many
     assert abs(few_bytes - many_bytes) < 0.02 * few_bytes + 200

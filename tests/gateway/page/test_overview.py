@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 import hitherto
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.page.views.overview import Looked, looked, overview
+from hitherto.gateway.page.views.overview import OverviewQuery, overview, parse_overview_query
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Entry, Principal, Text, Usage
 from hitherto.service import Imported, Sessions
@@ -128,7 +128,7 @@ async def test_an_overview_of_nothing_is_calm_and_fits_a_small_phone(enter: Ente
 
 async def as_shown_to(sessions: Sessions, owner: str) -> str:
     token, secret = await sessions.tokens.create(owner)
-    return (await overview(Caller(sessions, token, secret), Looked())).decode()
+    return (await overview(Caller(sessions, token, secret), OverviewQuery())).decode()
 
 
 async def test_nobody_sees_what_others_have_said_nor_how_much_it_is() -> None:
@@ -144,15 +144,15 @@ async def test_nobody_sees_what_others_have_said_nor_how_much_it_is() -> None:
 @pytest.mark.parametrize(
     ("asked", "means"),
     [
-        ({}, Looked()),
-        ({"days": "365", "of": "cost", "by": "model"}, Looked(days=365, of="cost", by="model")),
-        ({"days": "7", "of": "<b>", "by": ""}, Looked()),
+        ({}, OverviewQuery()),
+        ({"days": "365", "of": "cost", "by": "model"}, OverviewQuery(days=365, of="cost", by="model")),
+        ({"days": "7", "of": "<b>", "by": ""}, OverviewQuery()),
     ],
 )
-def test_an_address_says_what_is_shown_or_nothing(asked: dict[str, str], means: Looked) -> None:
-    assert looked(asked) == means
+def test_an_address_says_what_is_shown_or_nothing(asked: dict[str, str], means: OverviewQuery) -> None:
+    assert parse_overview_query(asked) == means
 
 
 def test_an_address_says_only_what_is_not_usual() -> None:
-    assert Looked().but() == "/overview"
-    assert Looked(days=30).but(by="model") == "/overview?days=30&by=model"
+    assert OverviewQuery().address_with() == "/overview"
+    assert OverviewQuery(days=30).address_with(by="model") == "/overview?days=30&by=model"

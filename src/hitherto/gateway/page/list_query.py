@@ -1,4 +1,4 @@
-"""What the address of the list says: which sessions are asked for, and where everything else on it leads. Pure."""
+"""The query part of the address of the list: which sessions it selects, and addresses of related lists. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hitherto.limits import TAGS
 from hitherto.model import STATUSES, Archived, Filter, Status, Value
 
 SHORTEST = 2
-"""Fewer characters than this are no question yet."""
+"""A search needs at least this many characters."""
 NATIVE = "hitherto"
 SOURCES = {
     NATIVE: "Hitherto",
@@ -25,12 +25,12 @@ SOURCES = {
     "opencode": "opencode",
     "pi": "Pi",
 }
-"""Where sessions come from, as people call it; others are called by their names."""
+"""Display names of sources; any other source is shown by its own name."""
 _UNFINISHED = re.compile(r"(?:^|\s)\w{2,}$")
 
 
-class Asked(Value, frozen=True):
-    """The list that an address means. Whatever it does not know it leaves out. With `ids` only those of its sessions."""
+class ListQuery(Value, frozen=True):
+    """What an address selects. Unknown parameters are ignored. With `ids`, only those sessions."""
 
     q: str = ""
     source: str | None = None
@@ -45,8 +45,8 @@ class Asked(Value, frozen=True):
     ids: tuple[str, ...] = ()
 
     @property
-    def query(self) -> str | None:
-        """What to search for; a last word that may still be typed stands for all words that begin so."""
+    def search(self) -> str | None:
+        """The text to search for; the last word, which may be incomplete, matches as a prefix."""
         text = self.q.strip()
         if len(text) < SHORTEST:
             return None
@@ -54,9 +54,9 @@ class Asked(Value, frozen=True):
 
     @property
     def filter(self) -> Filter:
-        """Which sessions pass. A search looks among those that were put away too, and so does a day."""
-        everything = self.query is not None or self.day is not None
-        put_away: Archived = "only" if self.archived else "include" if everything else "exclude"
+        """Which sessions pass. A search, or a day, includes archived sessions."""
+        everything = self.search is not None or self.day is not None
+        archived: Archived = "only" if self.archived else "include" if everything else "exclude"
         return Filter(
             source=None if self.source == NATIVE else self.source,
             native=True if self.source == NATIVE or self.agent is not None else None,
@@ -66,32 +66,32 @@ class Asked(Value, frozen=True):
             status=self.status,
             day=self.day,
             pinned=True if self.pinned else None,
-            archived=put_away,
+            archived=archived,
         )
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether something is left out."""
-        return self.query is not None or self.is_faceted
+        """Whether a search or a filter is on."""
+        return self.search is not None or self.is_faceted
 
     @property
     def is_faceted(self) -> bool:
-        """Whether something is left out, apart from what is searched for."""
-        return replace(self, q="", cursor=None, ids=()) != Asked()
+        """Whether a filter is on."""
+        return replace(self, q="", cursor=None, ids=()) != ListQuery()
 
     @property
-    def kept(self) -> list[tuple[str, str]]:
-        """What a search goes on with: all that the address says, apart from what is searched for."""
+    def filter_fields(self) -> list[tuple[str, str]]:
+        """The filters as pairs, which the search form sends along."""
         return replace(self, q="", cursor=None, ids=())._pairs()
 
-    def but(self, **changes: Any) -> str:
-        """The address of the same list with something changed, from its beginning."""
+    def address_with(self, **changes: Any) -> str:
+        """The address of this list with changes, from its first page."""
         return replace(self, **{"cursor": None, "ids": (), **changes}).address()
 
     def address(self) -> str:
-        """The address that means this."""
-        told = urlencode(self._pairs(), errors="replace")
-        return f"/?{told}" if told else "/"
+        """The address of this list."""
+        query = urlencode(self._pairs(), errors="replace")
+        return f"/?{query}" if query else "/"
 
     def _pairs(self) -> list[tuple[str, str]]:
         pairs = [("q", self.q), ("source", self.source), ("agent", self.agent), ("project", self.project)]
@@ -103,11 +103,11 @@ class Asked(Value, frozen=True):
         return [(name, value) for name, value in pairs if value]
 
 
-def asked(query: bytes) -> Asked:
-    """The list that the part of an address behind its question mark means."""
+def parse_query(query: bytes) -> ListQuery:
+    """Parse the query part of an address."""
     pairs = parse_qsl(query.decode("latin-1"), errors="replace", max_num_fields=100)
     last = dict(pairs)
-    return Asked(
+    return ListQuery(
         q=last.get("q", ""),
         source=last.get("source") or None,
         agent=last.get("agent") or None,
@@ -122,8 +122,8 @@ def asked(query: bytes) -> Asked:
     )
 
 
-def called(name: str | None) -> str:
-    """What people call an agent, or where a session comes from."""
+def source_label(name: str | None) -> str:
+    """The display name of an agent or a source."""
     return SOURCES.get(name or NATIVE, name or NATIVE)
 
 

@@ -1,4 +1,4 @@
-"""What the page's routes are answered with."""
+"""The responses of the page's routes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GUARDED: Headers = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-"""On every page: nothing else runs in it, and no other window can hold on to it."""
+"""On every page: no foreign script runs in it, and no other window gets a reference to it."""
 
 
 PLAIN = b"text/plain; charset=utf-8"
@@ -22,18 +22,18 @@ AS_TEXT: Headers = (
         b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
     ),
 )
-"""For plain text, in which nothing is markup. Browsers put a style of their own around it."""
+"""For plain text. Browsers add a style of their own to it."""
 
 
-class Shown(NamedTuple):
-    """A body of some kind; a page of ours unless it is said."""
+class PageResponse(NamedTuple):
+    """A body with its content type; HTML by default."""
 
     body: bytes
     status: int = 200
     kind: bytes = HTML
     headers: Headers = ()
 
-    def told(self) -> Headers:
-        """Its headers, and those of every page that it does not replace."""
+    def all_headers(self) -> Headers:
+        """Its headers, and the default headers that it does not override."""
         own = {name for name, _ in self.headers}
         return (*self.headers, *(pair for pair in GUARDED if pair[0] not in own))

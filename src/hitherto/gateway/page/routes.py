@@ -1,4 +1,4 @@
-"""The page's routes: who may see what, and what is shown to somebody who has not signed in or has lost the way."""
+"""The routes of the page: who may see what, the sign-in page, and error pages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.gateway.auth.cookies import is_ours
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import signin, templates
-from hitherto.gateway.page.list_query import asked
+from hitherto.gateway.page.list_query import parse_query
 from hitherto.gateway.page.render.window import WindowRequest
-from hitherto.gateway.page.responses import AS_TEXT, PLAIN, Shown
+from hitherto.gateway.page.responses import AS_TEXT, PLAIN, PageResponse
 from hitherto.gateway.page.views import find, live, session
 from hitherto.gateway.page.views.checkpoints import checkpoint, checkpoints
 from hitherto.gateway.page.views.compaction import compaction
 from hitherto.gateway.page.views.compare import compare
 from hitherto.gateway.page.views.export import export, resume
 from hitherto.gateway.page.views.list import home
-from hitherto.gateway.page.views.overview import looked, overview
+from hitherto.gateway.page.views.overview import overview, parse_overview_query
 from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.origin import header
 from hitherto.gateway.transport.responses import (
@@ -46,38 +46,38 @@ FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 log = logging.getLogger(__name__)
 
 
-class Visit(NamedTuple):
-    """A request of somebody who has signed in."""
+class PageRequest(NamedTuple):
+    """A request of a signed-in caller."""
 
     state: ServerState
     caller: Caller
     scope: Scope
 
     @property
-    def asked(self) -> dict[str, str]:
-        """What the address says behind its question mark."""
+    def query(self) -> dict[str, str]:
+        """The query part of the address."""
         return dict(
             parse_qsl(self.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=100)
         )
 
 
-Work = Callable[[Visit], Awaitable[Shown]]
-Open = Callable[[ServerState, Scope, Receive], Awaitable[Shown | None]]
+Handler = Callable[[PageRequest], Awaitable[PageResponse]]
+RawHandler = Callable[[ServerState, Scope, Receive], Awaitable[PageResponse | None]]
 
 
 def routes(state: ServerState) -> list[BaseRoute]:
-    """All of the page."""
+    """All routes of the page."""
     return [
-        Route("/", Endpoint(state, entered(_home, stranger=200)), methods=["GET"]),
-        Route("/overview", Endpoint(state, entered(_overview)), methods=["GET"]),
-        Route("/s/{session:path}", Endpoint(state, entered(_session)), methods=["GET"]),
-        Route("/message", Endpoint(state, entered(_message)), methods=["GET"]),
-        Route("/find", Endpoint(state, entered(_find)), methods=["GET"]),
-        Route("/jump", Endpoint(state, entered(_jump)), methods=["GET"]),
-        Route("/live", Endpoint(state, entered(_live)), methods=["GET"]),
+        Route("/", Endpoint(state, signed_in(_home, status=200)), methods=["GET"]),
+        Route("/overview", Endpoint(state, signed_in(_overview)), methods=["GET"]),
+        Route("/s/{session:path}", Endpoint(state, signed_in(_session)), methods=["GET"]),
+        Route("/message", Endpoint(state, signed_in(_message)), methods=["GET"]),
+        Route("/find", Endpoint(state, signed_in(_find)), methods=["GET"]),
+        Route("/jump", Endpoint(state, signed_in(_jump)), methods=["GET"]),
+        Route("/live", Endpoint(state, signed_in(_live)), methods=["GET"]),
         *(
-            Route(path, Endpoint(state, entered(_looked(look))), methods=["GET"])
-            for path, look in LOOKS.items()
+            Route(path, Endpoint(state, signed_in(_handler_of(view))), methods=["GET"])
+            for path, view in VIEWS.items()
         ),
         Route("/signin", Endpoint(state, signin.sign_in), methods=["POST"]),
         Route("/signout", Endpoint(state, signin.sign_out), methods=["POST"]),
@@ -86,144 +86,150 @@ def routes(state: ServerState) -> list[BaseRoute]:
 
 
 class Endpoint:
-    """A route of the page. What goes wrong is a page too, for whoever opened one."""
+    """A route of the page. Errors are rendered as pages too."""
 
-    def __init__(self, state: ServerState, work: Open) -> None:
-        self._state, self._work = state, work
+    def __init__(self, state: ServerState, handler: RawHandler) -> None:
+        self._state, self._handler = state, handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            shown = await self._work(self._state, scope, receive)
+            response = await self._handler(self._state, scope, receive)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
-        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+        except asyncio.CancelledError:  # the server is shutting down
             await refuse(scope, send, ending())
         else:
-            if shown is not None:  # else the client has left
-                await reply(scope, send, shown.status, shown.body, shown.told(), shown.kind)
+            if response is not None:  # else the client disconnected
+                await reply(
+                    scope, send, response.status, response.body, response.all_headers(), response.kind
+                )
 
 
-def entered(work: Work, stranger: int = 401) -> Open:
-    """A route for those who have signed in; others are told how, with this status."""
+def signed_in(handler: Handler, status: int = 401) -> RawHandler:
+    """A route for signed-in callers; others get the sign-in page with this status."""
 
-    async def answer(state: ServerState, scope: Scope, _: Receive) -> Shown:
+    async def answer(state: ServerState, scope: Scope, _: Receive) -> PageResponse:
         caller = await state.caller_of_cookie(scope)
         if caller is None:
             state.limit_stranger(scope)
             if is_ours(scope):
                 raise unauthenticated()
-            return Shown(templates.page("signin.html", elsewhere=_from_elsewhere(scope)), stranger)
+            return PageResponse(templates.page("signin.html", elsewhere=_from_elsewhere(scope)), status)
         state.refuse_if_limited(state.count(caller))
         if not caller.may(READS):
             raise forbidden(READS)
-        return await _answered(work, Visit(state, caller, scope))
+        return await _respond(handler, PageRequest(state, caller, scope))
 
     return answer
 
 
 def _from_elsewhere(scope: Scope) -> bool:
-    """Whether somebody has followed a link from another site: then the browser shows us no cookie, and may have one."""
+    """Whether this request follows a link on another site: then the browser withholds a cookie that it may have."""
     return (
         header(scope, b"sec-fetch-site") in (["cross-site"], ["same-site"])
         and b"in=1" not in scope["query_string"]
     )
 
 
-async def _answered(work: Work, visit: Visit) -> Shown:
+async def _respond(handler: Handler, request: PageRequest) -> PageResponse:
     try:
-        return await work(visit)
+        return await handler(request)
     except NotFound:
-        return _sorry(404, "Not found", "No session of yours has this address. It may have been deleted.")
+        return _error_page(
+            404, "Not found", "No session of yours has this address. It may have been deleted."
+        )
     except InvalidInput as error:
-        return _sorry(400, "Invalid request", f"{error.message[:1].upper()}{error.message[1:]}.")
+        return _error_page(400, "Invalid request", f"{error.message[:1].upper()}{error.message[1:]}.")
     except HithertoError as error:
         log.warning("cannot render a page: %s", error.message)
-        return _sorry(
+        return _error_page(
             503, "The store is unavailable", f"Reload the page to try again. Details: {error.message}"
         )
 
 
-def _sorry(status: int, title: str, told: str) -> Shown:
-    return Shown(templates.page("sorry.html", title=title, told=told), status)
+def _error_page(status: int, title: str, text: str) -> PageResponse:
+    return PageResponse(templates.page("error.html", title=title, text=text), status)
 
 
-async def _home(visit: Visit) -> Shown:
-    wanted = asked(visit.scope["query_string"])
-    return Shown(await home(visit.caller, wanted, in_parts=is_ours(visit.scope)))
+async def _home(request: PageRequest) -> PageResponse:
+    wanted = parse_query(request.scope["query_string"])
+    return PageResponse(await home(request.caller, wanted, in_parts=is_ours(request.scope)))
 
 
-async def _overview(visit: Visit) -> Shown:
-    return Shown(await overview(visit.caller, looked(visit.asked)))
+async def _overview(request: PageRequest) -> PageResponse:
+    return PageResponse(await overview(request.caller, parse_overview_query(request.query)))
 
 
-async def _session(visit: Visit) -> Shown:
-    request = WindowRequest(
-        session=visit.scope["path_params"]["session"],
-        at=visit.asked.get("at"),
-        before=visit.asked.get("before"),
-        after=visit.asked.get("after"),
-        first="first" in visit.asked,
-        find=visit.asked.get("find", ""),
-        glance="glance" in visit.asked,
+async def _session(request: PageRequest) -> PageResponse:
+    window = WindowRequest(
+        session=request.scope["path_params"]["session"],
+        at=request.query.get("at"),
+        before=request.query.get("before"),
+        after=request.query.get("after"),
+        first="first" in request.query,
+        find=request.query.get("find", ""),
+        glance="glance" in request.query,
     )
-    answers = visit.state.engine is not None
-    return Shown(await session.session_page(visit.caller, request, answers=answers))
+    answers = request.state.engine is not None
+    return PageResponse(await session.session_page(request.caller, window, answers=answers))
 
 
-def _looked(look: Look) -> Work:
-    async def shown(visit: Visit) -> Shown:
-        return Shown(await look(visit.caller, visit.asked, visit.state.engine is not None))
+def _handler_of(view: View) -> Handler:
+    async def handle(request: PageRequest) -> PageResponse:
+        return PageResponse(await view(request.caller, request.query, request.state.engine is not None))
 
-    return shown
+    return handle
 
 
-async def _message(visit: Visit) -> Shown:
-    """One message by itself: as it is kept, or as Markdown. Plain text, whatever it says."""
-    told = visit.asked
+async def _message(request: PageRequest) -> PageResponse:
+    """One message, as stored or as Markdown; always as plain text."""
+    query = request.query
     body = await session.message(
-        visit.caller, told.get("session", ""), told.get("id", ""), told.get("as", "json")
+        request.caller, query.get("session", ""), query.get("id", ""), query.get("as", "json")
     )
-    return Shown(body, kind=PLAIN, headers=AS_TEXT)
+    return PageResponse(body, kind=PLAIN, headers=AS_TEXT)
 
 
-async def _find(visit: Visit) -> Shown:
-    told = visit.asked
-    found = await find.find(visit.caller, told.get("session", ""), told.get("q", ""))
-    return Shown(msgspec.json.encode(found), kind=JSON)
+async def _find(request: PageRequest) -> PageResponse:
+    query = request.query
+    found = await find.find(request.caller, query.get("session", ""), query.get("q", ""))
+    return PageResponse(msgspec.json.encode(found), kind=JSON)
 
 
-async def _jump(visit: Visit) -> Shown:
-    told = visit.asked
-    if told.get("kind") not in KINDS:
+async def _jump(request: PageRequest) -> PageResponse:
+    query = request.query
+    if query.get("kind") not in KINDS:
         raise unreadable(400, f"kind must be one of {', '.join(KINDS)}")
     target = await find.jump(
-        visit.caller, told.get("session", ""), told.get("from"), told["kind"], back="back" in told
+        request.caller, query.get("session", ""), query.get("from"), query["kind"], back="back" in query
     )
-    return Shown(msgspec.json.encode(target), kind=JSON)
+    return PageResponse(msgspec.json.encode(target), kind=JSON)
 
 
-async def _live(visit: Visit) -> Shown:
-    number = visit.asked.get("after")
+async def _live(request: PageRequest) -> PageResponse:
+    number = request.query.get("after")
     if number is not None and (not number.isdecimal() or int(number) > LARGEST_NUMBER):
         raise unreadable(400, "after must be the number of a change")
     after = None if number is None else int(number)
-    seconds = 0.0 if "now" in visit.asked else live.WAIT_SECONDS
-    told = await live.news(visit.state, visit.caller, after, visit.asked.get("session"), seconds)
-    return Shown(msgspec.json.encode(told), kind=JSON)
+    seconds = 0.0 if "now" in request.query else live.WAIT_SECONDS
+    changes = await live.changes_since(
+        request.state, request.caller, after, request.query.get("session"), seconds
+    )
+    return PageResponse(msgspec.json.encode(changes), kind=JSON)
 
 
-async def _asset(state: ServerState, scope: Scope, _: Receive) -> Shown:
+async def _asset(state: ServerState, scope: Scope, _: Receive) -> PageResponse:
     found = templates.assets().get(scope["path_params"]["name"])
     if found is None or scope["path_params"]["stamp"] != templates.stamp():
         state.limit_stranger(scope)
-        return _sorry(404, "Not found", "Reload the page.")
-    return Shown(found.body, kind=found.kind, headers=FOR_EVER)
+        return _error_page(404, "Not found", "Reload the page.")
+    return PageResponse(found.body, kind=found.kind, headers=FOR_EVER)
 
 
-Look = Callable[[Caller, Mapping[str, str], bool], Awaitable[bytes]]
-"""A page, for what its address says; the last tells whether there is something that answers prompts."""
+View = Callable[[Caller, Mapping[str, str], bool], Awaitable[bytes]]
+"""Renders a page from the caller, the query and whether the server has an engine."""
 
-LOOKS: dict[str, Look] = {
+VIEWS: dict[str, View] = {
     "/compaction": compaction,
     "/checkpoints": checkpoints,
     "/checkpoint": checkpoint,

@@ -1,4 +1,4 @@
-"""`/signin` and `/signout`: a code, or a token, for a cookie; and the cookie given back."""
+"""`/signin` exchanges a code or a token for a cookie; `/signout` ends it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope
 from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import dropped, held_pass, is_ours, kept
 from hitherto.gateway.dispatch.errors import failure
-from hitherto.gateway.page.responses import Shown
+from hitherto.gateway.page.responses import PageResponse
 from hitherto.gateway.server.http import body_of
 from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.responses import JSON, Refusal, unauthenticated, unavailable
@@ -17,21 +17,21 @@ BODY_BYTES = 8 * 1024
 DONE = b"{}"
 
 
-class _Given(msgspec.Struct):
-    """What somebody signs in with."""
+class _Credentials(msgspec.Struct):
+    """A one-time code or a token."""
 
     code: str = ""
     token: str = ""
 
 
-async def sign_in(state: ServerState, scope: Scope, receive: Receive) -> Shown | None:
-    """Give out a pass. Only to our own page: a script of another origin must not sign its reader in, as whomever."""
+async def sign_in(state: ServerState, scope: Scope, receive: Receive) -> PageResponse | None:
+    """Set the cookie. Only for our own page: a script of another origin must not sign its visitor in."""
     state.limit_stranger(scope)
     body = await _own_body(state, scope, receive)
     if body is None:
         return None
     try:
-        secret = await _exchanged(state, msgspec.json.decode(body, type=_Given))
+        secret = await _exchange(state, msgspec.json.decode(body, type=_Credentials))
     except msgspec.MsgspecError:
         secret = None
     except HithertoError as error:
@@ -39,16 +39,16 @@ async def sign_in(state: ServerState, scope: Scope, receive: Receive) -> Shown |
     if secret is None:
         state.reject_token(scope)
         raise unauthenticated()
-    return Shown(DONE, kind=JSON, headers=((b"set-cookie", kept(scope, secret)),))
+    return PageResponse(DONE, kind=JSON, headers=((b"set-cookie", kept(scope, secret)),))
 
 
-async def sign_out(state: ServerState, scope: Scope, receive: Receive) -> Shown | None:
-    """Take a pass back, whether it is still good or not."""
+async def sign_out(state: ServerState, scope: Scope, receive: Receive) -> PageResponse | None:
+    """End the sign-in, whether it is still valid or not."""
     state.limit_stranger(scope)
     if await _own_body(state, scope, receive) is None:
         return None
     await state.sessions.signin.sign_out(held_pass(scope) or "")
-    return Shown(DONE, kind=JSON, headers=((b"set-cookie", dropped(scope)),))
+    return PageResponse(DONE, kind=JSON, headers=((b"set-cookie", dropped(scope)),))
 
 
 async def _own_body(state: ServerState, scope: Scope, receive: Receive) -> bytes | None:
@@ -57,7 +57,7 @@ async def _own_body(state: ServerState, scope: Scope, receive: Receive) -> bytes
     return await body_of(scope, receive, state.limits.body_seconds, BODY_BYTES)
 
 
-async def _exchanged(state: ServerState, given: _Given) -> str | None:
+async def _exchange(state: ServerState, given: _Credentials) -> str | None:
     if given.code:
         return await state.sessions.signin.sign_in(given.code)
     token = await state.sessions.tokens.verify(given.token)

@@ -1,4 +1,4 @@
-"""What a terminal would have shown: colours as classes, everything else that steers it taken out. Pure."""
+"""Terminal output as HTML: colours become classes, all other control sequences are removed. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SET = {
 }
 _ENDS = {"22": ("bold", "dim"), "23": ("italic",), "24": ("underline",), "39": _NAMES}
 _EXTENDED = {"5": 2, "2": 4}
-"""A colour from a larger palette: how many numbers it takes. Those are left out."""
+"""Colours of larger palettes are ignored: how many numbers to skip."""
 
 
 def coloured(text: str) -> Markup:
@@ -48,7 +48,7 @@ def _piece(text: str, classes: tuple[str, ...]) -> Markup:
 
 
 def _after(classes: tuple[str, ...], codes: list[str]) -> tuple[str, ...]:
-    """The classes that hold after these numbers."""
+    """The classes after these codes."""
     skipped = 0
     for at, code in enumerate(codes):
         if skipped:

@@ -1,4 +1,4 @@
-"""Charts as numbers: where each mark of a drawing lies, and what it stands for. Pure; templates draw them."""
+"""Layout of the charts: the position and the meaning of each mark. Pure; templates draw them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 PITCH = 14
-"""From one day of a calendar to the next; a day is smaller by a gap."""
+"""The distance between two days of the calendar, gap included."""
 LEFT, ABOVE = 30, 18
 WIDE, HIGH = 880.0, 180.0
 AXIS, BELOW = 46.0, 20.0
 SERIES = 5
-"""So many names are told apart in a chart; what the others have is added up."""
+"""How many names a chart shows; the others are summed up."""
 LEVELS = 4
 STEPS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 
 class Day(NamedTuple):
-    """A day of the calendar, and how much there was on it: nothing (0), or one of four levels."""
+    """A day of the calendar with its value, as one of four levels; 0 for none."""
 
     x: int
     y: int
@@ -40,7 +40,7 @@ class Calendar(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one name had on one day; `name` is None for all that are not told apart."""
+    """The value of one name on one day; `name` is None for the sum of the others."""
 
     x: float
     y: float
@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A name of the chart, the tone it is drawn in, and what it has in all."""
+    """A name of the chart, its tone and its total."""
 
     name: str | None
     tone: int
@@ -84,16 +84,16 @@ def calendar(values: Mapping[str, int], since: date, until: date) -> Calendar:
 
 
 def stacks(values: Iterable[tuple[str, str, float]], since: date, until: date) -> Stacks:
-    """What each name had on each day (`day, name, value`), the name with the most of all at the bottom."""
+    """Stacked columns of the values (`day, name, value`), the name with the largest total at the bottom."""
     shown = [given for given in values if given[2] > 0 and str(since) <= given[0] <= str(until)]
     names = _names(shown)
     tones = {name.name: name.tone for name in names}
     days = [str(day) for day in _days(since, until)]
     by_day: dict[str, dict[str | None, float]] = {}
     for day, name, value in shown:
-        told = name if name in tones else None
+        shown_name = name if name in tones else None
         column = by_day.setdefault(day, {})
-        column[told] = column.get(told, 0) + value
+        column[shown_name] = column.get(shown_name, 0) + value
     top = _top(max((sum(column.values()) for column in by_day.values()), default=0))
     step = (WIDE - AXIS) / len(days)
     pieces = [
@@ -130,10 +130,10 @@ def _names(values: Iterable[tuple[str, str, float]]) -> tuple[Name, ...]:
     for _, name, value in values:
         totals[name] = totals.get(name, 0) + value
     ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-    told = [Name(name, tone, value) for tone, (name, value) in enumerate(ordered[:SERIES])]
+    names = [Name(name, tone, value) for tone, (name, value) in enumerate(ordered[:SERIES])]
     if rest := ordered[SERIES:]:
-        told.append(Name(None, SERIES, sum(value for _, value in rest)))
-    return tuple(told)
+        names.append(Name(None, SERIES, sum(value for _, value in rest)))
+    return tuple(names)
 
 
 def _y(value: float, top: float) -> float:
@@ -141,7 +141,7 @@ def _y(value: float, top: float) -> float:
 
 
 def _top(most: float) -> float:
-    """A round number that is not less."""
+    """The next round number that is not smaller."""
     if most <= 0:
         return 1.0
     size = 10.0 ** floor(log10(most))

@@ -1,4 +1,4 @@
-"""Code with its words in classes, for a style sheet to colour. Pure."""
+"""Syntax highlighting and images of messages. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from hitherto.exports.sanitized_html import rendered
 from hitherto.model import Image, Part
 
 LONGEST = 50_000
-"""Longer code stays plain: colouring it would take long."""
+"""Longer code is not highlighted: it would take too long."""
 _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 def markdown(text: str) -> str:
-    """A message as HTML, its code coloured."""
+    """Markdown as HTML, with highlighted code."""
     return rendered(text, highlight)
 
 
 def highlight(code: str, language: str, _: str = "") -> str:
-    """Code of a language by its name; plain if it is not known."""
+    """Highlight code of a language; plain if the language is unknown."""
     return _coloured(code, _lexer(language.lower()) if language and len(code) <= LONGEST else None)
 
 
 def highlight_file(code: str, path: str) -> str:
-    """Code of a file, by the file's name."""
+    """Highlight code by the name of its file."""
     return _coloured(code, _file_lexer(PurePosixPath(path).suffix.lower()) if len(code) <= LONGEST else None)
 
 
@@ -58,18 +58,18 @@ def _file_lexer(suffix: str) -> Lexer | None:
 
 
 LARGEST = 2_000_000
-"""Of base64; a larger one is named, and can be had from the message as it is kept."""
+"""In base64 characters. A larger image is only mentioned; the raw message has it."""
 
 
 class Picture(NamedTuple):
-    """A picture, or why there is none."""
+    """An image, or a note why it is not shown."""
 
     note: str
     source: str | None = None
 
 
 def picture(part: Image) -> Picture:
-    """The picture itself if it is of a kind that only shows, and whole."""
+    """The image if its type is safe to show and its data is complete."""
     if part.mime_type not in IMAGE_TYPES or part.data is None:
         return Picture(noted(part))
     if len(part.data) > LARGEST:
@@ -82,5 +82,5 @@ def picture(part: Image) -> Picture:
 
 
 def pictures(parts: Iterable[Part]) -> Iterator[Picture]:
-    """Those among these parts."""
+    """The images among these parts."""
     return (picture(part) for part in parts if isinstance(part, Image))

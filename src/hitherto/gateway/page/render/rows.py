@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from hitherto.cleaning import clean
 from hitherto.gateway.dispatch.schema import tokens_of
-from hitherto.gateway.page.list_query import called
+from hitherto.gateway.page.list_query import source_label
 from hitherto.gateway.page.templates import named
 from hitherto.model import Hit, Session, agent_of
 from hitherto.presentation import formats
@@ -17,12 +17,12 @@ from hitherto.presentation import formats
 UNTITLED = "Untitled session"
 STATUSES = {"running": "running", "waiting": "waiting for permission", "failed": "failed"}
 WINDOWS = (200_000, 1_000_000)
-"""How much models see, as is usual. A session does not say which it had, so it is measured by the least that holds it."""
+"""Common context windows. A session does not record its window, so the smallest that fits is assumed."""
 FULL = 0.8
 
 
 class Context(NamedTuple):
-    """How much of a model's window the context of a session takes."""
+    """How much of the model's window the context of a session fills."""
 
     tokens: int
     window: int
@@ -39,7 +39,7 @@ class Context(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a row shows. `found` is what was searched for, with marks; `depth` is how far down a family it stands."""
+    """What a row shows. `found` is the snippet of a search hit with marks; `depth` is its level among forks."""
 
     session: Session
     title: str
@@ -61,7 +61,7 @@ def row(session: Session, now: int) -> Row:
     return Row(
         session=session,
         title=clean(session.title or "").strip() or UNTITLED,
-        origin=called(agent_of(session)),
+        origin=source_label(agent_of(session)),
         status=STATUSES.get(session.status),
         tokens=tokens,
         context=None if tokens is None else _context(tokens),
@@ -82,7 +82,7 @@ def hit_row(hit: Hit, now: int) -> Row:
 
 
 def address(session_id: str, entry: str | None = None) -> str:
-    """Where a session is read, at a message if one is named."""
+    """The address of a session, or of a message in it."""
     place = f"/s/{named(session_id)}"
     return place if entry is None else f"{place}?at={named(entry)}#m-{named(entry)}"
 
@@ -92,7 +92,7 @@ def _context(tokens: int) -> Context:
 
 
 def _marked(hit: Hit) -> Iterator[Markup]:
-    """The snippet, what was looked for set off. Cleaned piece by piece, because that moves the marks."""
+    """The snippet with its hits marked. It is cleaned piece by piece, because cleaning moves the marks."""
     done = 0
     for start, stop in hit.marks:
         yield escape(clean(hit.snippet[done:start]))

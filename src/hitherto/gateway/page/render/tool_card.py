@@ -1,4 +1,4 @@
-"""A tool's call and what came of it, as a card: one line that says all, and the rest folded below. Pure."""
+"""A tool call and its result as a card: a summary line, with the rest folded below. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from hitherto.presentation.diffs import Diff, of_call, of_result
 SUMMARY_CHARS = 200
 SHOWN_CHARS = 20_000
 JSON_CHARS = 100_000
-TELLING = (
+SUMMARY_INPUTS = (
     "command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "uri", "description",
     "subject", "prompt", "skill", "name",
 )  # fmt: skip
-"""Inputs that say what a call is about; the first that is given does."""
+"""Inputs that summarise a call; the first one given is used."""
 COMMANDS = ("command", "cmd")
 PATHS = ("file_path", "filePath", "notebook_path", "path")
 
 
 class Output(NamedTuple):
-    """What a tool came back with. `anchor` is the message that says so."""
+    """The result of a tool call. `anchor` is the message that holds it."""
 
     anchor: str
     failed: bool
@@ -40,9 +40,9 @@ class Output(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A call; its parts are there if they say something. `output` is None while it `runs`, or if it never came back.
+    """A call, with the parts that it has. `output` is None while it `runs`, or if there was never a result.
 
-    `child` is the session that it has started.
+    `child` is the session that it started.
     """
 
     name: str
@@ -78,7 +78,7 @@ def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Car
 
 
 def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> Output:
-    """What came back, in the best form there is for it."""
+    """The result, in the form that shows it best."""
     diff = None if call is not None and of_call(call.input) is not None else of_result(result.output)
     said = "\n".join(_said(result.content))
     node = _parsed(said) if said.strip() else _given(result.output, set())
@@ -95,8 +95,8 @@ def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> 
 
 
 def _summary(call: ToolCall, given: dict[str, Any]) -> str:
-    told = call.title or _text(given, TELLING) or ""
-    line = clean(told[: 2 * SUMMARY_CHARS]).strip().removeprefix(f"{call.name} ")
+    summary = call.title or _text(given, SUMMARY_INPUTS) or ""
+    line = clean(summary[: 2 * SUMMARY_CHARS]).strip().removeprefix(f"{call.name} ")
     return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 

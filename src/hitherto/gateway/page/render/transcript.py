@@ -183,8 +183,8 @@ def _block(part: Part) -> Block:
 
 def _step(step: Json) -> tuple[str, str]:
     """The status and the text of a step of a plan."""
-    status, told = step.get("status"), str(step.get("content", ""))[:2_000]
-    return status if status in ("completed", "in_progress") else "pending", told
+    status, text = step.get("status"), str(step.get("content", ""))[:2_000]
+    return status if status in ("completed", "in_progress") else "pending", text
 
 
 def _rendered(text: str) -> Markup:

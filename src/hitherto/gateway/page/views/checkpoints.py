@@ -1,4 +1,4 @@
-"""`/checkpoints`: what a session was once; `/checkpoint`: one of them, to look at."""
+"""`/checkpoints`: the checkpoints of a session; `/checkpoint`: one of them, to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import row
 from hitherto.gateway.page.render.transcript import messages_of
-from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
+from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
 from hitherto.ids import now_ms
 from hitherto.model import Checkpoint, Session
 
@@ -21,13 +21,13 @@ REASONS = {
     "reset": "Before a reset",
     "restore": "Before a restore",
 }
-OTHERWISE = "Checkpoint"
+OTHER_REASON = "Checkpoint"
 
 
-async def checkpoints(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
-    """The newest first."""
-    home = caller.sessions.at(told.get("session", ""))
-    session = await home.get(caller.who, told.get("session", ""))
+async def checkpoints(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+    """Render the list of checkpoints, newest first."""
+    home = caller.sessions.at(query.get("session", ""))
+    session = await home.get(caller.who, query.get("session", ""))
     known = await home.checkpoints(caller.who, session.id)
     return templates.page(
         "checkpoints.html",
@@ -39,28 +39,28 @@ async def checkpoints(caller: Caller, told: Mapping[str, str], _: bool) -> bytes
     )
 
 
-async def checkpoint(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
-    """A page of what was said then. It is only read."""
-    home = caller.sessions.at(told.get("session", ""))
-    session = await home.get(caller.who, told.get("session", ""))
+async def checkpoint(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+    """Render the messages of a checkpoint, read-only."""
+    home = caller.sessions.at(query.get("session", ""))
+    session = await home.get(caller.who, query.get("session", ""))
     known = await home.checkpoints(caller.who, session.id)
-    found = next((each for each in known if each.id == told.get("id")), None)
+    found = next((each for each in known if each.id == query.get("id")), None)
     if found is None:
-        raise CheckpointNotFound(told.get("id", ""))
+        raise CheckpointNotFound(query.get("id", ""))
     request = WindowRequest(
         session=session.id,
         checkpoint=found.id,
-        at=told.get("at"),
-        before=told.get("before"),
-        after=told.get("after"),
-        first="first" in told,
+        at=query.get("at"),
+        before=query.get("before"),
+        after=query.get("after"),
+        first="first" in query,
     )
     window = await read_window(home, caller.who, request)
     may = {"writes": _writes(caller, session), "forks": caller.may("write")}
-    return await asyncio.to_thread(_rendered, session, found, window, may)
+    return await asyncio.to_thread(_render, session, found, window, may)
 
 
-def _rendered(session: Session, found: Checkpoint, window: MessageWindow, may: Mapping[str, bool]) -> bytes:
+def _render(session: Session, found: Checkpoint, window: MessageWindow, may: Mapping[str, bool]) -> bytes:
     return templates.page(
         "checkpoint.html",
         row=row(session, now_ms()),
@@ -74,7 +74,7 @@ def _rendered(session: Session, found: Checkpoint, window: MessageWindow, may: M
 
 
 def _reason(given: Checkpoint) -> str:
-    return REASONS.get(given.reason, OTHERWISE)
+    return REASONS.get(given.reason, OTHER_REASON)
 
 
 def _writes(caller: Caller, session: Session) -> bool:

@@ -1,4 +1,4 @@
-"""`/compaction`: what would leave the context, and what would stay."""
+"""`/compaction`: a preview of what would leave the context and what would stay."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ LINES, LINE_CHARS, STAYS_CHARS = 100, 160, 60
 
 
 class Line(NamedTuple):
-    """A prompt in one line, and where it is read."""
+    """A prompt in one line, with its address."""
 
     text: str
     at: int
     address: str
 
 
-async def compaction(caller: Caller, told: Mapping[str, str], answers: bool) -> bytes:
-    """The preview. `answers`: a model writes the summary."""
-    home = caller.sessions.at(told.get("session", ""))
-    session = await home.get(caller.who, told.get("session", ""))
+async def compaction(caller: Caller, query: Mapping[str, str], answers: bool) -> bytes:
+    """Render the preview. `answers`: a model writes the summary."""
+    home = caller.sessions.at(query.get("session", ""))
+    session = await home.get(caller.who, query.get("session", ""))
     seen = await home.compaction.preview(caller.who, session.id)
-    return await asyncio.to_thread(_rendered, session.id, seen, answers)
+    return await asyncio.to_thread(_render, session.id, seen, answers)
 
 
-def _rendered(session_id: str, seen: CompactionPreview, answers: bool) -> bytes:
+def _render(session_id: str, seen: CompactionPreview, answers: bool) -> bytes:
     prompts = [entry for entry in seen.retired if is_prompt(entry)]
     return templates.page(
         "compaction.html",

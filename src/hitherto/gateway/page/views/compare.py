@@ -1,4 +1,4 @@
-"""`/compare`: with which sessions one can be compared, and two of them side by side from where they part."""
+"""`/compare`: the sessions to compare with, and two sessions side by side from where they diverge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import Message, messages, messages_of
-from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
+from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
 from hitherto.ids import now_ms
 from hitherto.model import Entry
 from hitherto.service.history.comparison import Comparison, Side
@@ -19,7 +19,7 @@ NAMES = ("a", "b")
 
 
 class Column(NamedTuple):
-    """One of the two: what it has beyond what both have, and a page of that. `next` is what follows it."""
+    """One of the two sessions: a page of the messages that only it has. `next` is the entry to continue after."""
 
     name: str
     side: Side
@@ -29,12 +29,12 @@ class Column(NamedTuple):
     next: str | None
 
 
-async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
-    """Both, if two are named; else those that the one could be compared with."""
-    if "b" not in told:
-        return await _choice(caller, told.get("a", ""))
+async def compare(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+    """Render both sessions, or the choice of the second."""
+    if "b" not in query:
+        return await _relatives(caller, query.get("a", ""))
     home = caller.sessions
-    found = await home.comparison.compare(caller.who, told.get("a", ""), told["b"])
+    found = await home.comparison.compare(caller.who, query.get("a", ""), query["b"])
     last = (
         None
         if found.ancestor is None
@@ -46,17 +46,17 @@ async def compare(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
             caller.who,
             WindowRequest(
                 session=side.session.id,
-                after=(after := told.get(f"after_{name}", found.ancestor)),
+                after=(after := query.get(f"after_{name}", found.ancestor)),
                 first=after is None,
                 glance=True,
             ),
         )
         for name, side in zip(NAMES, found.sides, strict=True)
     ]
-    return await asyncio.to_thread(_rendered, found, last, windows)
+    return await asyncio.to_thread(_render, found, last, windows)
 
 
-async def _choice(caller: Caller, session_id: str) -> bytes:
+async def _relatives(caller: Caller, session_id: str) -> bytes:
     session, now = await caller.sessions.get(caller.who, session_id), now_ms()
     known = await caller.sessions.comparison.relatives(caller.who, session.id)
     return templates.page(
@@ -66,7 +66,7 @@ async def _choice(caller: Caller, session_id: str) -> bytes:
     )
 
 
-def _rendered(found: Comparison, last: Entry | None, windows: list[MessageWindow]) -> bytes:
+def _render(found: Comparison, last: Entry | None, windows: list[MessageWindow]) -> bytes:
     columns = [
         Column(
             name,

@@ -1,4 +1,4 @@
-"""`/export`: what leaves with a session, and what is replaced in it; `/resume`: the commands that go on with it elsewhere."""
+"""`/export`: the formats and the secrets that would be replaced; `/resume`: commands to continue a session elsewhere."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hitherto.presentation import formats
 from hitherto.service.transfer.export import ExportReview
 from hitherto.sources.handoff.resume import resume_command
 
-TOLD = {
+FORMAT_TEXTS = {
     "html": ("Page", "One HTML file to read. It loads and runs nothing."),
     "markdown": ("Markdown", "To read, or to paste elsewhere."),
     "jsonl": ("JSON lines", "Everything, with checkpoints and facts. You can import it again."),
     "json": ("JSON", "The messages, for other programs. You can import it again."),
 }
-PLACES = {
+PLACE_LABELS = {
     "session": "Title, tags and metadata",
     "facts": "Facts in memory",
     "raw copies": "Files of the agent",
@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(r"\[redacted: [^\]]{1,60}\]")
 
 
 class Change(NamedTuple):
-    """What was replaced in one place, and how that reads now."""
+    """The replacements in one place, with snippets of the result."""
 
     where: str
     at: int | None
@@ -48,35 +48,35 @@ class Change(NamedTuple):
     snippets: list[Markup]
 
 
-class Way(NamedTuple):
-    """A way to go on: where, and the command."""
+class ResumeCommand(NamedTuple):
+    """Where a session can be resumed, and the command."""
 
     where: str
     line: str
     note: str = ""
 
 
-async def export(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
-    """The formats, and what is replaced in the one that is chosen."""
-    home = caller.sessions.at(told.get("session", ""))
-    session = await home.get(caller.who, told.get("session", ""))
-    chosen = told["format"] if told.get("format") in FORMATS else "html"
+async def export(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+    """Render the formats, and the replacements in the chosen one."""
+    home = caller.sessions.at(query.get("session", ""))
+    session = await home.get(caller.who, query.get("session", ""))
+    chosen = query["format"] if query.get("format") in FORMATS else "html"
     seen = await home.transfer.review(caller.who, session.id, chosen)
-    return await asyncio.to_thread(_rendered, session, chosen, seen, caller.may("raw"))
+    return await asyncio.to_thread(_render, session, chosen, seen, caller.may("raw"))
 
 
-async def resume(caller: Caller, told: Mapping[str, str], _: bool) -> bytes:
-    """The commands."""
-    session = await caller.sessions.at(told.get("session", "")).get(caller.who, told.get("session", ""))
-    return templates.page("resume.html", session=session, ways=list(_ways(session)))
+async def resume(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+    """Render the commands."""
+    session = await caller.sessions.at(query.get("session", "")).get(caller.who, query.get("session", ""))
+    return templates.page("resume.html", session=session, ways=list(_resume_commands(session)))
 
 
-def _rendered(session: Session, chosen: str, seen: ExportReview, raw: bool) -> bytes:
+def _render(session: Session, chosen: str, seen: ExportReview, raw: bool) -> bytes:
     format = format_named(chosen)
     return templates.page(
         "export.html",
         session=session,
-        formats=[(name, *words) for name, words in TOLD.items()],
+        formats=[(name, *words) for name, words in FORMAT_TEXTS.items()],
         chosen=chosen,
         media_type=format.media_type,
         file=f"{_file_name(session)}{format.suffix}",
@@ -89,21 +89,25 @@ def _rendered(session: Session, chosen: str, seen: ExportReview, raw: bool) -> b
 
 
 def _changes(seen: ExportReview) -> Iterator[Change]:
-    """By place, in the order in which they were met."""
+    """The replacements by place, in order of appearance."""
     shown = {entry.id: entry for entry in seen.entries}
     places: dict[tuple[str | None, str | None], list[Replaced]] = {}
     for each in seen.replaced:
         places.setdefault((each.entry, each.where), []).append(each)
     for (entry_id, where), replaced in places.items():
         entry = shown.get(entry_id or "")
-        told = (
-            SPEAKERS[entry.role] if entry else "Message" if entry_id else PLACES.get(where or "", where or "")
+        label = (
+            SPEAKERS[entry.role]
+            if entry
+            else "Message"
+            if entry_id
+            else PLACE_LABELS.get(where or "", where or "")
         )
-        yield Change(told, entry.at if entry else None, replaced, list(_snippets(entry)) if entry else [])
+        yield Change(label, entry.at if entry else None, replaced, list(_snippets(entry)) if entry else [])
 
 
 def _snippets(entry: Entry) -> Iterator[Markup]:
-    """What stands around placeholders, in the first texts that have any."""
+    """The text around placeholders, in the first texts that have any."""
     found = (text for text in _texts(decode_json(encode(entry))) if _PLACEHOLDER.search(text))
     return map(_snippet, islice(found, SNIPPETS))
 
@@ -117,7 +121,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _snippet(text: str) -> Markup:
-    """From a little before the first placeholder, with all that are near set off."""
+    """The text around the first placeholder, with all placeholders in it marked."""
     first = next(_PLACEHOLDER.finditer(text)).start()
     start, stop = max(0, first - AROUND), first + 4 * AROUND
     pieces = _PLACEHOLDER.split(text[start:stop])
@@ -130,14 +134,16 @@ def _snippet(text: str) -> Markup:
 
 
 def _file_name(session: Session) -> str:
-    """The title as a name that every system takes."""
+    """A file name from the title that is valid on every system."""
     words = re.sub(r"[^\w]+", "-", clean(session.title or ""), flags=re.ASCII).strip("-").lower()
     return words[:60].rstrip("-") or "session"
 
 
-def _ways(session: Session) -> Iterator[Way]:
+def _resume_commands(session: Session) -> Iterator[ResumeCommand]:
     if (how := resume_command(session)) is not None:
-        yield Way(f"In {SOURCES.get(session.source or '', session.source)}", how.line)
+        yield ResumeCommand(f"In {SOURCES.get(session.source or '', session.source)}", how.line)
     folder = f"cd {shlex.quote(session.cwd)} && " if session.cwd else ""
     note = "This continues in a fork. The session itself does not change." if session.source else ""
-    yield Way("In a terminal, with Hitherto", f"{folder}hitherto chat {shlex.quote(session.id)}", note)
+    yield ResumeCommand(
+        "In a terminal, with Hitherto", f"{folder}hitherto chat {shlex.quote(session.id)}", note
+    )

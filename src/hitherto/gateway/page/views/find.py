@@ -1,4 +1,4 @@
-"""`/find` and `/jump`: finding the way in a session that is not in the page as a whole."""
+"""`/find` and `/jump`: search within a session, most of which is not loaded in the page."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 from hitherto.errors import NotFound
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.page.list_query import Asked
+from hitherto.gateway.page.list_query import ListQuery
 from hitherto.service.search.within import Kind
 
 HITS = 1_000
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """The messages to go to, in order; `more`: there are older ones. `terms` are for setting off the words."""
+    """The messages that match, in order; `more`: there are older ones. `terms` are the words to highlight."""
 
     entries: tuple[str, ...] = ()
     more: bool = False
@@ -29,8 +29,8 @@ class Target(msgspec.Struct, frozen=True):
 
 
 async def find(caller: Caller, session_id: str, text: str) -> Hits:
-    """Where in a session these words are said; a last word that may still be typed stands for all that begin so."""
-    query = Asked(q=text).query
+    """Find words in a session; the last word, which may be incomplete, matches as a prefix."""
+    query = ListQuery(q=text).search
     home = caller.sessions.at(session_id)
     if query is None:
         return Hits()
@@ -39,7 +39,7 @@ async def find(caller: Caller, session_id: str, text: str) -> Hits:
 
 
 async def jump(caller: Caller, session_id: str, entry_id: str | None, kind: str, *, back: bool) -> Target:
-    """The next message of a kind, or the one before. From one that is there no more there is none."""
+    """The next or previous message of a kind; none if the message to start from no longer exists."""
     home = caller.sessions.at(session_id)
     await home.get(caller.who, session_id)
     try:

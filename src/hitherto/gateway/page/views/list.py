@@ -1,4 +1,4 @@
-"""`/`: the sessions, newest activity first, or those in which something was found."""
+"""`/`: the sessions, newest activity first, or the results of a search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidCursor, SessionNotFound
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
-from hitherto.gateway.page.list_query import Asked
+from hitherto.gateway.page.list_query import ListQuery
 from hitherto.gateway.page.render.rows import Row, hit_row, row
 from hitherto.gateway.page.views.list_facets import groups
 from hitherto.ids import now_ms
@@ -21,12 +21,12 @@ ROWS, HITS = 50, 20
 GENERATIONS = 4
 
 
-async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> bytes:
-    """The list that is asked for. A cursor that means nothing any more is as good as none.
+async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False) -> bytes:
+    """Render the list. An invalid cursor is ignored.
 
-    `in_parts`: for a page that has the list already, and what it can be narrowed to with it.
+    `in_parts`: for a page that already shows the list, and its filters.
     """
-    # Read first: what changes while the list is read is told again by whoever follows from here.
+    # Read first: changes while the list is read come again with the changes after this number.
     newest = await caller.sessions.changes.newest(caller.who)
     try:
         rows, cursor = await _rows(caller, wanted)
@@ -35,9 +35,9 @@ async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> byte
     is_more = in_parts and bool(wanted.cursor or wanted.ids)
     return templates.page(
         "home.html",
-        asked=wanted,
+        query=wanted,
         rows=rows,
-        following=None if cursor is None else wanted.but(cursor=cursor),
+        following=None if cursor is None else wanted.address_with(cursor=cursor),
         groups=[] if is_more else groups(await caller.sessions.statistics.facets(caller.who), wanted),
         newest=newest,
         owner=caller.token.owner,
@@ -45,15 +45,15 @@ async def home(caller: Caller, wanted: Asked, *, in_parts: bool = False) -> byte
     )
 
 
-async def _rows(caller: Caller, wanted: Asked) -> tuple[list[Row], str | None]:
+async def _rows(caller: Caller, wanted: ListQuery) -> tuple[list[Row], str | None]:
     now = now_ms()
     if wanted.ids:
         given = normal_filter(wanted.filter)
         known = await _read(caller, wanted.ids)
         return [row(session, now) for session in known if passes(session, given)], None
-    if wanted.query is not None:
+    if wanted.search is not None:
         found = await caller.sessions.search(
-            caller.who, wanted.query, given=wanted.filter, cursor=wanted.cursor, limit=HITS
+            caller.who, wanted.search, given=wanted.filter, cursor=wanted.cursor, limit=HITS
         )
         return [hit_row(hit, now) for hit in found.hits], found.cursor
     page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)
@@ -61,10 +61,10 @@ async def _rows(caller: Caller, wanted: Asked) -> tuple[list[Row], str | None]:
     return families([row(session, now) for session in (*page.sessions, *origins)]), page.cursor
 
 
-async def _origins(caller: Caller, wanted: Asked, sessions: Sequence[Session]) -> list[Session]:
-    """What these were forked from, if it is in the list too: it stands above them, wherever it would stand alone."""
+async def _origins(caller: Caller, wanted: ListQuery, sessions: Sequence[Session]) -> list[Session]:
+    """The sessions these were forked from, if they match the query: they are listed above their forks."""
     if wanted.day is not None:
-        return []  # only entries tell on which days something was said
+        return []  # the days of a session are known from its entries only
     given = normal_filter(wanted.filter)
     known, found = {session.id for session in sessions}, list[Session]()
     newest = list(sessions)
@@ -77,9 +77,9 @@ async def _origins(caller: Caller, wanted: Asked, sessions: Sequence[Session]) -
 
 
 async def _read(caller: Caller, ids: Iterable[str]) -> list[Session]:
-    """Those of these sessions that are there."""
-    asked = (caller.sessions.get(caller.who, each) for each in ids)
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    """Read these sessions, without those that do not exist."""
+    reads = (caller.sessions.get(caller.who, each) for each in ids)
+    answers = await asyncio.gather(*reads, return_exceptions=True)
     for each in answers:
         if isinstance(each, BaseException) and not isinstance(each, SessionNotFound):
             raise each
@@ -87,7 +87,7 @@ async def _read(caller: Caller, ids: Iterable[str]) -> list[Session]:
 
 
 def families(rows: Sequence[Row]) -> list[Row]:
-    """All of the rows, each fork below its origin if both are there. A family stands where its newest would."""
+    """The rows, each fork below its origin if both are there. A family is placed by its newest member."""
     known = {each.session.id: each for each in rows}
     below: dict[str, list[Row]] = {}
     for each in rows:
@@ -101,7 +101,7 @@ def families(rows: Sequence[Row]) -> list[Row]:
 
 
 def _eldest(row: Row, known: Mapping[str, Row]) -> Row:
-    """The first of a row's origins that is there; in a circle, which nobody should have made, one of it."""
+    """The topmost of a row's origins in the list; in a cycle, which should not exist, any of its members."""
     seen: set[str] = set()
     while (parent := row.session.parent) is not None and parent in known and parent not in seen:
         seen.add(parent)
@@ -110,7 +110,7 @@ def _eldest(row: Row, known: Mapping[str, Row]) -> Row:
 
 
 def _descent(eldest: Row, below: Mapping[str, list[Row]]) -> Iterator[Row]:
-    """Somebody and all who come from them, each once."""
+    """A row and all its descendants, each once."""
     waiting, seen = [eldest], {eldest.session.id}
     while waiting:
         row = waiting.pop()

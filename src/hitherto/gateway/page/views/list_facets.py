@@ -1,22 +1,22 @@
-"""What a list can be narrowed to, and how many sessions there are of each. Pure."""
+"""The filters of the list, with the number of sessions of each. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from hitherto.gateway.page.list_query import NATIVE, Asked, called
+from hitherto.gateway.page.list_query import NATIVE, ListQuery, source_label
 from hitherto.model import Counts, Facets, Status
 from hitherto.presentation import formats
 from hitherto.values.facets import MOST
 
-SHOWN = 8
-"""So many of a group are seen at once; the others are folded away."""
-NOBODY = {"source": None, "agent": None}
+VISIBLE = 8
+"""How many choices of a group are visible; the others are folded."""
+ANY_AGENT = {"source": None, "agent": None}
 
 
 class Choice(NamedTuple):
-    """A link that narrows the list, or takes that back if it is narrowed so already."""
+    """A link that adds a filter, or removes it if it is already on."""
 
     text: str
     address: str
@@ -33,73 +33,73 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> tuple[Choice, ...]:
-        """Those that are seen at once, what was chosen among them."""
-        return tuple(each for at, each in enumerate(self.choices) if at < SHOWN or each.chosen)
+        """The visible choices, including every chosen one."""
+        return tuple(each for at, each in enumerate(self.choices) if at < VISIBLE or each.chosen)
 
     @property
     def rest(self) -> tuple[Choice, ...]:
-        """The others."""
-        return tuple(each for each in self.choices[SHOWN:] if not each.chosen)
+        """The folded choices."""
+        return tuple(each for each in self.choices[VISIBLE:] if not each.chosen)
 
     @property
     def is_cut(self) -> bool:
-        """Whether there may be more than are told."""
+        """Whether there may be more than these."""
         return len(self.choices) >= MOST
 
 
 class _Kind(NamedTuple):
-    """What sessions are told apart by: the names, those that were chosen, and what it changes to choose one."""
+    """A kind of filter: its values with counts, the chosen ones, and the changes of the query that add or remove one."""
 
     title: str
     counts: Counts
     chosen: tuple[str | None, ...]
     choose: Callable[[str], dict[str, Any]]
-    leave: Callable[[str], dict[str, Any]]
-    told: Callable[[str], str] = str
+    remove: Callable[[str], dict[str, Any]]
+    label: Callable[[str], str] = str
 
 
-def groups(facets: Facets, asked: Asked) -> list[Group]:
-    """All groups that have something to choose."""
+def groups(facets: Facets, query: ListQuery) -> list[Group]:
+    """All groups that have a choice."""
     made = [
-        Group("Sessions", tuple(_whole(facets, asked))),
-        *(Group(kind.title, tuple(_choices(kind, asked))) for kind in _kinds(facets, asked)),
+        Group("Sessions", tuple(_whole_list(facets, query))),
+        *(Group(kind.title, tuple(_choices(kind, query))) for kind in _kinds(facets, query)),
     ]
     return [group for group in made if group.choices]
 
 
-def whose(name: str, sources: Counts) -> dict[str, str | None]:
-    """What an address says for an agent: those whose files are read are sources, the others agents of our own."""
-    return {**NOBODY, "source" if name in dict(sources) else "agent": name}
+def agent_filter(name: str, sources: Counts) -> dict[str, str | None]:
+    """The query parameters for an agent: `source` if its files are read, else `agent`."""
+    return {**ANY_AGENT, "source" if name in dict(sources) else "agent": name}
 
 
-def _whole(facets: Facets, asked: Asked) -> Iterator[Choice]:
-    yield Choice("All", Asked(q=asked.q).address(), not asked.is_faceted, facets.total)
-    yield _doing("running", asked)
-    if asked.status not in (None, "running"):
-        yield _doing(asked.status, asked)
-    yield Choice("Pinned", asked.but(pinned=not asked.pinned), asked.pinned, facets.pinned)
-    yield Choice("Archived", asked.but(archived=not asked.archived), asked.archived, facets.archived)
+def _whole_list(facets: Facets, query: ListQuery) -> Iterator[Choice]:
+    yield Choice("All", ListQuery(q=query.q).address(), not query.is_faceted, facets.total)
+    yield _status("running", query)
+    if query.status not in (None, "running"):
+        yield _status(query.status, query)
+    yield Choice("Pinned", query.address_with(pinned=not query.pinned), query.pinned, facets.pinned)
+    yield Choice("Archived", query.address_with(archived=not query.archived), query.archived, facets.archived)
 
 
-def _doing(status: Status, asked: Asked) -> Choice:
-    chosen = asked.status == status
-    return Choice(status.capitalize(), asked.but(status=None if chosen else status), chosen)
+def _status(status: Status, query: ListQuery) -> Choice:
+    chosen = query.status == status
+    return Choice(status.capitalize(), query.address_with(status=None if chosen else status), chosen)
 
 
-def _kinds(facets: Facets, asked: Asked) -> Iterator[_Kind]:
-    yield _Kind("Day", (), (asked.day,), lambda name: {"day": name}, lambda _: {"day": None})
+def _kinds(facets: Facets, query: ListQuery) -> Iterator[_Kind]:
+    yield _Kind("Day", (), (query.day,), lambda name: {"day": name}, lambda _: {"day": None})
     yield _Kind(
         "Agent",
         facets.agents,
-        (asked.agent, None if asked.source == NATIVE else asked.source),
-        lambda name: whose(name, facets.sources),
-        lambda _: NOBODY,
-        called,
+        (query.agent, None if query.source == NATIVE else query.source),
+        lambda name: agent_filter(name, facets.sources),
+        lambda _: ANY_AGENT,
+        source_label,
     )
     yield _Kind(
         "Project",
         facets.projects,
-        (asked.project,),
+        (query.project,),
         lambda name: {"project": name},
         lambda _: {"project": None},
         formats.folder,
@@ -107,32 +107,32 @@ def _kinds(facets: Facets, asked: Asked) -> Iterator[_Kind]:
     yield _Kind(
         "Tag",
         facets.tags,
-        asked.tags,
-        lambda name: {"tags": (*asked.tags, name)},
-        lambda name: {"tags": tuple(tag for tag in asked.tags if tag != name)},
+        query.tags,
+        lambda name: {"tags": (*query.tags, name)},
+        lambda name: {"tags": tuple(tag for tag in query.tags if tag != name)},
     )
     yield _Kind(
         "Source",
         _sources(facets),
-        (asked.source,),
+        (query.source,),
         lambda name: {"source": name, "agent": None},
         lambda _: {"source": None},
-        called,
+        source_label,
     )
 
 
-def _choices(kind: _Kind, asked: Asked) -> Iterator[Choice]:
-    """All of a kind. What was chosen is there also if nothing has it any more."""
+def _choices(kind: _Kind, query: ListQuery) -> Iterator[Choice]:
+    """All choices of a kind. A chosen one is included even if no session has it any more."""
     counts: dict[str, int | None] = dict(kind.counts)
     counts |= {name: None for name in kind.chosen if name is not None and name not in counts}
     for name, many in counts.items():
         chosen = name in kind.chosen
-        changes = kind.leave(name) if chosen else kind.choose(name)
-        text = kind.told(name)
-        yield Choice(text, asked.but(**changes), chosen, many, None if text == name else name)
+        changes = kind.remove(name) if chosen else kind.choose(name)
+        text = kind.label(name)
+        yield Choice(text, query.address_with(**changes), chosen, many, None if text == name else name)
 
 
 def _sources(facets: Facets) -> Counts:
-    """What was made here stands first; there is nothing to choose if nothing comes from elsewhere."""
+    """Sessions created here come first; there is no choice if all sessions are."""
     here = facets.total - sum(many for _, many in facets.sources)
     return ((NATIVE, here), *facets.sources) if facets.sources and here else facets.sources

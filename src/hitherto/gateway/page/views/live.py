@@ -1,7 +1,7 @@
-"""`/live`: what has changed since the page was made, answered as soon as there is something.
+"""`/live`: a long poll for changes since the page was rendered.
 
-A change is a hint to read again. The page asks with the number that it knows, which means the same to every server on
-the store; so nothing is missed, whichever answers and however long the page was away.
+A change is a hint to read again. The page sends the number of the last change that it knows, which means the same to
+every server on the store; so it misses nothing, whichever server answers and however long the page was hidden.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ WAIT_SECONDS = 25.0
 CHANGES = 500
 
 
-class News(msgspec.Struct, frozen=True):
-    """The sessions that have changed, those that are gone, and the number to ask with next."""
+class LiveChanges(msgspec.Struct, frozen=True):
+    """The changed and the deleted sessions, and the number to send next."""
 
     after: int
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
 
 
-class Waiting:
-    """A request that waits; see `state.ServedSocket`. It is woken to look whether it still may."""
+class Waiter:
+    """A waiting request; see `ServedSocket`. It wakes up to check whether its token is still valid."""
 
     def __init__(self, session: str | None) -> None:
         self._session, self._woken = session, asyncio.Event()
@@ -49,8 +49,8 @@ class Waiting:
     def concerns(self, change: Change) -> bool:
         return self._session is None or change.session == self._session
 
-    async def woken(self, deadline: float) -> None:
-        """Return when there may be something, or at that time."""
+    async def wait(self, deadline: float) -> None:
+        """Wait until there may be a change, or until the deadline."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._woken.wait()
@@ -59,35 +59,35 @@ class Waiting:
         self._woken.clear()
 
 
-async def news(
+async def changes_since(
     state: ServerState, caller: Caller, after: int | None, session: str | None, seconds: float = WAIT_SECONDS
-) -> News:
-    """What there is, or comes within some seconds; nothing then. Without `after`, from now on.
+) -> LiveChanges:
+    """The changes after a number, waiting some seconds for the first. Without `after`, from now on.
 
-    Raises `Refusal` for one whose pass was taken.
+    Raises `Refusal` if the sign-in was revoked.
     """
     home = caller.sessions if session is None else caller.sessions.at(session)
     deadline = asyncio.get_running_loop().time() + seconds
     if after is None:
         after = await home.changes.newest(caller.who)
-    async with _listening(state, home, caller, Waiting(session)) as waiting:
+    async with _listening(state, home, caller, Waiter(session)) as waiting:
         while True:
             changes = await home.changes.since(caller.who, after=after, limit=CHANGES)
             after = changes[-1].number if changes else after
-            told = [change for change in changes if waiting.concerns(change)]
+            relevant = [change for change in changes if waiting.concerns(change)]
             late = asyncio.get_running_loop().time() >= deadline
-            if told or late or state.ending:
-                return _news(after, told)
+            if relevant or late or state.ending:
+                return _live_changes(after, relevant)
             if len(changes) < CHANGES:
-                await waiting.woken(deadline)
+                await waiting.wait(deadline)
             if not await caller.holds():
                 raise unauthenticated()
 
 
 @asynccontextmanager
 async def _listening(
-    state: ServerState, home: Sessions, caller: Caller, waiting: Waiting
-) -> AsyncIterator[Waiting]:
+    state: ServerState, home: Sessions, caller: Caller, waiting: Waiter
+) -> AsyncIterator[Waiter]:
     state.sockets.add(waiting)
     try:
         await state.feeds.join(home, caller.who, waiting.heard)
@@ -99,8 +99,8 @@ async def _listening(
         state.sockets.discard(waiting)
 
 
-def _news(after: int, changes: list[Change]) -> News:
-    return News(
+def _live_changes(after: int, changes: list[Change]) -> LiveChanges:
+    return LiveChanges(
         after,
         tuple(change.session for change in changes if change.revision is not None),
         tuple(change.session for change in changes if change.revision is None),

@@ -1,4 +1,4 @@
-"""`/overview`: what was done on which days, with what and for what, drawn; every mark leads to the sessions behind it."""
+"""`/overview`: charts of activity by day, agent, model and project; every mark links to its sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msgspec.structs import asdict, replace
 
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
-from hitherto.gateway.page.list_query import NATIVE, Asked, called
+from hitherto.gateway.page.list_query import NATIVE, ListQuery, source_label
 from hitherto.gateway.page.render.charts import Name, Piece, calendar, stacks
 from hitherto.gateway.page.render.rows import row
-from hitherto.gateway.page.views.list_facets import whose
+from hitherto.gateway.page.views.list_facets import agent_filter
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Counts, Facets, Json, Overview, Session, Share, Value
 from hitherto.presentation import formats
@@ -25,47 +25,47 @@ RANGES = {30: "30 days", 90: "90 days", YEAR: "1 year"}
 MEASURES = {"tokens": "Tokens", "cost": "Cost"}
 DIVISIONS = {"agent": "Agent", "model": "Model"}
 UNKNOWN = ""
-"""The name of what is of no agent, or of no model, that is known."""
+"""The name for an unknown agent or model."""
 STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "memory": "memory"}
 
 
-class Looked(Value, frozen=True):
-    """What the address of the overview says: how many days, what is measured, and what is told apart."""
+class OverviewQuery(Value, frozen=True):
+    """The query of the overview: how many days, which measure, grouped by what."""
 
     days: int = 90
     of: str = "tokens"
     by: str = "agent"
 
-    def but(self, **changes: Any) -> str:
-        """The address of the same with something changed."""
-        usual = asdict(Looked())
-        said = {
+    def address_with(self, **changes: Any) -> str:
+        """The address of the overview with changes."""
+        usual = asdict(OverviewQuery())
+        changed = {
             name: value for name, value in asdict(replace(self, **changes)).items() if value != usual[name]
         }
-        return f"/overview?{urlencode(said)}" if said else "/overview"
+        return f"/overview?{urlencode(changed)}" if changed else "/overview"
 
 
 class Length(NamedTuple):
-    """Something that has much of what is counted, and its share of what the first of its kind has, in hundredths."""
+    """A bar: its label, its link, its value as text, and its length in percent of the first bar."""
 
     name: str
     address: str
-    told: str
+    text: str
     share: float
 
 
-def looked(told: Mapping[str, str]) -> Looked:
-    """What is asked for. Whatever it does not know is as if it were not said."""
-    usual, days = Looked(), {str(number): number for number in RANGES}
-    return Looked(
-        days=days.get(told.get("days", ""), usual.days),
-        of=told["of"] if told.get("of") in MEASURES else usual.of,
-        by=told["by"] if told.get("by") in DIVISIONS else usual.by,
+def parse_overview_query(query: Mapping[str, str]) -> OverviewQuery:
+    """Parse the query; unknown values get the defaults."""
+    usual, days = OverviewQuery(), {str(number): number for number in RANGES}
+    return OverviewQuery(
+        days=days.get(query.get("days", ""), usual.days),
+        of=query["of"] if query.get("of") in MEASURES else usual.of,
+        by=query["by"] if query.get("by") in DIVISIONS else usual.by,
     )
 
 
-async def overview(caller: Caller, wanted: Looked) -> bytes:
-    """The page. The calendar is always of a year, all else of the days that are asked for."""
+async def overview(caller: Caller, wanted: OverviewQuery) -> bytes:
+    """Render the page. The calendar shows a year, everything else the chosen days."""
     until = today(now_ms())
     since, year = until - timedelta(days=wanted.days - 1), until - timedelta(days=YEAR - 1)
     facets = await caller.sessions.statistics.facets(caller.who)
@@ -77,10 +77,10 @@ async def overview(caller: Caller, wanted: Looked) -> bytes:
         )
     return templates.page(
         "overview.html",
-        asked=wanted,
-        ranges=[(text, wanted.but(days=days), days == wanted.days) for days, text in RANGES.items()],
-        measures=[(text, wanted.but(of=of), of == wanted.of) for of, text in MEASURES.items()],
-        divisions=[(text, wanted.but(by=by), by == wanted.by) for by, text in DIVISIONS.items()],
+        query=wanted,
+        ranges=[(text, wanted.address_with(days=days), days == wanted.days) for days, text in RANGES.items()],
+        measures=[(text, wanted.address_with(of=of), of == wanted.of) for of, text in MEASURES.items()],
+        divisions=[(text, wanted.address_with(by=by), by == wanted.by) for by, text in DIVISIONS.items()],
         used=MEASURES[wanted.of],
         sums=_sums(found),
         calendar=calendar({day.day: day.messages for day in whole.days}, year, until),
@@ -92,21 +92,23 @@ async def overview(caller: Caller, wanted: Looked) -> bytes:
 
 
 class _Drawn:
-    """What was used on each day, by agent or by model, and in what words it is told."""
+    """The usage of each day, by agent or by model, with labels and links."""
 
-    def __init__(self, wanted: Looked, sources: Counts, found: Overview, since: date, until: date) -> None:
+    def __init__(
+        self, wanted: OverviewQuery, sources: Counts, found: Overview, since: date, until: date
+    ) -> None:
         self._wanted, self._sources = wanted, sources
         shares = found.by_agent if wanted.by == "agent" else found.by_model
         self.stacks = stacks(
             ((each.day, each.name or UNKNOWN, self._value(each)) for each in shares), since, until
         )
 
-    def called(self, name: str | None) -> str:
+    def label(self, name: str | None) -> str:
         if name is None:
             return "other"
         if name == UNKNOWN:
             return "Hitherto" if self._wanted.by == "agent" else "no model"
-        return called(name) if self._wanted.by == "agent" else name
+        return source_label(name) if self._wanted.by == "agent" else name
 
     def measured(self, value: float) -> str:
         if self._wanted.of == "cost":
@@ -114,18 +116,18 @@ class _Drawn:
         return formats.count(round(value))
 
     def behind(self, piece: Piece) -> str:
-        """The sessions of a piece: of its day, and of its agent where one is known by it."""
-        return Asked().but(day=piece.day, **self._whose(piece.name))
+        """The address of the sessions of a piece: of its day and, if known, its agent."""
+        return ListQuery().address_with(day=piece.day, **self._agent_filter(piece.name))
 
     def all_of(self, name: Name) -> str | None:
-        """The sessions of a name, if they can be told by it."""
-        known = self._whose(name.name)
-        return Asked().but(**known) if known else None
+        """The address of the sessions of a name, if it is an agent."""
+        known = self._agent_filter(name.name)
+        return ListQuery().address_with(**known) if known else None
 
-    def _whose(self, name: str | None) -> dict[str, str | None]:
+    def _agent_filter(self, name: str | None) -> dict[str, str | None]:
         if self._wanted.by != "agent" or name is None:
             return {}
-        return {"source": NATIVE} if name == UNKNOWN else whose(name, self._sources)
+        return {"source": NATIVE} if name == UNKNOWN else agent_filter(name, self._sources)
 
     def _value(self, share: Share) -> float:
         return share.tokens if self._wanted.of == "tokens" else share.cost or 0.0
@@ -146,7 +148,7 @@ def _projects(found: Overview) -> list[Length]:
     return [
         Length(
             formats.folder(each.project),
-            Asked().but(project=each.project),
+            ListQuery().address_with(project=each.project),
             f"{formats.count(each.messages)} messages, {each.sessions} session{'' if each.sessions == 1 else 's'}",
             round(100 * each.messages / most, 1),
         )
@@ -170,8 +172,8 @@ def _longest(sessions: Iterable[Session]) -> list[Length]:
 
 
 def _health(caller: Caller, facets: Facets, store: Json) -> list[tuple[str, str]]:
-    """About the store; how large it is only to somebody who has it for themselves, for others are in it too."""
-    told = [
+    """Facts about the store. Its size only for the local owner: on a shared server it includes other owners."""
+    facts = [
         ("Sessions", f"{facets.total:,}"),
         ("Archived", f"{facets.archived:,}"),
         (
@@ -180,7 +182,7 @@ def _health(caller: Caller, facets: Facets, store: Json) -> list[tuple[str, str]
         ),
     ]
     if "schema" in store:
-        told.append(("Schema", f"version {store['schema']}"))
+        facts.append(("Schema", f"version {store['schema']}"))
     if caller.who == LOCAL:
-        told.append(("Size", formats.size(store["bytes"])))
-    return told
+        facts.append(("Size", formats.size(store["bytes"])))
+    return facts

@@ -1,4 +1,4 @@
-"""What a running turn asks: a tool that needs a permission, as a card with the answers that there are."""
+"""The permission request of a running turn: the tool call as a card, with the possible answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWERS: tuple[tuple[Choice, str], ...] = (
 
 
 class Question(NamedTuple):
-    """The call, by its id, what it wants, and what an answer for always means."""
+    """The id of the call, its card, what it wants, and the scope of an answer for always."""
 
     call: str
     card: Card
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 async def question_of(home: Sessions, who: Principal, session: Session) -> Question | None:
-    """What the session waits for, if it does."""
+    """The open permission request of a session, if any."""
     call = await home.questions.pending(who, session.id) if session.status == "waiting" else None
     if call is None:
         return None

@@ -1,4 +1,4 @@
-"""`/s/ID`: a session and a page of what was said in it; `/message`: one message by itself."""
+"""`/s/ID`: a session with a window of its messages; `/message`: one message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import messages, messages_of
-from hitherto.gateway.page.render.window import WindowRequest, MessageWindow, read_window
+from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
 from hitherto.gateway.page.views.permission import question_of
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Live, Principal, Session, Text, ToolResult, decode_json, encode
@@ -36,7 +36,7 @@ async def session_page(caller: Caller, request: WindowRequest, *, answers: bool 
     session = await home.get(caller.who, request.session)
     window = await read_window(home, caller.who, request)
     children = await children_of(home, caller.who, session, window.entries, now_ms())
-    live = None if window.after else await _saying(home, caller, session)
+    live = None if window.after else await _live_message(home, caller, session)
     may = {
         "writes": caller.may("write"),
         "rewinds": caller.may("write") and session.source is None,
@@ -46,11 +46,11 @@ async def session_page(caller: Caller, request: WindowRequest, *, answers: bool 
         "apart": is_ephemeral(session.id),
         "failure": None if window.after else await _failure(home, caller, session),
     }
-    return await asyncio.to_thread(_rendered, session, window, children, request, live, newest, may)
+    return await asyncio.to_thread(_render, session, window, children, request, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:
-    """A message as it is kept, or as the Markdown that its texts are."""
+    """A message as stored, or as Markdown."""
     entry = await caller.sessions.at(session_id).entry(caller.who, session_id, entry_id)
     if form == "markdown":
         return _markdown(entry).encode("utf-8", "replace")
@@ -58,8 +58,8 @@ async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> 
     return json.dumps(kept, ensure_ascii=False, indent=2).encode("utf-8", "replace")
 
 
-async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | None:
-    """What a running turn has said so far of its next message."""
+async def _live_message(home: Sessions, caller: Caller, session: Session) -> Entry | None:
+    """The unfinished message of a running turn."""
     data = await home.changes.live(caller.who, session.id)
     if data is None:
         return None
@@ -68,19 +68,19 @@ async def _saying(home: Sessions, caller: Caller, session: Session) -> Entry | N
 
 
 async def _failure(home: Sessions, caller: Caller, session: Session) -> str | None:
-    """Why the last prompt was not answered, unless it was taken back."""
-    told = session.meta.get(FAILURE)
-    if session.status != "failed" or not isinstance(told, dict):
+    """Why the last prompt failed, unless it was rewound since."""
+    failure = session.meta.get(FAILURE)
+    if session.status != "failed" or not isinstance(failure, dict):
         return None
     try:
-        prompt = str(told.get("prompt"))
+        prompt = str(failure.get("prompt"))
         await home.history(caller.who, session.id, view="conversation", around=prompt, limit=1)
     except NotFound:
         return None
-    return str(told.get("why"))
+    return str(failure.get("why"))
 
 
-def _rendered(
+def _render(
     session: Session,
     window: MessageWindow,
     children: dict[str, Row],
@@ -103,7 +103,7 @@ def _rendered(
 
 
 def _markdown(entry: Entry) -> str:
-    """Texts as they were written; what is no text as an export writes it."""
+    """Texts as written; other parts as an export writes them."""
     pieces = [
         piece for part in entry.parts for piece in ((part.text,) if isinstance(part, Text) else blocks(part))
     ]
@@ -111,16 +111,16 @@ def _markdown(entry: Entry) -> str:
 
 
 MOST = 20
-NAMED = ("session_id", "sessionId", "child_session_id")
-"""Where a result says which session it comes from; Claude Code tells the agent of a session beside the parent's."""
+CHILD_ID_FIELDS = ("session_id", "sessionId", "child_session_id")
+"""Fields of a result with the id of the session that the call started. Claude Code reports an agent id instead."""
 
 
 async def children_of(
     home: Sessions, who: Principal, session: Session, entries: Sequence[Entry], now: int
 ) -> dict[str, Row]:
-    """The sessions that were started by calls among these entries, by the id of the call."""
+    """The sessions that calls among these entries started, by the id of the call."""
     found: dict[str, Row] = {}
-    for call, name in named(session, entries):
+    for call, name in child_ids(session, entries):
         if len(found) == MOST:
             break
         try:
@@ -132,13 +132,13 @@ async def children_of(
     return found
 
 
-def named(session: Session, entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
-    """The calls whose results name a session, and its id. Whether it is there, and a child, is another question."""
+def child_ids(session: Session, entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """Pairs of a call and the session id in its result. The session may be missing, or not a child."""
     for entry in entries:
         for part in entry.parts:
             if isinstance(part, ToolResult) and isinstance(part.output, dict):
-                for name in NAMED:
-                    if isinstance(told := part.output.get(name), str):
-                        yield part.id, told
+                for name in CHILD_ID_FIELDS:
+                    if isinstance(child := part.output.get(name), str):
+                        yield part.id, child
                 if isinstance(agent := part.output.get("agentId"), str):
                     yield part.id, f"{session.id}:agent-{agent}"
