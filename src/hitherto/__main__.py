@@ -1,4 +1,4 @@
-"""The command `hitherto`: a look at the arguments before anything slow is imported."""
+"""The command `hitherto`. It checks the arguments before it imports anything slow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; ends the process. An editor that starts the agent does not wait for the command line."""
-    os.umask(0o077)  # whatever this program writes is for its user alone
+    """Run the command line and end the process. `hitherto acp` starts without importing the command line."""
+    os.umask(0o077)  # only the user may read the files that this program writes
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may not know every letter
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not support every character
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["acp"]:
         from hitherto.acp.main import run_plain
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _leave_at_once(code: int) -> None:
-    """End the process, whatever its threads wait for: an interrupt may have come before anybody could tell them to stop."""
+    """End the process without waiting for its threads: an interrupt may have prevented them from being stopped."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -1,36 +1,36 @@
-"""Everything that can go wrong, as one tree. Each class has a stable `code`.
+"""All errors, as one tree. Each class has a stable `code`.
 
 HithertoError
-├── InvalidInput            invalid_input        the call itself is wrong; nothing was done
+├── InvalidInput            invalid_input        the request is invalid; nothing was changed
 │   ├── InvalidCwd          invalid_cwd          a working directory that is not an absolute path
-│   ├── InvalidCursor       invalid_cursor       altered, foreign, or of another filter
-│   ├── InvalidLimit        invalid_limit        below 1 or above the published maximum
-│   ├── InvalidKey          invalid_key          a session key that does not follow the grammar
-│   └── TooLarge            too_large            above a published limit
-├── NotFound                not_found            no such thing, or not yours: the two are never told apart
+│   ├── InvalidCursor       invalid_cursor       altered, from another owner, or for another filter
+│   ├── InvalidLimit        invalid_limit        below 1 or above the documented maximum
+│   ├── InvalidKey          invalid_key          a session key with invalid syntax
+│   └── TooLarge            too_large            above a documented limit
+├── NotFound                not_found            it does not exist or is not yours; the error does not reveal which
 │   ├── SessionNotFound     session_not_found
 │   ├── EntryNotFound       entry_not_found
 │   └── CheckpointNotFound  checkpoint_not_found
-├── AmbiguousId             ambiguous_id         a short id that fits several sessions
-├── Conflict                conflict             the state is not what the caller believes
+├── AmbiguousId             ambiguous_id         a short id that matches several sessions
+├── Conflict                conflict             the state is not what the caller expected
 │   ├── AlreadyExists       already_exists
-│   ├── RevisionConflict    revision_conflict    the session has changed since it was read
-│   └── IdempotencyConflict idempotency_conflict the same key was used with another payload
-├── Busy                    busy                 another holder has the session's lease
-├── LeaseLost               lease_lost           the caller's lease has expired or passed on
-├── ReadOnly                read_only            a session read from another agent; fork it to go on
-├── Interrupted             interrupted          this prompt was begun before and never finished; it is not run twice
-├── EngineError             engine_error         the model, or what runs the turn, could not go on
-│   ├── ModelMissing        model_missing        no model is set, or what it needs is not installed
-│   ├── ModelRefused        model_refused        the provider does not accept the key, or knows no such model
-│   ├── ModelBusy           model_busy           the provider wants fewer requests; tried again, in vain
-│   ├── ModelUnreachable    model_unreachable    no connection, or it broke off
-│   └── ContextTooLong      context_too_long     the conversation does not fit the model's window
-└── StoreError              store_error          the store could not do it
-    ├── StoreUnavailable    store_unavailable    cannot be opened or reached
-    ├── StoreFull           store_full           the disk is full, or a store's own limit is reached
-    ├── StoreDamaged        store_damaged        the file is not a healthy store
-    └── SchemaTooNew        schema_too_new       written by a newer program
+│   ├── RevisionConflict    revision_conflict    the session changed after it was read
+│   └── IdempotencyConflict idempotency_conflict the same key was used with another request
+├── Busy                    busy                 another process is running a turn in the session
+├── LeaseLost               lease_lost           the lease has expired, or another process has it
+├── ReadOnly                read_only            a synced session; fork it to continue
+├── Interrupted             interrupted          this prompt was started before and did not finish; it is not run again
+├── EngineError             engine_error         the model or agent failed
+│   ├── ModelMissing        model_missing        no model is set, or its packages are not installed
+│   ├── ModelRefused        model_refused        the provider rejected the key or does not know the model
+│   ├── ModelBusy           model_busy           the provider limits requests; retries failed
+│   ├── ModelUnreachable    model_unreachable    no connection to the provider, or it was lost
+│   └── ContextTooLong      context_too_long     the conversation does not fit the context window
+└── StoreError              store_error          the store failed
+    ├── StoreUnavailable    store_unavailable    the store cannot be opened or reached
+    ├── StoreFull           store_full           the disk is full, or a limit of the store is reached
+    ├── StoreDamaged        store_damaged        the file is damaged or not a store
+    └── SchemaTooNew        schema_too_new       written by a newer version of Hitherto
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def install_advice(what: str, extra: str) -> str:
 
 
 class HithertoError(Exception):
-    """The root of the tree; `code` is stable and documented, the message is for people."""
+    """The root of the tree. `code` is stable and documented; the message is for people."""
 
     code = "error"
 
@@ -52,7 +52,7 @@ class HithertoError(Exception):
 
 
 class InvalidInput(HithertoError):
-    """The call itself is wrong; nothing was done."""
+    """The request is invalid; nothing was changed."""
 
     code = "invalid_input"
 
@@ -64,37 +64,37 @@ class InvalidCwd(InvalidInput):
 
 
 class InvalidCursor(InvalidInput):
-    """The cursor was altered, belongs to someone else, or to another filter."""
+    """The cursor was altered, or belongs to another owner or filter."""
 
     code = "invalid_cursor"
 
 
 class InvalidLimit(InvalidInput):
-    """A limit below 1 or above the published maximum."""
+    """A limit below 1 or above the documented maximum."""
 
     code = "invalid_limit"
 
 
 class InvalidKey(InvalidInput):
-    """A session key that does not follow the grammar."""
+    """A session key with invalid syntax."""
 
     code = "invalid_key"
 
 
 class TooLarge(InvalidInput):
-    """Above a published limit."""
+    """Above a documented limit."""
 
     code = "too_large"
 
 
 class NotFound(HithertoError):
-    """No such thing, or not yours: the two are never told apart."""
+    """It does not exist or is not yours; the error does not reveal which."""
 
     code = "not_found"
 
 
 class SessionNotFound(NotFound):
-    """No session of the caller has this id."""
+    """The caller has no session with this id."""
 
     code = "session_not_found"
 
@@ -103,7 +103,7 @@ class SessionNotFound(NotFound):
 
 
 class EntryNotFound(NotFound):
-    """The view of the session that was asked for has no such entry."""
+    """The requested view of the session has no such entry."""
 
     code = "entry_not_found"
 
@@ -121,125 +121,131 @@ class CheckpointNotFound(NotFound):
 
 
 class AmbiguousId(HithertoError):
-    """A short id that fits several of the caller's sessions."""
+    """A short id that matches several sessions of the caller."""
 
     code = "ambiguous_id"
 
     def __init__(self, prefix: str, some: list[str]) -> None:
-        super().__init__(f"{prefix!r} fits several sessions: {', '.join(some)} …; give more characters")
+        super().__init__(
+            f"{prefix!r} matches several sessions: {', '.join(some)} …; type more characters of the id"
+        )
         self.some = some
 
 
 class Conflict(HithertoError):
-    """The state is not what the caller believes."""
+    """The state is not what the caller expected."""
 
     code = "conflict"
 
 
 class AlreadyExists(Conflict):
-    """Something with this id or key is already there."""
+    """Something with this id or key already exists."""
 
     code = "already_exists"
 
 
 class RevisionConflict(Conflict):
-    """The session has changed since the caller read it."""
+    """The session changed after the caller read it."""
 
     code = "revision_conflict"
 
     def __init__(self, expected: int, actual: int) -> None:
-        super().__init__(f"the session is at revision {actual}, not {expected}; read it again")
+        super().__init__(f"the session changed: it is at revision {actual}, not {expected}; read it again")
         self.expected = expected
         self.actual = actual
 
 
 class IdempotencyConflict(Conflict):
-    """The same idempotency key was used before with another payload."""
+    """The idempotency key was used before with another request."""
 
     code = "idempotency_conflict"
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"idempotency key {key!r} was used before with another payload")
+        super().__init__(f"the idempotency key {key!r} was used before with another request; use a new key")
 
 
 class Busy(HithertoError):
-    """Another holder has the session's lease."""
+    """Another process is running a turn in the session."""
 
     code = "busy"
 
     def __init__(self, holder: str, age_ms: int) -> None:
-        super().__init__(f"the session is held by {holder!r} since {age_ms / 1000:.1f} s; wait or try later")
+        super().__init__(
+            f"the session is busy: {holder!r} has been running a turn for {age_ms / 1000:.1f} s; try again later"
+        )
         self.holder = holder
         self.age_ms = age_ms
 
 
 class LeaseLost(HithertoError):
-    """The caller's lease has expired or passed on to another holder; nothing was written."""
+    """The lease of the caller has expired, or another process has it; nothing was written."""
 
     code = "lease_lost"
 
     def __init__(self) -> None:
-        super().__init__("the lease has expired or passed on; nothing was written")
+        super().__init__("the lease has expired or another process has it; nothing was written")
 
 
 class ReadOnly(HithertoError):
-    """A session read from another agent; fork it to go on."""
+    """A synced session is read-only; fork it to continue."""
 
     code = "read_only"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} was read from another agent and cannot be written; fork it")
+        super().__init__(
+            f"session {session_id!r} is read-only (synced from another agent); fork it to continue"
+        )
 
 
 class Interrupted(HithertoError):
-    """A prompt of this idempotency key was begun before and never finished. It is not run twice."""
+    """A prompt with this idempotency key was started before and did not finish. It is not run again."""
 
     code = "interrupted"
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"the prompt with idempotency key {key!r} was begun and never finished; send it again with another key"
+            f"the prompt with idempotency key {key!r} was started and did not finish; send it again with another key"
         )
 
 
 class EngineError(HithertoError):
-    """The model, or whatever runs the turn, could not go on. What was said until then is kept."""
+    """The model or agent failed. What was said so far is kept."""
 
     code = "engine_error"
 
 
 class ModelMissing(EngineError):
-    """No model is set, it is not known, or what it needs is not installed or not set; the message says what to do."""
+    """No model is set, it is unknown, or its packages or key are missing; the message says what to do."""
 
     code = "model_missing"
 
 
 class ModelRefused(EngineError):
-    """The provider does not accept the key, or knows no such model."""
+    """The provider rejected the key or does not know the model."""
 
     code = "model_refused"
 
 
 class ModelBusy(EngineError):
-    """The provider wants fewer requests; they were tried again, in vain."""
+    """The provider limits requests; retries failed."""
 
     code = "model_busy"
 
 
 class ModelUnreachable(EngineError):
-    """There was no connection to the provider, or it broke off."""
+    """There was no connection to the provider, or it was lost."""
 
     code = "model_unreachable"
 
 
 class ContextTooLong(EngineError):
-    """The conversation does not fit the model's window."""
+    """The conversation does not fit the context window of the model."""
 
     code = "context_too_long"
 
 
 class StoreError(HithertoError):
-    """The store could not do it."""
+    """The store failed."""
 
     code = "store_error"
 
@@ -251,23 +257,23 @@ class StoreUnavailable(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk is full, or a store's own limit is reached."""
+    """The disk is full, or a limit of the store is reached."""
 
     code = "store_full"
 
 
 class StoreDamaged(StoreError):
-    """The file is not a healthy store."""
+    """The file is damaged or not a store."""
 
     code = "store_damaged"
 
 
 class SchemaTooNew(StoreError):
-    """The store was written by a newer program; update this one."""
+    """The store was written by a newer version of Hitherto; install that."""
 
     code = "schema_too_new"
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
-            f"the store has schema {found}, this program knows schemas up to {known}: install a newer Hitherto"
+            f"the store has schema {found}, but this version supports only up to {known}; install a newer Hitherto"
         )

@@ -40,7 +40,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the caller and the environment say; the rest follows when it is asked for."""
+    """The settings of the caller and the environment. Properties compute the rest on access."""
 
     given_store: str | None = None
     folder: str | None = None
@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def data_dir(self) -> Path:
-        """Where everything is that is kept on this machine. Raises `InvalidInput` if others can put files there."""
+        """The data folder. Raises `InvalidInput` if other users can write to it."""
         return own_folder(Path(self.folder) if self.folder else _user_data_dir(), os.geteuid())
 
     @property
@@ -74,7 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def read_settings(
     environ: Mapping[str, str] = os.environ, *, store: str | None = None, model: str | None = None
 ) -> Settings:
-    """The settings in force; a given store or model goes before the environment's."""
+    """The settings in force. A given store or model takes precedence over the environment."""
     return Settings(
         given_store=store or environ.get(STORE),
         folder=environ.get(DATA_DIR),
@@ -92,7 +92,7 @@ def read_settings(
 
 
 def _share(environ: Mapping[str, str], name: str, otherwise: float) -> float:
-    """A share of a whole: `0.8` or `80%`."""
+    """A fraction: `0.8` or `80%`."""
     text = environ.get(name, "").strip()
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1) if text else otherwise
@@ -100,7 +100,7 @@ def _share(environ: Mapping[str, str], name: str, otherwise: float) -> float:
         share = 0.0
     if not 0 < share <= 1:
         raise InvalidInput(
-            f"{name} is a share such as 0.8 or 80%, more than 0 and at most 1, not {text!a:.40}"
+            f"{name} must be a fraction above 0 and at most 1, such as 0.8 or 80%, not {text!a:.40}"
         )
     return share
 
@@ -110,7 +110,7 @@ def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST_NUMBER):
-        raise InvalidInput(f"{name} is a whole number above 0, not {text!a:.40}")
+        raise InvalidInput(f"{name} must be a whole number above 0, not {text!a:.40}")
     return int(text)
 
 
@@ -119,15 +119,15 @@ def _size(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     text = environ.get(name, "").strip()
     if not text:
         return otherwise
-    said = _SIZE.fullmatch(text.replace("_", ""))
-    size = float(said[1]) * _UNITS[said[2].lower()] if said else -1
+    match = _SIZE.fullmatch(text.replace("_", ""))
+    size = float(match[1]) * _UNITS[match[2].lower()] if match else -1
     if not 0 <= size <= LARGEST_NUMBER:
-        raise InvalidInput(f"{name} is a size such as 500 MB or 2 GB, or 0, not {text!a:.40}")
+        raise InvalidInput(f"{name} must be a size such as 500 MB or 2 GB, or 0, not {text!a:.40}")
     return int(size)
 
 
 def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """The URL of the store that is meant; a path, as people name one on a command line, is the SQLite file there."""
+    """The URL of the store, given by URL or by the path of a SQLite file."""
     named = given or environ.get(STORE)
     if not named:
         return read_settings(environ).store
@@ -135,7 +135,7 @@ def store_url(given: str | None, environ: Mapping[str, str] = os.environ) -> str
 
 
 def earlier_store(given: str | None, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The default store of the program's first name, if the default one is meant and this is its first start."""
+    """The default store under the program's former name, if there is no store or setting under the current name."""
     if given or environ.get(STORE) or environ.get(DATA_DIR) or _user_data_dir().exists():
         return None
     left = _user_data_dir("recollect") / "recollect.db"
@@ -143,29 +143,29 @@ def earlier_store(given: str | None, environ: Mapping[str, str] = os.environ) ->
 
 
 def is_server(url: str) -> bool:
-    """Whether this is the address of a server, not of a store."""
+    """True if the URL is the address of a server, not of a store."""
     return url.startswith(("http://", "https://"))
 
 
 def own_folder(folder: Path, user: int) -> Path:
-    """The folder, if it is this user's alone to write to; one that is not there yet will be. Raises `InvalidInput`."""
+    """The folder, if only this user can write to it or it does not exist yet. Raises `InvalidInput`."""
     try:
         found = folder.stat()
     except OSError:
-        return folder  # whoever makes or opens it tells what is wrong
+        return folder  # creating or opening it reports the error
     if user != ROOT and found.st_uid not in (user, ROOT):
         raise InvalidInput(
-            f"the data folder {folder} belongs to another user: set {DATA_DIR} to a folder of your own"
+            f"the data folder {folder} belongs to another user; set {DATA_DIR} to a folder of your own"
         )
     if found.st_mode & WRITTEN_BY_OTHERS:
         raise InvalidInput(
-            f"others can write to the data folder {folder}: chmod 700 {shlex.quote(str(folder))},"
+            f"other users can write to the data folder {folder}; run chmod 700 {shlex.quote(str(folder))},"
             f" or set {DATA_DIR} to a folder of your own"
         )
     return folder
 
 
 def _user_data_dir(name: str = "hitherto") -> Path:
-    import platformdirs  # here: nobody who names a store has to wait for it
+    import platformdirs  # imported here because it is slow and often not needed
 
     return Path(platformdirs.user_data_dir(name, appauthor=False))

@@ -1,4 +1,4 @@
-"""Settings → store → `Sessions`, and settings → engine: the composition root, and the front door of the SDK."""
+"""The composition root: opens the store of the settings as `Sessions`, and makes the engine of the settings."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ async def open(
     new_id: Callable[[], str] = uuid7,
     ephemeral: bool = False,
 ) -> AsyncIterator[Sessions]:
-    """All sessions of the store at `url`: `sqlite:///file.db`, `memory:`, `postgresql://…`; None for the default one.
+    """Open the store at `url`: `sqlite:///file.db`, `memory:` or `postgresql://…`; None opens the default store.
 
-    The object that comes out is the service itself; it is what every door of Hitherto uses. A given clock (in ms)
-    and maker of ids replace the real ones. With `ephemeral`, sessions with an ephemeral key can be made: they live in
-    this process's memory, where `Sessions.at` finds them, until it closes the store.
+    Yields the service that every part of Hitherto uses. `now` (in ms) and `new_id` replace the real clock and id
+    generator. With `ephemeral`, sessions with an ephemeral key can be created: they live in the memory of this process,
+    where `Sessions.at` finds them, until the store is closed.
     """
     settings, clock, passing = read_settings(store=url), now or now_ms, None
     policy = CompactionPolicy(at=settings.compact_at, kept_tokens=settings.compact_keep_tokens)
@@ -49,7 +49,7 @@ async def open(
 
 
 def engine(model: str | None = None) -> Engine:
-    """What answers prompts: the model of this name, else that of the settings. Nothing heavy is imported yet."""
-    from hitherto.engines.model import ModelEngine  # here: most who open a store prompt nothing
+    """The engine that answers prompts, with this model or that of the settings. It imports nothing slow yet."""
+    from hitherto.engines.model import ModelEngine  # imported here because most callers run no prompts
 
     return ModelEngine(read_settings(model=model).model)

@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "store-open-to-others",
         (
-            Change("__main__.py", "    os.umask(0o077)  # whatever", "    # whatever"),
+            Change("__main__.py", "    os.umask(0o077)  # only", "    # only"),
             Change("stores/sqlite/connection.py", "folder.mkdir(mode=0o700)", "folder.mkdir()"),
             Change(
                 "stores/sqlite/connection.py", "os.O_RDWR | os.O_CLOEXEC, 0o600)", "os.O_RDWR | os.O_CLOEXEC)"
