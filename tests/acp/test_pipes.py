@@ -101,10 +101,10 @@ async def test_a_sender_that_is_cancelled_leaves_no_half_message() -> None:
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await arrives(sending, "the end of what is sent")
-        following = asyncio.ensure_future(transport.send(second))
+        next_line = asyncio.ensure_future(transport.send(second))
         taken = asyncio.to_thread(take, from_agent, len(first + second))
         assert await arrives(taken, "all that was sent") == first + second
-        await arrives(following, "the end of what is sent")
+        await arrives(next_line, "the end of what is sent")
 
 
 async def test_a_reader_that_has_left_is_noticed() -> None:

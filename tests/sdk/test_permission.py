@@ -14,7 +14,7 @@ from hitherto.engine import Event, Message, ToolEnded, Turn
 from hitherto.errors import InvalidInput
 from hitherto.model import Text, ToolCall, ToolResult
 from hitherto.permissions import Verdict
-from hitherto.sdk.permission import REFUSED, ToolPermissionContext, understood
+from hitherto.sdk.permission import REFUSED, ToolPermissionContext, parse_answer
 from tests.support.scripted_engine import Scripted
 
 
@@ -42,20 +42,20 @@ from tests.support.scripted_engine import Scripted
     ],
 )
 def test_every_form_of_answer_is_understood(answer: object, meant: object) -> None:
-    assert understood(answer) == meant
+    assert parse_answer(answer) == meant
 
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", {}, {"behavior": "perhaps"}, object()])
 def test_any_other_answer_is_an_error(answer: object) -> None:
     with pytest.raises(InvalidInput, match="allow or deny"):
-        understood(answer)
+        parse_answer(answer)
 
 
 @pytest.mark.parametrize("given", ["text", 3, ["path"], {"path": object()}])
 def test_another_input_that_is_no_mapping_of_json_is_an_error(given: object) -> None:
     for answer in ({"behavior": "allow", "updated_input": given}, Verdict(allowed=True, input=given)):
         with pytest.raises(InvalidInput, match="input"):
-            understood(answer)
+            parse_answer(answer)
 
 
 def writing(*ids: str) -> Scripted:

@@ -566,14 +566,14 @@ async def test_without_anything_that_could_answer_the_prompt_raises(store: str) 
 
 async def test_time_is_taken_from_a_clock_that_only_goes_forward(store: str) -> None:
     from hitherto.sdk.options import Options
-    from hitherto.sdk.resume import Begun, created
+    from hitherto.sdk.resume import StartedSession, create
     from hitherto.sdk.session import SDKSession
     from hitherto.service import Sessions
 
     options, ticks = Options(engine=Scripted(), store=store), iter((0.0, 1.0, 1.25))
 
-    async def begin(sessions: Sessions) -> Begun:
-        return await created(sessions, "s-1", options)
+    async def begin(sessions: Sessions) -> StartedSession:
+        return await create(sessions, "s-1", options)
 
     async with SDKSession("s-1", begin, options, clock=lambda: next(ticks)) as session:
         assert (await session.prompt("Hello")).duration_ms == 250

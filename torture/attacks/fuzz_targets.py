@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["hitherto"], enable_loader_override=Fal
     from hitherto.gateway.methods import METHODS, call
     from hitherto.model import LOCAL
     from hitherto.rpc.errors import Failure
-    from hitherto.rpc.frames import BadFrame, decoded, has_id, key_of, params_of, read_frame, read_head
+    from hitherto.rpc.frames import BadFrame, decode_params, has_id, key_of, params_of, read_frame, read_head
     from hitherto.rpc.transport import FrameTooLong, Lines
     from hitherto.secrets import redact
     from hitherto.service import Sessions
@@ -80,7 +80,7 @@ def _parser(_: Path) -> Take:
             hash(key_of(frame.id))
         for decoder in decoders:
             with suppress(Failure):
-                decoded(decoder, params_of(frame))
+                decode_params(decoder, params_of(frame))
 
     return take
 

@@ -46,7 +46,7 @@ class Pipes:
             os.set_blocking(self._target, self._was_blocking)
 
     async def receive(self) -> bytes | None:
-        return await self._lines.following(self._next)
+        return await self._lines.next_line(self._next)
 
     async def deliver(self, take: Take) -> None:
         """Hand over all messages as they come, with no task in between, until the peer has left; in the place of

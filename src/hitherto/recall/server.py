@@ -30,28 +30,29 @@ READING = mcp_types.ToolAnnotations(
 
 
 def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
-    """A server whose tools look up with what `recall` gives at each call."""
+    """A server with these tools; `recall` is called for each tool call."""
     server: MCPServer[Any] = MCPServer(
         "hitherto", title="Hitherto", instructions=INSTRUCTIONS, version=hitherto.__version__
     )
     tool = server.tool(annotations=READING, structured_output=False)
 
     @tool
-    @_told
+    @_as_json
     async def sessions_search(query: str, limit: int = 10, cursor: str | None = None) -> Any:
-        """Search every earlier conversation. All words must be in one message; "phrases" and beginning* work, and so do
-        title: tag: cwd: agent: role: before: after:. Each session is told once, newest first; sessions_read with
-        `around` set to the message_id shows what was said there. `cursor` goes on."""
+        """Search all earlier conversations. A message must contain all words; "phrases" and prefix* work, and so do
+        title: tag: cwd: agent: role: before: after:. Returns one hit per session, newest first. To read around a hit,
+        call sessions_read with `around` set to its message_id. Pass `cursor` to get the next page."""
         return await recall().search(query, limit, cursor)
 
     @tool
-    @_told
+    @_as_json
     async def sessions_recent(folder: str | None = None, limit: int = 20, cursor: str | None = None) -> Any:
-        """The sessions with the newest activity, of all folders or of one (its absolute path). `cursor` goes on."""
+        """List the most recently active sessions, in all folders or in one (its absolute path). Pass `cursor` to get the next
+        page."""
         return await recall().recent(folder, limit, cursor)
 
     @tool
-    @_told
+    @_as_json
     async def sessions_read(
         session_id: str,
         around: str | None = None,
@@ -59,22 +60,22 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
         after: str | None = None,
         limit: int = 20,
     ) -> Any:
-        """Read a part of a session: its end, or the messages around, before or after the message of this id. The
-        answer says with which ids to go on. The beginning of a session id is enough."""
+        """Read a part of a session: its end, or the messages around, before or after a message id. The answer has the ids
+        to continue with. The beginning of a session id is enough."""
         return await recall().read(session_id, around, before, after, limit)
 
     @tool
-    @_told
+    @_as_json
     async def memory_search(query: str, limit: int = 10) -> Any:
-        """Facts that were learnt in earlier sessions and still hold: names, preferences, decisions, places, numbers.
-        Best first; an empty query tells the newest."""
-        return await recall().remembered(query, limit)
+        """Search facts from earlier sessions that are still current: names, preferences, decisions, places, numbers. Best
+        match first; an empty query returns the newest."""
+        return await recall().facts(query, limit)
 
     return server
 
 
 async def serve_request(recall: Recall, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one request over streamable HTTP. Host and Origin have been looked at, and whose request it is."""
+    """Answer one request over streamable HTTP. Host, Origin and the caller have already been checked."""
     app = server_for(lambda: recall).streamable_http_app(
         stateless_http=True, json_response=True, transport_security=UNGUARDED
     )
@@ -82,15 +83,15 @@ async def serve_request(recall: Recall, scope: Scope, receive: Receive, send: Se
         await app(scope, receive, send)
 
 
-def _told(work: Callable[P, Awaitable[Any]]) -> Callable[P, Awaitable[str]]:
-    """The answer as JSON; what is wrong with a question is told to the model."""
+def _as_json(work: Callable[P, Awaitable[Any]]) -> Callable[P, Awaitable[str]]:
+    """The answer as JSON; errors of the program become tool errors that the model reads."""
 
     @wraps(work)
-    async def told(*args: P.args, **kwargs: P.kwargs) -> str:
+    async def answer(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             return msgspec.json.encode(await work(*args, **kwargs)).decode()
         except HithertoError as error:
             raise ToolError(f"{error.message} [{error.code}]") from None
 
-    told.__annotations__["return"] = str
-    return told
+    answer.__annotations__["return"] = str
+    return answer

@@ -1,7 +1,6 @@
-"""What an agent may look up: bounded, redacted, its owner's only. Nothing here knows of a protocol.
+"""Lookups for agents: bounded, redacted, and only in the owner's sessions. Independent of any protocol.
 
-Every answer is short enough for a model's context and says how to go on. What was said is data: it is told as such, and
-secrets in it are replaced before anything leaves.
+Every answer fits a model's context and says how to get more. Secrets are redacted before anything is returned.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from hitherto.values import words
 
 T = TypeVar("T")
 HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50
-"""The most that one answer tells."""
+"""The most items in one answer."""
 ANSWER_CHARS = 40_000
 """About ten thousand tokens: more of a session comes with the next call."""
 MESSAGE_CHARS = 8_000
 TOOL_CHARS = 1_000
-"""So much of what a tool was given, or gave back; the rest is seldom what is looked for."""
+"""The most of a tool's input or output; the rest is seldom useful."""
 BEYOND = 24_000
-"""So much behind what is told is looked at for secrets: none is longer."""
+"""Secrets are searched this far beyond the returned text: none is longer."""
 CUT = "…"
 _LAST_WORD = re.compile(r"\S*$")
 _CUT_WORD = re.compile(rf"\S{{12,}}{CUT}$")
@@ -64,7 +63,7 @@ class SessionRow(Value, frozen=True, omit_defaults=True):
 
 
 class FoundMessage(Value, frozen=True, omit_defaults=True):
-    """The newest message of a session that has all the words; `more` others have them too."""
+    """The newest message of a session with all the words; `more` is the number of other matching messages."""
 
     session_id: str
     title: str | None
@@ -77,21 +76,21 @@ class FoundMessage(Value, frozen=True, omit_defaults=True):
 
 
 class SearchAnswer(Value, frozen=True):
-    """Newest first. `cursor` goes on; null at the end."""
+    """Newest first. Pass `cursor` to get the next page; null at the end."""
 
     hits: tuple[FoundMessage, ...]
     cursor: str | None
 
 
 class RecentAnswer(Value, frozen=True):
-    """Newest activity first. `cursor` goes on; null at the end."""
+    """Newest activity first. Pass `cursor` to get the next page; null at the end."""
 
     sessions: tuple[SessionRow, ...]
     cursor: str | None
 
 
-class ToldMessage(Value, frozen=True):
-    """A message as text. `cut` says that it is longer."""
+class ReadMessage(Value, frozen=True):
+    """A message as text. `cut`: the message is longer."""
 
     message_id: str
     role: str
@@ -102,17 +101,16 @@ class ToldMessage(Value, frozen=True):
 
 
 class ReadAnswer(Value, frozen=True):
-    """Messages in the order in which they were said. `before` and `after` are message ids to go on with, null at the
-    ends."""
+    """Messages in order. Pass `before` or `after` to read on in that direction; null at the ends."""
 
     session: SessionRow
-    messages: tuple[ToldMessage, ...]
+    messages: tuple[ReadMessage, ...]
     before: str | None
     after: str | None
 
 
 class RememberedFact(Value, frozen=True):
-    """Something that was learnt in a session and still holds."""
+    """A fact from a session that is still current."""
 
     fact: str
     kind: str
@@ -128,7 +126,7 @@ class FactsAnswer(Value, frozen=True):
 
 
 class Recall:
-    """Looks things up for one owner; `page` is where links lead."""
+    """Lookups for one owner; `page` is the base URL of links."""
 
     def __init__(self, sessions: Sessions, who: Principal, page: str) -> None:
         self._sessions, self._who, self._page = sessions, who, page.rstrip("/")
@@ -183,17 +181,19 @@ class Recall:
             last=around is None and before is None and after is None,
             limit=_bounded(limit, MESSAGES),
         )
-        told = list(self._told(known, page.entries, from_end=around is None and after is None))
-        whole = len(told) == len(page.entries)
-        cut_before, cut_after = _ends(told, page.entries)
+        messages = list(
+            self._fitting_messages(known, page.entries, from_end=around is None and after is None)
+        )
+        whole = len(messages) == len(page.entries)
+        cut_before, cut_after = _ends(messages, page.entries)
         return ReadAnswer(
             session=self._row(session),
-            messages=tuple(told),
-            before=page.previous if whole or not cut_before else told[0].message_id,
-            after=page.next if whole or not cut_after else told[-1].message_id,
+            messages=tuple(messages),
+            before=page.previous if whole or not cut_before else messages[0].message_id,
+            after=page.next if whole or not cut_after else messages[-1].message_id,
         )
 
-    async def remembered(self, query: str, limit: int = 10) -> FactsAnswer:
+    async def facts(self, query: str, limit: int = 10) -> FactsAnswer:
         """Facts with these words."""
         found = await self._sessions.memory.search(
             self._who, query.strip() or None, limit=_bounded(limit, FACTS)
@@ -212,7 +212,7 @@ class Recall:
         )
 
     async def _snippet(self, hit: Hit, query: str) -> str:
-        """What stands around the words, cut from a text that has no secrets any more: half of one is not known as such."""
+        """The text around the words. It is redacted first and cut afterwards: half a secret cannot be recognised."""
         if hit.entry is None:
             return _title(hit.snippet) or ""
         try:
@@ -238,28 +238,30 @@ class Recall:
         place = f"{self._page}/s/{quote(session_id, safe=':')}"
         return place if entry is None else f"{place}?at={quote(entry, safe='')}"
 
-    def _told(self, session_id: str, entries: tuple[Entry, ...], *, from_end: bool) -> Iterator[ToldMessage]:
-        """The messages that fit an answer, counted from the end that was asked for; at least one."""
-        told, room = list[ToldMessage](), ANSWER_CHARS
+    def _fitting_messages(
+        self, session_id: str, entries: tuple[Entry, ...], *, from_end: bool
+    ) -> Iterator[ReadMessage]:
+        """The messages that fit into an answer, counted from the requested end; at least one."""
+        messages, room = list[ReadMessage](), ANSWER_CHARS
         for entry in reversed(entries) if from_end else entries:
             message = _message(entry, self._link(session_id, entry.id))
             room -= len(message.text)
-            if told and room < 0:
+            if messages and room < 0:
                 break
-            told.append(message)
-        return iter(told[::-1] if from_end else told)
+            messages.append(message)
+        return iter(messages[::-1] if from_end else messages)
 
 
-def _ends(told: list[ToldMessage], entries: tuple[Entry, ...]) -> tuple[bool, bool]:
-    """Whether messages were left out before, and after, those that are told."""
-    if not told:
+def _ends(messages: list[ReadMessage], entries: tuple[Entry, ...]) -> tuple[bool, bool]:
+    """Whether messages were left out before, and after, these."""
+    if not messages:
         return False, False
-    return told[0].message_id != entries[0].id, told[-1].message_id != entries[-1].id
+    return messages[0].message_id != entries[0].id, messages[-1].message_id != entries[-1].id
 
 
-def _message(entry: Entry, link: str) -> ToldMessage:
+def _message(entry: Entry, link: str) -> ReadMessage:
     said = "\n".join(filter(None, (_beginning(plain_text(entry), MESSAGE_CHARS + 1), *_tools(entry))))
-    return ToldMessage(
+    return ReadMessage(
         message_id=entry.id,
         role=entry.role,
         at=entry.at,
@@ -270,25 +272,25 @@ def _message(entry: Entry, link: str) -> ToldMessage:
 
 
 def _tools(entry: Entry) -> Iterator[str]:
-    """What was done with tools, in a line or a few."""
+    """Tool calls and results, in a line or a few each."""
     for part in entry.parts:
         if isinstance(part, ToolCall):
-            yield f"[{_clean(part.name)}: {_called(part)}]"
+            yield f"[{_clean(part.name)}: {_call_summary(part)}]"
         elif isinstance(part, ToolResult):
             said = plain_text(Entry(id="", at=0, role="tool", parts=part.content))
             yield f"[{'failed' if part.is_error else 'result'}: {_beginning(said, TOOL_CHARS)}]"
 
 
-def _called(call: ToolCall) -> str:
-    """What a tool is called for: by its title, unless that is cut, else by what it was given."""
+def _call_summary(call: ToolCall) -> str:
+    """A tool call in short: its title, unless that is cut, else its input."""
     if call.title and not call.title.endswith(CUT):
         return _clean(call.title)
     return "" if call.input is None else _beginning(str(call.input), TOOL_CHARS)
 
 
 def _beginning(text: str, most: int) -> str:
-    """The beginning of a text without its secrets. They are looked for in more than is told, since half of one is not
-    known as such."""
+    """The redacted beginning of a text. More than is returned is searched for secrets, because half a secret cannot be
+    recognised."""
     looked_at = text[: most + BEYOND]
     clean = redact(looked_at, Counter())
     if len(looked_at) < len(text) and len(clean) <= most:
@@ -297,7 +299,7 @@ def _beginning(text: str, most: int) -> str:
 
 
 def _shorter(part: Part) -> Part:
-    """A part that words were found in, without what is far behind them, and without a title that is cut."""
+    """A part for a snippet, without text far behind the words, and without a title that is cut."""
     match part:
         case Text() | Thought():
             return replace(part, text=part.text[: words.MAX_CHARS + BEYOND])
@@ -309,7 +311,7 @@ def _shorter(part: Part) -> Part:
 
 
 def _title(text: str | None) -> str | None:
-    """A title; if it was cut within a long word, without that."""
+    """A title; if it was cut within a long word, without that word."""
     return None if text is None else _CUT_WORD.sub(CUT, _clean(text))
 
 

@@ -1,4 +1,4 @@
-"""Where a server is, as its users write it. Pure."""
+"""The address of a server, and the token for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hitherto.errors import InvalidInput
 from hitherto.settings import TOKEN, TOKEN_FILE, read_settings
 
 SCHEMES = {"http": "ws", "https": "wss"}
-"""How a server is written, and how its socket is called."""
+"""Scheme of a server address → scheme of its WebSocket."""
 SHAPE = "not a valid server address: write https://host:port, or http://127.0.0.1:8787 for this machine"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server: `shown` is what may be printed, `socket` what is connected to."""
+    """A server: `shown` is safe to print, `socket` is the URL to connect to."""
 
     shown: str
     socket: str
@@ -29,17 +29,17 @@ class Address:
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether nothing that is sent there leaves the machine."""
+        """Whether data sent there stays on this machine."""
         return is_loopback(self.host)
 
 
 def parse_address(text: str) -> Address:
-    """The server that is meant. What is wrong is told without the text: people put secrets into addresses."""
+    """Parse an address. Errors never repeat the text, because it may contain a secret."""
     parts, host, port = _split(text)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InvalidInput(
-            "the address of a server holds no token, no name and no question: the token comes from the environment,"
-            " or from a file"
+            "a server address must not contain a user name, password, query or fragment: give the token in"
+            f" {TOKEN}, or in the file that {TOKEN_FILE} names"
         )
     named = f"[{host}]" if ":" in host else host
     place = f"{named}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
@@ -68,7 +68,7 @@ def _split(text: str) -> tuple[SplitResult, str, int | None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address. A name is not looked up: it may mean another one tomorrow."""
+    """Whether this address is always this machine. Names are not resolved, because they may change."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -80,20 +80,20 @@ OTHERS = 0o077
 
 
 def token_for(address: Address, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret for this server. What is wrong with it is told without it."""
+    """The secret for this server. Errors never contain it."""
     if given := environ.get(TOKEN, "").strip():
-        return _checked(given, TOKEN)
-    path = _file(address, environ)
+        return _check_token(given, TOKEN)
+    path = _token_file(address, environ)
     if path is None:
         raise InvalidInput(
             f"{address.shown} needs a token: set {TOKEN}, or set {TOKEN_FILE} to a file that contains it;"
             " create one with `hitherto token create` where the server runs"
         )
-    return _checked(_kept(path), str(path))
+    return _check_token(_read_token(path), str(path))
 
 
-def _file(address: Address, environ: Mapping[str, str]) -> Path | None:
-    """The file that is named; for a server on this machine, else the one that it keeps for its own user."""
+def _token_file(address: Address, environ: Mapping[str, str]) -> Path | None:
+    """The file that the setting names; else, for a server on this machine, the file in the data folder."""
     if named := environ.get(TOKEN_FILE):
         return Path(named)
     if not address.on_this_machine:
@@ -105,7 +105,7 @@ def _file(address: Address, environ: Mapping[str, str]) -> Path | None:
     return others[0] if others else None
 
 
-def _kept(path: Path) -> str:
+def _read_token(path: Path) -> str:
     try:
         if path.stat().st_mode & OTHERS:
             raise InvalidInput(
@@ -116,7 +116,7 @@ def _kept(path: Path) -> str:
         raise InvalidInput(f"cannot read the token in {path}: {error.strerror or 'not a file'}") from None
 
 
-def _checked(secret: str, where: str) -> str:
+def _check_token(secret: str, where: str) -> str:
     if not _SECRET.fullmatch(secret):
         raise InvalidInput(f"{where} does not contain a valid token")
     return secret

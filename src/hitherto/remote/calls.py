@@ -1,7 +1,7 @@
-"""The calls of the service that a server answers: their names, which scope each needs, and whose sessions it is about.
+"""The calls of the service that a server offers: their names, the scope each needs, and its rule of ownership.
 
-The rooms of the service say what each takes and gives: this table is all that there is besides. The gateway makes its
-methods from it, and whoever talks to a server its requests.
+Parameters and results come from the rooms of the service. The gateway generates its methods from this table, and clients
+their requests.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 from hitherto.service import ROOMS, Sessions
 
 PREFIX = "store."
-"""What the gateway's methods of these calls begin with."""
-NOWHERE = frozenset(("fence", "idempotency_key", "max_bytes"))
-"""Parameters that are not given over the wire: leases are the server's, and so are keys and sizes of requests."""
+"""The prefix of the gateway methods for these calls."""
+NOT_SENT = frozenset(("fence", "idempotency_key", "max_bytes"))
+"""Parameters that are never sent: the server controls leases, idempotency keys and sizes."""
 
 
-class Offered(NamedTuple):
-    """A call: `target` names its room and its method there. `about` is the gateway's rule of ownership; `omits` names
-    parameters that are not offered.
+class RemoteCall(NamedTuple):
+    """A call: `target` names its room and method. `about` is the gateway's rule of ownership; `omits` names parameters
+    that are not offered.
 
-    `needs` names parameters that take a further scope: who restores a whole copy restores what it permits, too.
-    `final`: the session is gone afterwards.
+    `needs` names parameters that require another scope: a trusted import also restores permissions. `final`: the session
+    no longer exists afterwards.
     """
 
     target: str
@@ -54,44 +54,44 @@ class Offered(NamedTuple):
         return bound
 
 
-CALLS: Mapping[str, Offered] = {
-    "get": Offered("catalog.get", "read", "session"),
-    "resolve": Offered("catalog.resolve", "read", "own"),
-    "find": Offered("catalog.find", "read", "own"),
-    "search": Offered("index.search", "read", "own"),
-    "history": Offered("entries.history", "read", "session"),
-    "entry": Offered("entries.entry", "read", "session"),
-    "checkpoints": Offered("timeline.checkpoints", "read", "session"),
-    "raw": Offered("transfer.raw", "raw", "session"),
-    "stats": Offered("statistics.stats", "read", "own"),
-    "facets": Offered("statistics.facets", "read", "own"),
-    "project_called": Offered("projects.called", "read", "own"),
-    "place": Offered("projects.place", "write", "own"),
-    "placeless": Offered("projects.placeless", "read", "own"),
-    "place_folder": Offered("projects.place_folder", "write", "own"),
-    "assign": Offered("projects.assign", "write", "session"),
-    "changes": Offered("changes.since", "read", "own"),
-    "newest_change": Offered("changes.newest", "read", "own"),
-    "create": Offered(
+CALLS: Mapping[str, RemoteCall] = {
+    "get": RemoteCall("catalog.get", "read", "session"),
+    "resolve": RemoteCall("catalog.resolve", "read", "own"),
+    "find": RemoteCall("catalog.find", "read", "own"),
+    "search": RemoteCall("index.search", "read", "own"),
+    "history": RemoteCall("entries.history", "read", "session"),
+    "entry": RemoteCall("entries.entry", "read", "session"),
+    "checkpoints": RemoteCall("timeline.checkpoints", "read", "session"),
+    "raw": RemoteCall("transfer.raw", "raw", "session"),
+    "stats": RemoteCall("statistics.stats", "read", "own"),
+    "facets": RemoteCall("statistics.facets", "read", "own"),
+    "project_called": RemoteCall("projects.called", "read", "own"),
+    "place": RemoteCall("projects.place", "write", "own"),
+    "placeless": RemoteCall("projects.placeless", "read", "own"),
+    "place_folder": RemoteCall("projects.place_folder", "write", "own"),
+    "assign": RemoteCall("projects.assign", "write", "session"),
+    "changes": RemoteCall("changes.since", "read", "own"),
+    "newest_change": RemoteCall("changes.newest", "read", "own"),
+    "create": RemoteCall(
         "catalog.create", "write", "own", omits=frozenset(("key", "identity", "meta", "session_id"))
     ),
-    "append": Offered("entries.append", "write", "session"),
-    "rename": Offered("catalog.rename", "write", "session"),
-    "tag": Offered("catalog.tag", "write", "session"),
-    "archive": Offered("catalog.archive", "write", "session"),
-    "pin": Offered("catalog.pin", "write", "session"),
-    "move": Offered("catalog.move", "write", "session"),
-    "fork": Offered("forks.fork", "write", "session", omits=frozenset(("new_id",))),
-    "branch": Offered("forks.branch", "write", "session"),
-    "continuation": Offered("turns.continuation", "write", "session"),
-    "rewind": Offered("timeline.rewind", "write", "session"),
-    "restore": Offered("timeline.restore", "write", "session"),
-    "erase": Offered("entries.erase", "write", "session"),
-    "delete": Offered("catalog.delete", "write", "session", final=True),
-    "already_there": Offered("transfer.already_there", "read", "own"),
-    "import_session": Offered(
+    "append": RemoteCall("entries.append", "write", "session"),
+    "rename": RemoteCall("catalog.rename", "write", "session"),
+    "tag": RemoteCall("catalog.tag", "write", "session"),
+    "archive": RemoteCall("catalog.archive", "write", "session"),
+    "pin": RemoteCall("catalog.pin", "write", "session"),
+    "move": RemoteCall("catalog.move", "write", "session"),
+    "fork": RemoteCall("forks.fork", "write", "session", omits=frozenset(("new_id",))),
+    "branch": RemoteCall("forks.branch", "write", "session"),
+    "continuation": RemoteCall("turns.continuation", "write", "session"),
+    "rewind": RemoteCall("timeline.rewind", "write", "session"),
+    "restore": RemoteCall("timeline.restore", "write", "session"),
+    "erase": RemoteCall("entries.erase", "write", "session"),
+    "delete": RemoteCall("catalog.delete", "write", "session", final=True),
+    "already_there": RemoteCall("transfer.already_there", "read", "own"),
+    "import_session": RemoteCall(
         "transfer.import_", "write", "own", omits=frozenset(("key",)), needs={"trusted": "commands"}
     ),
-    "take_in": Offered("transfer.sync", "write", "own"),
-    "mark_source": Offered("transfer.mark_source", "write", "own"),
+    "take_in": RemoteCall("transfer.sync", "write", "own"),
+    "mark_source": RemoteCall("transfer.mark_source", "write", "own"),
 }

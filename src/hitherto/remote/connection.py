@@ -18,7 +18,7 @@ from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable, insta
 from hitherto.model import Json
 from hitherto.remote.address import Address, token_for
 from hitherto.remote.calls import PREFIX
-from hitherto.remote.values import UNKNOWN, error_of, exactly, fields_of, out_of, result_of
+from hitherto.remote.values import UNKNOWN, error_of, fields_of, from_bytes, result_of, to_bytes
 from hitherto.rpc.errors import Gone, Refused
 from hitherto.rpc.peer import Method, Peer
 from hitherto.settings import CA_FILE
@@ -30,11 +30,11 @@ except ModuleNotFoundError:
     raise StoreUnavailable(install_advice("connecting to a server", "remote")) from None
 
 PIECE_BYTES = 4 * 1024 * 1024
-"""Longer arguments are handed over in pieces of this size."""
+"""Longer arguments are uploaded in pieces of this size."""
 ANSWER_BYTES = 128 * 1024 * 1024
 OPEN_SECONDS, CLOSE_SECONDS = 20.0, 2.0
 WAITING = 64
-"""So much of a stream is kept for whoever reads it; then the server waits."""
+"""The most pieces of a stream that are buffered; then the server waits."""
 REVOKED = 1008
 UNAUTHORISED, FORBIDDEN = 401, 403
 
@@ -43,14 +43,14 @@ _silent = logging.getLogger(f"{__name__}.socket")
 _silent.disabled = True
 
 
-class Piece(msgspec.Struct, frozen=True):
+class StreamPiece(msgspec.Struct, frozen=True):
     """Some more of a stream: bytes of a file, or what happens in a turn."""
 
     stream: str
     data: bytes
 
 
-class Told(msgspec.Struct, frozen=True):
+class CallResult(msgspec.Struct, frozen=True):
     """A result: plain, or as the bytes of its exact JSON."""
 
     value: Raw = Raw(b"null")
@@ -58,20 +58,20 @@ class Told(msgspec.Struct, frozen=True):
 
     def read(self, kind: Any) -> Any:
         """The value, which is of this type."""
-        return out_of(bytes(self.value) if self.exact is None else self.exact, kind)
+        return from_bytes(bytes(self.value) if self.exact is None else self.exact, kind)
 
 
-class Line:
+class ServerConnection:
     """See the module. Everything that goes wrong comes out as an error of the program, without the token."""
 
     def __init__(self, address: Address, socket: ClientConnection) -> None:
         self._address, self._socket = address, socket
         self._names = map(str, count(1))
         self._streams: dict[str, asyncio.Queue[bytes]] = {}
-        self._peer: Peer[Line] = Peer(_Socket(socket), {}, NOTIFICATIONS, self)
+        self._peer: Peer[ServerConnection] = Peer(_Socket(socket), {}, NOTIFICATIONS, self)
 
     async def run(self) -> None:
-        """Hear what the server says, until it or we leave."""
+        """Receive messages until either side closes the connection."""
         await self._peer.run()
 
     async def ask(self, method: str, params: Json) -> Raw:
@@ -81,28 +81,28 @@ class Line:
         except Refused as refused:
             raise error_of(refused, self._address.shown) from None
         except Gone:
-            raise self._lost() from None
+            raise self._lost_error() from None
 
     async def call(self, name: str, about: str | None, arguments: Json) -> Any:
-        """The value of a call of the service."""
+        """The result of a call of the service."""
         named = {} if about is None else {"session_id": about}
-        given = await self._given(name, arguments)
-        return await self.told(name, {**named, **given}, result_of(name))
+        given = await self._wire_arguments(name, arguments)
+        return await self.call_value(name, {**named, **given}, result_of(name))
 
-    async def told(self, name: str, params: Json, kind: Any) -> Any:
-        """The value that a method of the server's store gives."""
+    async def call_value(self, name: str, params: Json, kind: Any) -> Any:
+        """The value that a `store.` method returns."""
         result = await self.ask(PREFIX + name, params)
-        return msgspec.json.decode(result, type=Told).read(kind)
+        return msgspec.json.decode(result, type=CallResult).read(kind)
 
     async def stream(
         self, name: str, params: Json, take: Callable[[bytes], Awaitable[None]], kind: Any = None
     ) -> Any:
-        """The same for a method that tells more before it ends; `take` is given that, in order."""
+        """The same for a method that streams; `take` gets the pieces, in order, before the result is returned."""
         stream = next(self._names)
         queue = self._streams[stream] = asyncio.Queue(WAITING)
-        taking = asyncio.create_task(_taken(queue, take))
+        taking = asyncio.create_task(_drain(queue, take))
         try:
-            asking = asyncio.ensure_future(self.told(name, {**params, "stream": stream}, kind))
+            asking = asyncio.ensure_future(self.call_value(name, {**params, "stream": stream}, kind))
             try:
                 await asyncio.wait((asking, taking), return_when=asyncio.FIRST_COMPLETED)
                 if taking.done():
@@ -119,7 +119,7 @@ class Line:
             del self._streams[stream]
 
     async def exact(self, data: bytes) -> bytes | Json:
-        """An argument as it is given: itself, or if it is long the name under which it was handed over in pieces."""
+        """An argument as it is sent: itself, or, if it is long, the name under which it was uploaded in pieces."""
         if len(data) <= PIECE_BYTES:
             return data
         name = next(self._names)
@@ -127,22 +127,22 @@ class Line:
             await self.ask(PREFIX + "hand_over", {"name": name, "data": data[start : start + PIECE_BYTES]})
         return {"handed_over": name}
 
-    async def heard(self, piece: Piece) -> None:
-        """Take what the server tells."""
+    async def take_piece(self, piece: StreamPiece) -> None:
+        """Pass a piece to whoever reads its stream."""
         if (queue := self._streams.get(piece.stream)) is not None:
             await queue.put(piece.data)
 
-    async def _given(self, name: str, arguments: Json) -> Json:
+    async def _wire_arguments(self, name: str, arguments: Json) -> Json:
         fields = fields_of(name)
         given: Json = {}
         for each, value in arguments.items():
             if each not in fields:
                 raise InvalidInput(f"a remote call does not take {each}")
             field = fields[each]
-            given[each] = await self.exact(exactly(value, field.type)) if field.exact else value
+            given[each] = await self.exact(to_bytes(value, field.type)) if field.exact else value
         return given
 
-    def _lost(self) -> HithertoError:
+    def _lost_error(self) -> HithertoError:
         if self._socket.close_code == REVOKED:
             return StoreUnavailable(f"{self._address.shown} {UNKNOWN}")
         return StoreUnavailable(
@@ -150,17 +150,17 @@ class Line:
         )
 
 
-async def _taken(queue: asyncio.Queue[bytes], take: Callable[[bytes], Awaitable[None]]) -> None:
+async def _drain(queue: asyncio.Queue[bytes], take: Callable[[bytes], Awaitable[None]]) -> None:
     while True:
         await take(await queue.get())
         queue.task_done()
 
 
-async def _heard(line: Line, piece: Piece) -> None:
-    await line.heard(piece)
+async def _on_piece(connection: ServerConnection, piece: StreamPiece) -> None:
+    await connection.take_piece(piece)
 
 
-NOTIFICATIONS = {"store.told": Method(_heard, Piece)}
+NOTIFICATIONS = {"store.told": Method(_on_piece, StreamPiece)}
 
 
 class _Socket:
@@ -182,22 +182,22 @@ class _Socket:
             raise Gone from None
 
 
-class _Straight(connect):
-    """Goes where it is told to, and nowhere else: a redirect would take the token along."""
+class _ConnectWithoutRedirects(connect):
+    """Follows no redirect: it would take the token along."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
 
 @asynccontextmanager
-async def connected(address: Address) -> AsyncIterator[Line]:
+async def open_connection(address: Address) -> AsyncIterator[ServerConnection]:
     """A connection to the server, for as long as the block runs."""
     socket = await open_socket(address, token_for(address))
     try:
-        line = Line(address, socket)
-        running = asyncio.create_task(line.run())
+        connection = ServerConnection(address, socket)
+        running = asyncio.create_task(connection.run())
         try:
-            yield line
+            yield connection
         finally:
             await socket.close()
             await running
@@ -206,12 +206,12 @@ async def connected(address: Address) -> AsyncIterator[Line]:
 
 
 async def open_socket(address: Address, secret: str) -> ClientConnection:
-    """A WebSocket whose holder has shown this secret. Raises `StoreUnavailable`."""
+    """A WebSocket that is authenticated with this secret. Raises `StoreUnavailable`."""
     try:
-        return await _Straight(
+        return await _ConnectWithoutRedirects(
             address.socket,
             additional_headers={"Authorization": f"Bearer {secret}"},
-            ssl=_checking() if address.tls else None,
+            ssl=_ssl_context() if address.tls else None,
             proxy=None if address.on_this_machine else True,
             compression=None,
             max_size=ANSWER_BYTES,
@@ -220,22 +220,22 @@ async def open_socket(address: Address, secret: str) -> ClientConnection:
             logger=_silent,
         )
     except InvalidStatus as error:
-        raise _turned_away(address, error.response.status_code) from None
+        raise _refused_error(address, error.response.status_code) from None
     except ssl.SSLCertVerificationError as error:
         raise StoreUnavailable(
             f"the certificate of {address.shown} is not valid: {error.verify_message}"
         ) from None
     except (OSError, WebSocketException) as error:
-        told = f"cannot reach {address.shown}: {_why(error)}"
-        raise StoreUnavailable(f"{told}; is `hitherto serve` running there?") from None
+        text = f"cannot reach {address.shown}: {_reason(error)}"
+        raise StoreUnavailable(f"{text}; is `hitherto serve` running there?") from None
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     match error:
         case TimeoutError():
             return "it does not answer"
-        case OSError(errno=number, strerror=told) if number is not None:
-            return os.strerror(number) if number > 0 else told or "unknown host name"
+        case OSError(errno=number, strerror=text) if number is not None:
+            return os.strerror(number) if number > 0 else text or "unknown host name"
     return (
         "it does not answer as a WebSocket server"
         if isinstance(error, WebSocketException)
@@ -243,15 +243,15 @@ def _why(error: Exception) -> str:
     )
 
 
-def _turned_away(address: Address, status: int) -> HithertoError:
-    told = {UNAUTHORISED: UNKNOWN, FORBIDDEN: "refuses this connection"}
+def _refused_error(address: Address, status: int) -> HithertoError:
+    texts = {UNAUTHORISED: UNKNOWN, FORBIDDEN: "refuses this connection"}
     return StoreUnavailable(
-        f"{address.shown} {told.get(status, f'answered with status {status}; is it a Hitherto server?')}"
+        f"{address.shown} {texts.get(status, f'answered with status {status}; is it a Hitherto server?')}"
     )
 
 
-def _checking() -> ssl.SSLContext:
-    """What checks the server's certificate."""
+def _ssl_context() -> ssl.SSLContext:
+    """Checks the server's certificate."""
     authority = os.environ.get(CA_FILE) or None
     try:
         return ssl.create_default_context(cafile=authority)

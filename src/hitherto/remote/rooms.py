@@ -1,6 +1,6 @@
-"""The rooms of the service, over there: the calls of the table are answered by a server.
+"""The rooms of the service on a server: the calls of the table become requests.
 
-What a room makes of such calls works as it is, and what needs the store itself says so.
+Code of a room that only uses such calls works unchanged; code that needs the store itself raises `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hitherto.model import HistoryPage, Json, Principal, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Store
 from hitherto.remote.address import Address
 from hitherto.remote.calls import CALLS
-from hitherto.remote.connection import Line
+from hitherto.remote.connection import ServerConnection
 from hitherto.remote.turns import RemoteOpenSession
 from hitherto.service import ROOMS, OpenSession
 from hitherto.service.admin.maintenance import Admin
@@ -32,34 +32,36 @@ from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.transfer.transfer import Transfer
 from hitherto.service.turns.turns import Turns
 
-HERE = "this needs direct access to the store: run it on the server's machine, with the server's own --store"
+NEEDS_STORE = (
+    "this needs direct access to the store: run it on the server's machine, with the server's own --store"
+)
 
 
 class About(Value, frozen=True):
-    """A store as the server tells of it: a name for it, and who the token is."""
+    """A store as the server describes it: its id, and the token's owner and scopes."""
 
     id: str
     owner: str
     scopes: tuple[str, ...] = ()
 
 
-class Elsewhere:
-    """Stands where the store would, and knows the server that keeps it: whoever wants the store itself is told so."""
+class RemoteStore:
+    """Takes the place of the store, and knows the server. Any use of the store itself raises `InvalidInput`."""
 
-    def __init__(self, line: Line, address: Address, about: About) -> None:
-        self.line, self.address, self.store_about = line, address, about
+    def __init__(self, connection: ServerConnection, address: Address, about: About) -> None:
+        self.connection, self.address, self.store_about = connection, address, about
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise InvalidInput(HERE)
+        raise InvalidInput(NEEDS_STORE)
 
 
-def _server(store: Store) -> Elsewhere:
-    """What stands where the store would, of a room that is over there."""
-    return cast("Elsewhere", store)
+def _server(store: Store) -> RemoteStore:
+    """The server of a remote room."""
+    return cast("RemoteStore", store)
 
 
 class RemoteEntries(Entries):
-    """What was said, over there."""
+    """Messages on the server."""
 
     async def history(
         self,
@@ -69,10 +71,10 @@ class RemoteEntries(Entries):
         limit: int = 100,
         **asked: Any,
     ) -> HistoryPage:
-        """See `Entries`; a page that is too long for one answer comes in several."""
-        line = _server(self._store).line
+        """See `Entries`. A page that is too long for one answer is put together from several."""
+        connection = _server(self._store).connection
         asked.pop("max_bytes", None)
-        page: HistoryPage = await line.call("history", session_id, {**asked, "limit": limit})
+        page: HistoryPage = await connection.call("history", session_id, {**asked, "limit": limit})
         backwards = bool(asked.get("last")) or asked.get("before") is not None
         anchors = {"after": None, "before": None, "last": False}
         while asked.get("around") is None and page.raw and (more := limit - len(page.raw)) > 0:
@@ -80,28 +82,28 @@ class RemoteEntries(Entries):
             if edge is None:
                 break
             side = {**anchors, "before" if backwards else "after": edge, "limit": more}
-            further = await line.call("history", session_id, {**asked, **side})
+            further = await connection.call("history", session_id, {**asked, **side})
             page = joined(further, page) if backwards else joined(page, further)
         return page
 
 
 def joined(first: HistoryPage, second: HistoryPage) -> HistoryPage:
-    """Two pages that follow one another as one."""
+    """Two consecutive pages as one."""
     marks = (*first.marks, *(len(first.raw) + mark for mark in second.marks))
     return replace(first, raw=(*first.raw, *second.raw), marks=marks, next=second.next)
 
 
 class RemoteChanges(Changes):
-    """What happens over there."""
+    """Changes on the server."""
 
     async def wait(self, who: Principal, *, after: int, seconds: float = 0) -> int:  # noqa: ARG002
-        """See `Changes`; the server says when it is time to ask again."""
-        changed: int = await _server(self._store).line.told("await_change", {"after": after}, int)
+        """See `Changes`; the server decides how long to wait."""
+        changed: int = await _server(self._store).connection.call_value("await_change", {"after": after}, int)
         return changed
 
 
 class RemoteTransfer(Transfer):
-    """Sessions that come from over there, and go there."""
+    """Sessions that are exported from the server, or imported into it."""
 
     async def export_file(
         self,
@@ -117,7 +119,7 @@ class RemoteTransfer(Transfer):
         async def ask() -> None:
             try:
                 params = {"session_id": session_id, "format": format, "raw": raw}
-                await _server(self._store).line.stream("export_file", params, pieces.put)
+                await _server(self._store).connection.stream("export_file", params, pieces.put)
             finally:
                 await pieces.put(None)
 
@@ -143,12 +145,12 @@ class RemoteTransfer(Transfer):
         return await self.sync(who, imported, [*map(decode_entry, payloads)], raw=copies, **how)
 
     async def trim_raw(self, who: Principal, budget: int) -> int:  # noqa: ARG002
-        """Nothing: how much is kept there is the server's to decide."""
+        """Does nothing: the server decides how much it keeps."""
         return 0
 
 
 class RemoteTurns(Turns):
-    """Turns that run over there."""
+    """Turns that run on the server."""
 
     @asynccontextmanager
     async def opened(
@@ -160,13 +162,13 @@ class RemoteTurns(Turns):
         mcp_servers: Sequence[McpServer] = (),
         **_: Any,
     ) -> AsyncIterator[OpenSession]:
-        """See `Turns`; turns run on the server, with what it has."""
+        """See `Turns`; turns run on the server, with its model and tools."""
         if mcp_servers:
             raise InvalidInput(
                 "MCP servers cannot be used with a remote server: leave out --mcp and --mcp-config"
             )
         session = await self._catalog.get(who, session_id)
-        opened = RemoteOpenSession(_server(self._store).line, session.id)
+        opened = RemoteOpenSession(_server(self._store).connection, session.id)
         try:
             yield opened
         finally:
@@ -174,7 +176,7 @@ class RemoteTurns(Turns):
 
 
 class RemoteAdmin(Admin):
-    """A store that somebody else cares for."""
+    """A store that the server maintains."""
 
     @property
     def store_id(self) -> str:
@@ -193,45 +195,45 @@ class RemoteAdmin(Admin):
         dry_run: bool = True,  # noqa: ARG002
         now: int | None = None,  # noqa: ARG002
     ) -> list[PrunedSession]:
-        """Refused, also where there is nothing to prune: the server has a policy of its own."""
-        raise InvalidInput(HERE)
+        """Always refused: the server has a policy of its own."""
+        raise InvalidInput(NEEDS_STORE)
 
 
-WRITTEN: Mapping[type[Room], type[Room]] = {
+OVERRIDDEN: Mapping[type[Room], type[Room]] = {
     Entries: RemoteEntries,
     Changes: RemoteChanges,
     Transfer: RemoteTransfer,
     Turns: RemoteTurns,
     Admin: RemoteAdmin,
 }
-"""The rooms in which something is done in another way over there, and not only asked for."""
+"""Rooms that do more than send their calls to the server."""
 
 
-def _over_the_line(name: str) -> Callable[..., Awaitable[Any]]:
-    """The call of this name, made over there."""
-    offered = CALLS[name]
-    shape = signature(offered.function)
+def _remote_call(name: str) -> Callable[..., Awaitable[Any]]:
+    """A method that sends this call to the server."""
+    call = CALLS[name]
+    shape = signature(call.function)
 
-    @wraps(offered.function)
+    @wraps(call.function)
     async def ask(self: Room, *given: Any, **named: Any) -> Any:
         arguments = dict(shape.bind(self, *given, **named).arguments)
         del arguments["self"], arguments["who"]
-        about = arguments.pop("session_id") if offered.about == "session" else None
-        return await _server(self._store).line.call(name, about, arguments)
+        about = arguments.pop("session_id") if call.about == "session" else None
+        return await _server(self._store).connection.call(name, about, arguments)
 
     return ask
 
 
 def _remote(kind: type[Room]) -> type[Room]:
-    """A room of this kind whose calls are made over there."""
-    base = WRITTEN.get(kind, kind)
+    """A room of this kind whose calls go to the server."""
+    base = OVERRIDDEN.get(kind, kind)
     calls = {
-        offered.method: _over_the_line(name)
-        for name, offered in CALLS.items()
-        if ROOMS[offered.room] is kind and (base is kind or offered.method not in vars(base))
+        call.method: _remote_call(name)
+        for name, call in CALLS.items()
+        if ROOMS[call.room] is kind and (base is kind or call.method not in vars(base))
     }
     return type(base.__name__, (base,), calls)
 
 
 REMOTE: Mapping[type[Room], type[Room]] = {kind: _remote(kind) for kind in ROOMS.values()}
-"""Each room as it is over there."""
+"""Each room → its remote version."""

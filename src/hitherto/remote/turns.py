@@ -1,4 +1,4 @@
-"""Turns that run on a server: what happens in them is told here as it happens there."""
+"""Turns that run on a server; their events are passed on as they arrive."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Entry, Json, Part, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
-from hitherto.remote.connection import Line
-from hitherto.remote.values import out_of
+from hitherto.remote.connection import ServerConnection
+from hitherto.remote.values import from_bytes
 from hitherto.service import OpenSession
 from hitherto.updates import NAMES, Ask, Emit, Outcome, Update
 
 
 class RemoteEngine:
-    """What answers prompts on the server, as far as one who is here needs it."""
+    """The server's engine, as far as a client needs it."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
 
     @asynccontextmanager
     async def open(self, setup: Setup) -> AsyncIterator[Conversation]:  # noqa: ARG002 - it is opened over there
-        yield _Answering(self._line)
+        yield _RemoteConversation(self._connection)
 
 
-class _Answering:
-    """Only turns of the server itself are run with it."""
+class _RemoteConversation:
+    """Knows the window of the server's model; runs no turns here."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
 
     def run(self, turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG002
         raise InvalidInput("turns of a remote session run on the server")
@@ -41,18 +41,20 @@ class _Answering:
         return None
 
     async def window(self, choices: Choices) -> int | None:
-        size: int | None = await self._line.told("window", {"choices": encode(choices)}, int | None)
+        size: int | None = await self._connection.call_value(
+            "window", {"choices": encode(choices)}, int | None
+        )
         return size
 
 
 class RemoteOpenSession(OpenSession):
-    """A session that is open for prompts, which the server answers."""
+    """A session whose prompts the server answers."""
 
-    def __init__(self, line: Line, session_id: str) -> None:
+    def __init__(self, connection: ServerConnection, session_id: str) -> None:
         self.session_id = session_id
-        self._line = line
+        self._connection = connection
         self._running = 0
-        self._beside_us: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
 
     @property
     def running(self) -> bool:
@@ -75,22 +77,22 @@ class RemoteOpenSession(OpenSession):
             raise InvalidInput("a prompt to a server cannot wait for another turn")
         params: Json = {
             "session_id": self.session_id,
-            "parts": await self._line.exact(encode(tuple(parts))),
+            "parts": await self._connection.exact(encode(tuple(parts))),
             "choices": encode(choices),
             "ask": ask is not None,
             "idempotency_key": idempotency_key,
         }
 
         async def take(data: bytes) -> None:
-            happening = heard(data)
-            if isinstance(happening, ToolCall):
-                self._question(ask, happening)
-            elif happening is not None:
-                emit(happening)
+            event = decode_event(data)
+            if isinstance(event, ToolCall):
+                self._question(ask, event)
+            elif event is not None:
+                emit(event)
 
         self._running += 1
         try:
-            outcome: Outcome = await self._line.stream("prompt", params, take, Outcome)
+            outcome: Outcome = await self._connection.stream("prompt", params, take, Outcome)
             return outcome
         finally:
             self._running -= 1
@@ -100,34 +102,34 @@ class RemoteOpenSession(OpenSession):
 
     def cancel(self) -> bool:
         if self.running:
-            self._do(self._line.ask("session.cancel", {"session_id": self.session_id}))
+            self._start(self._connection.ask("session.cancel", {"session_id": self.session_id}))
         return self.running
 
     async def settle(self) -> None:
-        for task in tuple(self._beside_us):
+        for task in tuple(self._background):
             task.cancel()
-        if self._beside_us:
-            await asyncio.wait(tuple(self._beside_us))
+        if self._background:
+            await asyncio.wait(tuple(self._background))
 
     def _question(self, ask: Ask | None, call: ToolCall) -> None:
         if ask is not None:
-            self._do(self._give_answer(ask, call))
+            self._start(self._give_answer(ask, call))
 
     async def _give_answer(self, ask: Ask, call: ToolCall) -> None:
         choice = await ask(call)
         params = {"session_id": self.session_id, "tool_call_id": call.id, "choice": choice}
-        await self._line.ask("session.answer", params)
+        await self._connection.ask("session.answer", params)
 
-    def _do(self, work: Any) -> None:
-        """Do something beside the turn; if it fails, so does the turn, or it does not matter."""
+    def _start(self, work: Any) -> None:
+        """Run this beside the turn. Errors are ignored: if they matter, the turn fails too."""
 
         async def done() -> None:
             with suppress(HithertoError):
                 await work
 
         task = asyncio.create_task(done())
-        self._beside_us.add(task)
-        task.add_done_callback(self._beside_us.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 QUESTION = "question"
@@ -135,18 +137,18 @@ KINDS: dict[str, type[Update | ToolCall]] = {
     **{name: kind for kind, name in NAMES.items()},
     QUESTION: ToolCall,
 }
-"""What may be told, by name: updates, and the call of a tool that is asked about."""
+"""Event names: updates, and the tool call that needs permission."""
 
 
-def told(happening: Update | ToolCall) -> bytes:
-    """What happens, for the wire: a name, and its exact JSON."""
-    name = QUESTION if isinstance(happening, ToolCall) else NAMES[type(happening)]
-    return b"%b %b" % (name.encode(), encode(happening))
+def encode_event(event: Update | ToolCall) -> bytes:
+    """An event for the wire: its name and its exact JSON."""
+    name = QUESTION if isinstance(event, ToolCall) else NAMES[type(event)]
+    return b"%b %b" % (name.encode(), encode(event))
 
 
-def heard(data: bytes) -> Update | ToolCall | None:
-    """What `told` was given; None for what only a newer program knows."""
+def decode_event(data: bytes) -> Update | ToolCall | None:
+    """The event that `encode_event` was given; None if only a newer program knows its kind."""
     name, _, value = data.partition(b" ")
     kind = KINDS.get(name.decode("ascii", "replace"))
-    happening: Update | ToolCall | None = None if kind is None else out_of(value, kind)
-    return happening
+    event: Update | ToolCall | None = None if kind is None else from_bytes(value, kind)
+    return event

@@ -1,7 +1,7 @@
-"""What the service's calls take and give, as it goes over the wire without loss. Pure.
+"""Arguments and results of the service's calls on the wire, without loss. Pure.
 
-Most of it is plain JSON. What was said may hold more than JSON's readers take (halves of surrogate pairs, numbers beyond
-64 bits) and is sent as bytes: those of its own exact JSON. So are lines of a file, joined.
+Most of them are plain JSON. Messages may contain more than every JSON reader accepts (lone surrogates, numbers beyond 64
+bits), so they are sent as the bytes of their exact JSON. Lines of a file are joined and sent the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hitherto.errors import (
     StoreUnavailable,
 )
 from hitherto.model import Filter, encode
-from hitherto.remote.calls import CALLS, NOWHERE
+from hitherto.remote.calls import CALLS, NOT_SENT
 from hitherto.rpc.errors import Refused
 
 PLAIN = (Filter, str, int, float, bool, type(None))
@@ -43,16 +43,16 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(name: str) -> Mapping[str, Field]:
-    """The parameters that are given with a call, apart from who calls and the session that it is about."""
-    offered = CALLS[name]
-    call = offered.function
-    hints = get_type_hints(call)
+    """The parameters of a call, without the caller and the session."""
+    call = CALLS[name]
+    function = call.function
+    hints = get_type_hints(function)
     left_out = {
         "self",
         "who",
-        *NOWHERE,
-        *offered.omits,
-        *(["session_id"] if offered.about == "session" else []),
+        *NOT_SENT,
+        *call.omits,
+        *(["session_id"] if call.about == "session" else []),
     }
     return {
         each.name: Field(
@@ -60,33 +60,33 @@ def fields_of(name: str) -> Mapping[str, Field]:
             NODEFAULT if each.default is Parameter.empty else each.default,
             not _is_plain(hints[each.name]),
         )
-        for each in signature(call).parameters.values()
+        for each in signature(function).parameters.values()
         if each.name not in left_out
     }
 
 
 @cache
 def result_of(name: str) -> Any:
-    """What a call gives."""
+    """The return type of a call."""
     return get_type_hints(CALLS[name].function)["return"]
 
 
-def exactly(value: Any, kind: Any) -> bytes:
+def to_bytes(value: Any, kind: Any) -> bytes:
     """The bytes of a value of this type."""
     return b"\n".join(value) if kind == LINES else encode(value)
 
 
-def out_of(data: bytes, kind: Any) -> Any:
-    """The value that `exactly` made these bytes from. Raises `InvalidInput`."""
+def from_bytes(data: bytes, kind: Any) -> Any:
+    """The value that `to_bytes` made these bytes from. Raises `InvalidInput`."""
     if kind == LINES:
         return data.split(b"\n")
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _out_of_odd(data, kind)
+        return _from_odd_json(data, kind)
 
 
-def _out_of_odd(data: bytes, kind: Any) -> Any:
+def _from_odd_json(data: bytes, kind: Any) -> Any:
     """The same for JSON that only the standard library reads."""
     try:
         return msgspec.convert(json.loads(data), kind)
@@ -102,7 +102,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 DETAILS = {Busy: ("holder", "age_ms"), RevisionConflict: ("expected", "actual"), AmbiguousId: ("some",)}
-"""What such an error holds besides its message."""
+"""The fields of these errors beyond the message."""
 UNKNOWN = "does not accept this token: it is unknown or revoked"
 REFUSED: dict[str, tuple[type[HithertoError], str]] = {
     "unauthenticated": (StoreUnavailable, UNKNOWN),
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[type[HithertoError], str]] = {
     "rate_limited": (StoreUnavailable, "received too many requests; try again later"),
     "method_not_found": (StoreError, "is too old: it does not support this request"),
 }
-"""What only a server says, as an error of the program and in words."""
+"""Errors that only a server returns → the error to raise, and its text."""
 
 
 def error_of(refused: Refused, server: str) -> HithertoError:

@@ -21,7 +21,7 @@ ABSENT = Raw(b"")
 NULL = Raw(b"null")
 NO_PARAMS = Raw(b"{}")
 ID_STARTS = frozenset(b'"-0123456789n')
-SAID = frozenset(
+TEXT_MEMBERS = frozenset(
     [
         "_meta",
         "arguments",
@@ -93,7 +93,7 @@ def read_frame(line: bytes) -> Frame:
     try:
         frame = _frames.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        frame = _mended(line, error)
+        frame = _repair(line, error)
     if _is_empty(frame.id) and frame.method is None:
         raise BadFrame(refusal(NULL, INVALID_REQUEST, "a message needs a method or an id"))
     if not _is_empty(frame.id) and not _is_id(frame.id):
@@ -138,7 +138,7 @@ def params_of(frame: Frame) -> Raw:
     return NO_PARAMS if _is_empty(frame.params) or bytes(frame.params) == b"null" else frame.params
 
 
-def decoded(decoder: msgspec.json.Decoder[Any], params: Raw) -> Any:
+def decode_params(decoder: msgspec.json.Decoder[Any], params: Raw) -> Any:
     """Parameters in the shape of a method; anything else is `INVALID_PARAMS`, in words that say where."""
     try:
         return decoder.decode(params)
@@ -148,12 +148,12 @@ def decoded(decoder: msgspec.json.Decoder[Any], params: Raw) -> Any:
         raise invalid("cannot be decoded") from None
 
 
-def invalid(told: str) -> Failure:
+def invalid(text: str) -> Failure:
     """The answer to parameters that a method cannot take."""
-    return Failure(INVALID_PARAMS, f"Invalid params: {told}", {"code": InvalidInput.code})
+    return Failure(INVALID_PARAMS, f"Invalid params: {text}", {"code": InvalidInput.code})
 
 
-def _mended(line: bytes, error: Exception) -> Frame:
+def _repair(line: bytes, error: Exception) -> Frame:
     """A message that the strict decoder refuses for a lone surrogate in what was said, with the surrogate replaced.
 
     JavaScript writes such texts when it cuts an emoji in two; no answer at all would leave its request open.
@@ -163,11 +163,11 @@ def _mended(line: bytes, error: Exception) -> Frame:
     plain: Any = None
     try:
         plain = json.loads(line, parse_constant=_refuse_constant)
-        return _frames.decode(_encode(_said_only(plain)))
-    except _HalfAName:
-        told = "Invalid params: a name contains a lone surrogate"
+        return _frames.decode(_encode(_scrub_texts(plain)))
+    except _LoneSurrogateInName:
+        text = "Invalid params: a name contains a lone surrogate"
         number = encode(plain.get("id")) if isinstance(plain, dict) else b"null"
-        raise BadFrame(refusal(Raw(number), INVALID_PARAMS, told, {"code": "invalid_input"})) from None
+        raise BadFrame(refusal(Raw(number), INVALID_PARAMS, text, {"code": "invalid_input"})) from None
     except msgspec.ValidationError:
         _refuse_shape(line)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError):
@@ -186,26 +186,26 @@ def _refuse_shape(line: bytes) -> NoReturn:
     raise BadFrame(refusal(known, INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message"))
 
 
-class _HalfAName(Exception):
+class _LoneSurrogateInName(Exception):
     """A name that would not be the same when it is mended."""
 
 
-def _said_only(value: Any) -> Any:
-    """The value, with lone surrogates replaced in what was said. Raises `_HalfAName` for one anywhere else."""
+def _scrub_texts(value: Any) -> Any:
+    """The value, with lone surrogates replaced in what was said. Raises `_LoneSurrogateInName` for one anywhere else."""
     if isinstance(value, dict):
-        return {_whole(name): _said(name, item) for name, item in value.items()}
+        return {_require_whole(name): _scrub_member(name, item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_said_only(item) for item in value]
-    return _whole(value)
+        return [_scrub_texts(item) for item in value]
+    return _require_whole(value)
 
 
-def _said(name: str, value: Any) -> Any:
-    return scrubbed(value) if name in SAID else _said_only(value)
+def _scrub_member(name: str, value: Any) -> Any:
+    return scrub(value) if name in TEXT_MEMBERS else _scrub_texts(value)
 
 
-def _whole(value: Any) -> Any:
-    if scrubbed(value) != value:
-        raise _HalfAName
+def _require_whole(value: Any) -> Any:
+    if scrub(value) != value:
+        raise _LoneSurrogateInName
     return value
 
 
@@ -237,20 +237,20 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except (UnicodeEncodeError, OverflowError):
         return json.dumps(
-            scrubbed(msgspec.to_builtins(value)), separators=(",", ":"), ensure_ascii=False
+            scrub(msgspec.to_builtins(value)), separators=(",", ":"), ensure_ascii=False
         ).encode()
 
 
-def scrubbed(value: Any) -> Any:
+def scrub(value: Any) -> Any:
     """The value with every lone surrogate in its texts replaced."""
     if isinstance(value, str):
         return (
             value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         )
     if isinstance(value, dict):
-        return {scrubbed(name): scrubbed(item) for name, item in value.items()}
+        return {scrub(name): scrub(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [scrubbed(item) for item in value]
+        return [scrub(item) for item in value]
     return value
 
 

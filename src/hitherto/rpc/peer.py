@@ -68,13 +68,13 @@ class _Request:
     its way, and nothing cuts its task until that is sent."""
 
     task: asyncio.Task[None]
-    begun = answered = sent = called_off = False
+    begun = answered = sent = cancelled = False
 
-    def call_off(self) -> None:
+    def cancel(self) -> None:
         """Have it answered as cancelled; one whose handler has not begun yet sees that by itself."""
-        if self.begun and not self.answered and not self.called_off:
+        if self.begun and not self.answered and not self.cancelled:
             self.task.cancel()
-        self.called_off = True
+        self.cancelled = True
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class _Error(msgspec.Struct, frozen=True):
 
 
 class Peer(Generic[C]):
-    """A connection. `context` is handed to every handler; `failing` words an error for the method it came from."""
+    """A connection. `context` is handed to every handler; `to_failure` words an error for the method it came from."""
 
     def __init__(
         self,
@@ -93,13 +93,13 @@ class Peer(Generic[C]):
         notifications: Mapping[str, Method[C]],
         context: C,
         *,
-        failing: Callable[[HithertoError, Any], Failure] = lambda error, _: failure_of(error, CODES),
+        to_failure: Callable[[HithertoError, Any], Failure] = lambda error, _: failure_of(error, CODES),
     ) -> None:
         self._transport = transport
         self._requests = requests
         self._notifications = notifications
         self._context = context
-        self._failing = failing
+        self._to_failure = to_failure
         self._decoders = {
             method: msgspec.json.Decoder(method.params)
             for method in (*requests.values(), *notifications.values())
@@ -110,7 +110,7 @@ class Peer(Generic[C]):
         self._short = asyncio.Semaphore(SHORT_REQUESTS)
         self._waiting: set[_Request] = set()
         self._running: dict[Key, set[_Request]] = {}
-        self._asked: dict[int, asyncio.Future[Raw]] = {}
+        self._pending: dict[int, asyncio.Future[Raw]] = {}
         self._numbers = itertools.count(1)
         self._left = False
 
@@ -161,7 +161,7 @@ class Peer(Generic[C]):
             raise Gone
         number = next(self._numbers)
         answered: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answered
+        self._pending[number] = answered
         try:
             await self.send(frames.request(number, method, params))
             return await answered
@@ -170,7 +170,7 @@ class Peer(Generic[C]):
                 await self.notify(CANCEL, {"requestId": number})
             raise
         finally:
-            del self._asked[number]
+            del self._pending[number]
 
     # What comes in
 
@@ -181,36 +181,38 @@ class Peer(Generic[C]):
                 line = await self._transport.receive()
                 return None if line is None else frames.read_frame(line)
             except FrameTooLong as dropped:
-                await self._miss(frames.read_head(dropped.head))
+                await self._refuse_too_long(frames.read_head(dropped.head))
             except BadFrame as bad:
                 await self.send(bad.answer)
 
-    async def _miss(self, frame: Frame) -> None:
+    async def _refuse_too_long(self, frame: Frame) -> None:
         """A message was dropped: whoever waits for it here, or for its answer there, hears of that."""
-        told = f"message too long: at most {LINE_BYTES} bytes"
-        asked = self._waited_for(frame) if frame.method is None else None
+        text = f"message too long: at most {LINE_BYTES} bytes"
+        asked = self._pending_request(frame) if frame.method is None else None
         if asked is not None:
-            asked.set_exception(Refused(INVALID_REQUEST, told))
+            asked.set_exception(Refused(INVALID_REQUEST, text))
         else:
             number = frame.id if frames.has_id(frame) else frames.NULL
-            await self.send(frames.refusal(number, INVALID_REQUEST, told))
+            await self.send(frames.refusal(number, INVALID_REQUEST, text))
 
     async def _take(self, tasks: asyncio.TaskGroup, frame: Frame) -> None:
         if frame.method is None:
             self._resolve(frame)
         elif frame.method == CANCEL and not frames.has_id(frame):
-            self._call_off(frame)
+            self._cancel_request(frame)
         elif frames.has_id(frame):
             await self._start(tasks, frame, frame.method)
         elif (method := self._notifications.get(frame.method)) is not None:
             await self._short.acquire()
-            tasks.create_task(self._heed(method, frame)).add_done_callback(lambda _: self._short.release())
+            tasks.create_task(self._handle_notification(method, frame)).add_done_callback(
+                lambda _: self._short.release()
+            )
 
     async def _start(self, tasks: asyncio.TaskGroup, frame: Frame, name: str) -> None:
         method = self._requests.get(name)
         if method is None:
-            told = f"Method not found: {name[:100]}"
-            await self.send(frames.refusal(frame.id, METHOD_NOT_FOUND, told, {"method": name[:100]}))
+            text = f"Method not found: {name[:100]}"
+            await self.send(frames.refusal(frame.id, METHOD_NOT_FOUND, text, {"method": name[:100]}))
         elif not method.waits:
             await self._short.acquire()
             self._begin(tasks, _Request(), method, frame, self._short.release)
@@ -219,8 +221,8 @@ class Peer(Generic[C]):
             self._waiting.add(request)
             self._begin(tasks, request, method, frame, lambda: self._waiting.discard(request))
         else:
-            told = f"at most {WAITING_REQUESTS} requests of this kind may run at once"
-            await self.send(frames.refusal(frame.id, OVERLOADED, told))
+            text = f"at most {WAITING_REQUESTS} requests of this kind may run at once"
+            await self.send(frames.refusal(frame.id, OVERLOADED, text))
 
     def _begin(
         self,
@@ -249,7 +251,7 @@ class Peer(Generic[C]):
         """Every request gets one answer, and then what follows from it happens."""
         after = None
         try:
-            result = await self._handled(request, method, frame)
+            result = await self._run_handler(request, method, frame)
             if isinstance(result, Then):
                 result, after = result.result, result.after
             line = frames.answer(frame.id, result if isinstance(result, bytes) else frames.encode(result))
@@ -260,22 +262,22 @@ class Peer(Generic[C]):
         if after is not None:
             await after()
 
-    async def _handled(self, request: _Request, method: Method[C], frame: Frame) -> Any:
+    async def _run_handler(self, request: _Request, method: Method[C], frame: Frame) -> Any:
         """What the handler returns, unless the request is called off first."""
         cancelled = Failure(REQUEST_CANCELLED, "Request cancelled")
-        if request.called_off:
+        if request.cancelled:
             raise cancelled
         request.begun, request.answered = True, method.whole
         try:
             return await self._answer(method, frame)
         except asyncio.CancelledError:
-            if not request.called_off:
+            if not request.cancelled:
                 raise
             raise cancelled from None
         finally:
             request.answered = True
 
-    async def _heed(self, method: Method[C], frame: Frame) -> None:
+    async def _handle_notification(self, method: Method[C], frame: Frame) -> None:
         """A notification is answered by nothing, whatever becomes of it."""
         try:
             await self._answer(method, frame)
@@ -284,28 +286,28 @@ class Peer(Generic[C]):
 
     async def _answer(self, method: Method[C], frame: Frame) -> Any:
         """What the handler returns; whatever it raises comes out as a `Failure`."""
-        params = frames.decoded(self._decoders[method], frames.params_of(frame))
+        params = frames.decode_params(self._decoders[method], frames.params_of(frame))
         try:
             return await method.handle(self._context, params)
         except HithertoError as error:
-            raise self._failing(error, params) from error
+            raise self._to_failure(error, params) from error
         except (Failure, Gone):
             raise
         except Exception as error:
             log.exception("%s failed", frame.method)
             raise Failure(INTERNAL_ERROR, f"Internal error: {type(error).__name__}") from error
 
-    def _call_off(self, frame: Frame) -> None:
+    def _cancel_request(self, frame: Frame) -> None:
         try:
-            named: _Cancelled = frames.decoded(self._cancelling, frames.params_of(frame))
+            named: _Cancelled = frames.decode_params(self._cancelling, frames.params_of(frame))
         except Failure:
             return
         for request in self._running.get(frames.key_of(named.request_id), ()):
-            request.call_off()
+            request.cancel()
 
     def _resolve(self, frame: Frame) -> None:
         """An answer to a request of ours; one that nobody waits for is ignored."""
-        answered = self._waited_for(frame)
+        answered = self._pending_request(frame)
         if answered is None:
             return
         if memoryview(frame.error):
@@ -317,15 +319,15 @@ class Peer(Generic[C]):
         else:
             answered.set_result(frame.result)
 
-    def _waited_for(self, frame: Frame) -> asyncio.Future[Raw] | None:
+    def _pending_request(self, frame: Frame) -> asyncio.Future[Raw] | None:
         key = frames.key_of(frame.id)
-        answered = self._asked.get(key) if isinstance(key, int) else None
+        answered = self._pending.get(key) if isinstance(key, int) else None
         return None if answered is None or answered.done() else answered
 
     def _leave(self) -> None:
         """Nobody answers any more: end what would wait for that."""
         self._left = True
-        for answered in self._asked.values():
+        for answered in self._pending.values():
             if not answered.done():
                 answered.set_exception(Gone())
                 answered.exception()  # seen, even if whoever waited is cancelled before it hears of it

@@ -63,7 +63,7 @@ class Lines:
     def __bool__(self) -> bool:
         return bool(self._ready)
 
-    async def following(self, read: Callable[[], Awaitable[bytes]]) -> bytes | None:
+    async def next_line(self, read: Callable[[], Awaitable[bytes]]) -> bytes | None:
         """The next line, out of what is there or what `read` brings, which is nothing at the end; None if there is none.
         Raises `FrameTooLong` like `take`."""
         while not self._ready:

@@ -27,19 +27,19 @@ from hitherto.model import (
 from hitherto.sources.claude.parts import parts_of
 from hitherto.sources.claude.records import blocks_of
 
-Spoken = Text | Image | Audio | Resource | ResourceLink
+PromptPart = Text | Image | Audio | Resource | ResourceLink
 """The parts that a prompt may have."""
-Prompt = str | Sequence[str | Spoken | Mapping[str, Any]]
+Prompt = str | Sequence[str | PromptPart | Mapping[str, Any]]
 """A text, or texts, parts and blocks of Anthropic's in a row."""
 
 
-def spoken(prompt: Prompt) -> tuple[Part, ...]:
+def prompt_parts(prompt: Prompt) -> tuple[Part, ...]:
     """The parts of a prompt. Raises `InvalidInput` if it is empty or cannot be said."""
     if isinstance(prompt, str):
         prompt = [prompt]
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
         raise InvalidInput(f"a prompt must be a string or a list of parts, not {type(prompt).__name__}")
-    parts = tuple(part for item in prompt for part in _said(item))
+    parts = tuple(part for item in prompt for part in _item_parts(item))
     if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
         raise InvalidInput("a prompt cannot be empty")
     return parts
@@ -62,18 +62,18 @@ def usage_of(usage: Usage | None) -> dict[str, int | None]:
     }
 
 
-def _said(item: object) -> tuple[Part, ...]:
+def _item_parts(item: object) -> tuple[Part, ...]:
     if isinstance(item, str):
         return (Text(text=item),)
-    if isinstance(item, Spoken):
+    if isinstance(item, PromptPart):
         return (item,)
-    parts = _of_block(item) if isinstance(item, Mapping) else ()
-    if not parts or not all(isinstance(part, Spoken) for part in parts):
+    parts = _block_parts(item) if isinstance(item, Mapping) else ()
+    if not parts or not all(isinstance(part, PromptPart) for part in parts):
         raise InvalidInput(f"not a valid part of a prompt: {item!r:.200}")
     return parts
 
 
-def _of_block(block: Mapping[str, Any]) -> tuple[Part, ...]:
+def _block_parts(block: Mapping[str, Any]) -> tuple[Part, ...]:
     try:
         data = encode([dict(block)])
     except (TypeError, ValueError, RecursionError) as error:

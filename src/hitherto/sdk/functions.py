@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput
 from hitherto.ids import uuid7
-from hitherto.sdk.blocks import Prompt, spoken
+from hitherto.sdk.blocks import Prompt, prompt_parts
 from hitherto.sdk.messages import SDKMessage, SDKResultMessage
 from hitherto.sdk.options import Given, Options, SDKSessionOptions, read_options
-from hitherto.sdk.resume import created, resumed
+from hitherto.sdk.resume import create, resume
 from hitherto.sdk.session import SDKSession
 from hitherto.settings import read_settings
 
 
 def create_session(options: Given = None, /, **more: Unpack[SDKSessionOptions]) -> SDKSession:
     """A new session. It comes at once, with its id; everything is opened at its first use."""
-    return _new(read_options(options, more))
+    return _new_session(read_options(options, more))
 
 
 def resume_session(
@@ -39,14 +39,14 @@ def resume_session(
         raise InvalidInput(
             "additional_directories can be given only to a new session; a resumed session keeps its own"
         )
-    return SDKSession(session_id, partial(resumed, given=session_id, options=read), read)
+    return SDKSession(session_id, partial(resume, given=session_id, options=read), read)
 
 
 async def prompt(
     message: Prompt, options: Given = None, /, **more: Unpack[SDKSessionOptions]
 ) -> SDKResultMessage:
     """Say one thing in a new session, and wait for the result."""
-    async with _new(read_options(options, more), improve_titles=False) as session:
+    async with _new_session(read_options(options, more), improve_titles=False) as session:
         return await session.prompt(message)
 
 
@@ -65,21 +65,21 @@ def query(
     read = read_options(options, more, model_required=False)
     if read.engine is None:
         read = replace(read, model=read_settings(model=read.model).model)
-    spoken(message)  # what is wrong with it is told at once, not when somebody begins to read
-    return _told(message, read)
+    prompt_parts(message)  # what is wrong with it is told at once, not when somebody begins to read
+    return _stream_once(message, read)
 
 
-async def _told(message: Prompt, options: Options) -> AsyncGenerator[SDKMessage, None]:
-    async with _new(options, improve_titles=False) as session:
+async def _stream_once(message: Prompt, options: Options) -> AsyncGenerator[SDKMessage, None]:
+    async with _new_session(options, improve_titles=False) as session:
         await session.send(message)
         async for each in session.stream():
             yield each
 
 
-def _new(options: Options, *, improve_titles: bool = True) -> SDKSession:
+def _new_session(options: Options, *, improve_titles: bool = True) -> SDKSession:
     session_id = uuid7()
     options = replace(options, cwd=options.cwd or os.getcwd())
-    begin = partial(created, session_id=session_id, options=options)
+    begin = partial(create, session_id=session_id, options=options)
     return SDKSession(session_id, begin, options, improve_titles=improve_titles)
 
 

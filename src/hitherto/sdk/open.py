@@ -15,16 +15,16 @@ from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, Session
 from hitherto.sdk.messages import SDKSystemMessage
 from hitherto.sdk.options import Options
-from hitherto.sdk.resume import Begun
+from hitherto.sdk.resume import StartedSession
 from hitherto.service import Sessions
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.service.turns.open_session import OpenSession
 
-Begin = Callable[[Sessions], Awaitable[Begun]]
+StartSession = Callable[[Sessions], Awaitable[StartedSession]]
 """Makes or finds the session."""
 
 
-class Open(NamedTuple):
+class OpenedSession(NamedTuple):
     """An open session; `init` is what each of its turns begins with."""
 
     turns: OpenSession
@@ -32,34 +32,34 @@ class Open(NamedTuple):
 
 
 @asynccontextmanager
-async def opening(
-    begin: Begin, options: Options, *, report: Callable[[Notice], None], improve_titles: bool
-) -> AsyncIterator[Open]:
+async def open_session(
+    start: StartSession, options: Options, *, report: Callable[[Notice], None], improve_titles: bool
+) -> AsyncIterator[OpenedSession]:
     """Open everything, and close it with the block."""
     async with wiring.open(options.store) as sessions:
-        begun = await begin(sessions)
-        for told in begun.notices:
-            report(told)
+        started = await start(sessions)
+        for notice in started.notices:
+            report(notice)
         async with sessions.opened(
             LOCAL,
-            begun.session.id,
+            started.session.id,
             options.engine or wiring.engine(options.model),
             mcp_servers=options.mcp_servers,
             improve_titles=improve_titles,
             report=report,
         ) as turns:
-            yield Open(turns, _init(begun, options))
+            yield OpenedSession(turns, _init(started, options))
 
 
-def _init(begun: Begun, options: Options) -> SDKSystemMessage:
+def _init(started: StartedSession, options: Options) -> SDKSystemMessage:
     return SDKSystemMessage(
-        session_id=begun.session.id,
+        session_id=started.session.id,
         model=options.model,
-        cwd=begun.session.cwd,
-        tools=_tools(begun.session) if options.engine is None else (),
+        cwd=started.session.cwd,
+        tools=_tools(started.session) if options.engine is None else (),
         mcp_servers=tuple({"name": each.name, "type": _kind(each)} for each in options.mcp_servers),
         permission_mode=options.permission_mode,
-        forked_from=begun.resumed_from,
+        forked_from=started.resumed_from,
     )
 
 
@@ -79,11 +79,11 @@ _OWNERS: set[asyncio.Task[Any]] = set()
 """The loop itself holds tasks only weakly; these must live until they are done."""
 
 
-class Owned(Generic[T]):
+class LazyResource(Generic[T]):
     """Opens at the first `get`, holds until `close`. If opening fails, each `get` tells so."""
 
-    def __init__(self, opening: Callable[[], AbstractAsyncContextManager[T]]) -> None:
-        self._opening = opening
+    def __init__(self, open_session: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._open = open_session
         self._closing = asyncio.Event()
         self._ready: asyncio.Future[T] | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Owned(Generic[T]):
         self._check_open()
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
-            self._owner = asyncio.create_task(self._own(self._ready), name="session")
+            self._owner = asyncio.create_task(self._hold_open(self._ready), name="session")
             _OWNERS.add(self._owner)
             self._owner.add_done_callback(_OWNERS.discard)
         value = await asyncio.shield(self._ready)
@@ -112,9 +112,9 @@ class Owned(Generic[T]):
         if self._closing.is_set():
             raise InvalidInput("the session is closed; resume it to continue")
 
-    async def _own(self, ready: asyncio.Future[T]) -> None:
+    async def _hold_open(self, ready: asyncio.Future[T]) -> None:
         try:
-            async with self._opening() as value:
+            async with self._open() as value:
                 ready.set_result(value)
                 await self._closing.wait()
         except BaseException as error:

@@ -73,14 +73,14 @@ class Options(Value, frozen=True):
 
 def read_options(given: Given, more: Mapping[str, Any], *, model_required: bool = True) -> Options:
     """The options of a mapping or object, and of keywords, which go before. Raises `InvalidInput`."""
-    values = {**_named(given), **_named(more)}
+    values = {**_by_name(given), **_by_name(more)}
     options = Options(**{name: CHECKS[name](name, value) for name, value in values.items()})
     if model_required and options.model is None and options.engine is None:
         raise InvalidInput("the option `model` is required; for example model='claude-sonnet-4-6'")
     return options
 
 
-def _named(given: Given) -> dict[str, Any]:
+def _by_name(given: Given) -> dict[str, Any]:
     """The options that are given, by their names here."""
     if given is None:
         return {}

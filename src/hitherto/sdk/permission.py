@@ -38,7 +38,7 @@ CanUseTool = Callable[[str, Any, ToolPermissionContext], Any]
 """Called with a tool's name, its input and the context; answers at once or is awaited."""
 
 
-def asking(session_id: str, can_use_tool: CanUseTool) -> Ask:
+def make_ask(session_id: str, can_use_tool: CanUseTool) -> Ask:
     """Asks the caller's function, and understands its answer. What the function raises, this raises."""
 
     async def ask(call: ToolCall) -> Choice | Verdict:
@@ -50,22 +50,22 @@ def asking(session_id: str, can_use_tool: CanUseTool) -> Ask:
             locations=call.locations,
         )
         answer = can_use_tool(call.name, call.input, context)
-        return understood(await answer if isawaitable(answer) else answer)
+        return parse_answer(await answer if isawaitable(answer) else answer)
 
     return ask
 
 
-def understood(answer: object) -> Choice | Verdict:
+def parse_answer(answer: object) -> Choice | Verdict:
     """The choice or verdict that an answer stands for: a bool, a word, or something with a `behavior`."""
     if isinstance(answer, Verdict):
-        return replace(answer, input=_changed(answer.input))
+        return replace(answer, input=_checked_input(answer.input))
     if isinstance(answer, bool | str) and answer in PLAIN:
         return PLAIN[answer]
     fields = answer if isinstance(answer, Mapping) else _Attributes(answer)
     behavior = fields.get("behavior")
     if behavior == "allow":
         given = _first(fields.get("updated_input"), fields.get("updatedInput"))
-        return Verdict(allowed=True, input=_changed(given))
+        return Verdict(allowed=True, input=_checked_input(given))
     if behavior == "deny":
         return Verdict(allowed=False, reason=str(fields.get("message") or REFUSED))
     raise InvalidInput(f"can_use_tool must answer allow or deny, not {answer!r:.200}")
@@ -81,17 +81,17 @@ class _Attributes:
         return getattr(self._value, name, None)
 
 
-def _changed(given: object) -> Json | None:
+def _checked_input(given: object) -> Json | None:
     """Another input for the tool, if it is one that can be kept; None leaves it as it is."""
     if given is None:
         return None
     if not isinstance(given, Mapping):
         raise InvalidInput(f"the updated input of a tool must be a mapping, not {given!r:.200}")
     try:
-        changed: Json = decode_json(encode(dict(given)))
+        checked: Json = decode_json(encode(dict(given)))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the updated input of a tool must be JSON: {error}") from None
-    return changed
+    return checked
 
 
 def _first(*values: Any) -> Any:

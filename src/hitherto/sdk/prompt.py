@@ -9,42 +9,42 @@ from hitherto.errors import EngineError, ModelMissing
 from hitherto.model import Image, Part, ToolCall
 from hitherto.permissions import Choice, Verdict
 from hitherto.sdk.messages import SDKMessage, SDKResultMessage
-from hitherto.sdk.open import Open
+from hitherto.sdk.open import OpenedSession
 from hitherto.sdk.options import Options
-from hitherto.sdk.permission import asking
-from hitherto.sdk.turn_messages import Account
+from hitherto.sdk.permission import make_ask
+from hitherto.sdk.turn_messages import TurnReport
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Outcome, Update
 
 Show = Callable[[SDKMessage], None]
 
-CALLED_OFF = Outcome(stop_reason="cancelled", prompt="")
+CANCELLED = Outcome(stop_reason="cancelled", prompt="")
 """How a prompt ends that was never begun."""
-UNSEEN = Notice(
+IMAGE_BY_URL = Notice(
     text="The model does not see an image given only by URL: it gets the URL as text.",
     severity="warning",
 )
 
 
-class Prompted:
+class QueuedPrompt:
     """A prompt on its way, given `at` a time; what happens is told to `show`, message by message."""
 
     def __init__(self, parts: tuple[Part, ...], at: float, show: Show) -> None:
         self.at = at
         self._parts, self._show = parts, show
-        self._account: Account | None = None
+        self._turn_report: TurnReport | None = None
         self._turns: OpenSession | None = None
         self._interrupted = False
-        self._broken: Exception | None = None
+        self._raised: Exception | None = None
 
-    def begin(self, home: Open, account: Account) -> None:
+    def begin(self, opened: OpenedSession, turn_report: TurnReport) -> None:
         """Tell what it is run with; from then on everything can be told."""
-        self._account = account
-        self._show(home.init)
+        self._turn_report = turn_report
+        self._show(opened.init)
 
-    def tell(self, update: Update) -> None:
+    def emit(self, update: Update) -> None:
         """Tell what happens."""
-        if self._account is not None and (message := self._account.told(update)) is not None:
+        if self._turn_report is not None and (message := self._turn_report.message_for(update)) is not None:
             self._show(message)
 
     def interrupt(self) -> None:
@@ -53,45 +53,45 @@ class Prompted:
         if self._turns is not None:
             self._turns.cancel()
 
-    async def answered(
-        self, home: Open, account: Account, options: Options, *, wait: bool
+    async def run(
+        self, opened: OpenedSession, turn_report: TurnReport, options: Options, *, wait: bool
     ) -> SDKResultMessage:
         """Have it answered; the result is told, too. Raises what the caller's own function raised."""
         try:
-            result = account.result(await self._outcome(home.turns, options, wait))
+            result = turn_report.result(await self._outcome(opened.turns, options, wait))
         except ModelMissing:
             raise
         except EngineError as error:
-            result = account.failure(error)
-        if self._broken is not None:
-            raise self._broken
+            result = turn_report.failure(error)
+        if self._raised is not None:
+            raise self._raised
         self._show(result)
         return result
 
     async def _outcome(self, turns: OpenSession, options: Options, wait: bool) -> Outcome:
         if self._interrupted:
-            return CALLED_OFF
+            return CANCELLED
         self._turns = turns
         if options.engine is None and any(map(_is_address, self._parts)):
-            self.tell(UNSEEN)
-        ask = self._asking(turns, options)
-        return await turns.prompt(self._parts, choices=options.choices, ask=ask, emit=self.tell, wait=wait)
+            self.emit(IMAGE_BY_URL)
+        ask = self._ask_function(turns, options)
+        return await turns.prompt(self._parts, choices=options.choices, ask=ask, emit=self.emit, wait=wait)
 
-    def _asking(self, turns: OpenSession, options: Options) -> Ask | None:
+    def _ask_function(self, turns: OpenSession, options: Options) -> Ask | None:
         """Asks the caller's function; if that raises, the turn ends and the caller gets what it raised."""
         if options.can_use_tool is None:
             return None
-        ask = asking(turns.session_id, options.can_use_tool)
+        ask = make_ask(turns.session_id, options.can_use_tool)
 
-        async def asked(call: ToolCall) -> Choice | Verdict:
+        async def ask_or_stop(call: ToolCall) -> Choice | Verdict:
             try:
                 return await ask(call)
             except Exception as error:  # noqa: BLE001 - it is the caller's, and comes out of the caller's await
-                self._broken = error
+                self._raised = error
                 turns.cancel()
                 return Verdict(allowed=False, reason="can_use_tool raised an exception")
 
-        return asked
+        return ask_or_stop
 
 
 def _is_address(part: Part) -> bool:

@@ -25,7 +25,7 @@ from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync
 
 
-class Begun(NamedTuple):
+class StartedSession(NamedTuple):
     """The session to talk in, the session of another agent that it goes on from, if it does, and what is to be told."""
 
     session: Session
@@ -33,7 +33,7 @@ class Begun(NamedTuple):
     notices: tuple[Notice, ...] = ()
 
 
-async def created(sessions: Sessions, session_id: str, options: Options) -> Begun:
+async def create(sessions: Sessions, session_id: str, options: Options) -> StartedSession:
     """A new session with this id."""
     session = await sessions.create(
         LOCAL,
@@ -43,20 +43,20 @@ async def created(sessions: Sessions, session_id: str, options: Options) -> Begu
         additional_directories=options.additional_directories,
         **await project_of_folder(sessions.projects, options.cwd),
     )
-    return Begun(session)
+    return StartedSession(session)
 
 
-async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
+async def resume(sessions: Sessions, given: str, options: Options) -> StartedSession:
     """The session of this id, or the one that goes on from it. Raises `SessionNotFound`.
 
     What Claude Code has written of a session since it was last read, or at all, is read first: also if the session was
     deleted here, since somebody asks for it now.
     """
-    known = await _known(sessions, given)
+    known = await _find(sessions, given)
     if known is None or known.source == NAME:
         uuid = given.removeprefix(parse.session_id(""))
-        failures = await _take_in(sessions, uuid, options, anew=known is None)
-        known = await _known(sessions, given)
+        failures = await _sync_transcript(sessions, uuid, options, anew=known is None)
+        known = await _find(sessions, given)
         if known is None:
             missing = SessionNotFound(given)
             for failure in failures:
@@ -68,23 +68,25 @@ async def resumed(sessions: Sessions, given: str, options: Options) -> Begun:
     if options.cwd is not None:
         session = await sessions.move(LOCAL, session.id, options.cwd)
     if session.id == known.id:
-        return Begun(session)
-    return Begun(session, known.id, (_grown(known),) if known.updated_at > session.created_at else ())
+        return StartedSession(session)
+    return StartedSession(
+        session, known.id, (_continued_notice(known),) if known.updated_at > session.created_at else ()
+    )
 
 
-def _grown(known: Session) -> Notice:
+def _continued_notice(known: Session) -> Notice:
     text = f"{known.id} was continued elsewhere after it was forked. Newer messages there are not part of this session."
     return Notice(text=text, severity="warning")
 
 
-async def _known(sessions: Sessions, given: str) -> Session | None:
+async def _find(sessions: Sessions, given: str) -> Session | None:
     for name in (given, parse.session_id(given)):
         with suppress(SessionNotFound):
             return await sessions.get(LOCAL, name)
     return None
 
 
-async def _take_in(sessions: Sessions, uuid: str, options: Options, *, anew: bool) -> tuple[str, ...]:
+async def _sync_transcript(sessions: Sessions, uuid: str, options: Options, *, anew: bool) -> tuple[str, ...]:
     """Read what is new in the transcript of a session, or all of it, if there is one; what could not be read is told."""
     file = await asyncio.to_thread(_transcript, uuid)
     if file is None:

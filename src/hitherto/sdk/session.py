@@ -11,12 +11,12 @@ from typing import Self
 
 from hitherto.engine import Notice
 from hitherto.errors import Busy
-from hitherto.sdk.blocks import Prompt, spoken
+from hitherto.sdk.blocks import Prompt, prompt_parts
 from hitherto.sdk.messages import SDKMessage, SDKResultMessage
-from hitherto.sdk.open import Begin, Open, Owned, opening
+from hitherto.sdk.open import LazyResource, OpenedSession, StartSession, open_session
 from hitherto.sdk.options import Options
-from hitherto.sdk.prompt import Prompted
-from hitherto.sdk.turn_messages import Account
+from hitherto.sdk.prompt import QueuedPrompt
+from hitherto.sdk.turn_messages import TurnReport
 
 
 class SDKSession:
@@ -28,21 +28,21 @@ class SDKSession:
     def __init__(
         self,
         session_id: str,
-        begin: Begin,
+        start: StartSession,
         options: Options,
         *,
         improve_titles: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._id, self._begin, self._options = session_id, begin, options
+        self._id, self._start, self._options = session_id, start, options
         self._improve_titles, self._clock = improve_titles, clock
         self._resumed_from: str | None = None
-        self._home = Owned(self._opening)
-        self._turns: deque[Prompted] = deque()
-        self._one = asyncio.Lock()
-        self._running: Prompted | None = None
-        self._sent: asyncio.Queue[Prompted | None] = asyncio.Queue()
-        self._told: asyncio.Queue[SDKMessage | Exception | None] = asyncio.Queue()
+        self._resource = LazyResource(self._open_everything)
+        self._turns: deque[QueuedPrompt] = deque()
+        self._turn_lock = asyncio.Lock()
+        self._running: QueuedPrompt | None = None
+        self._sent: asyncio.Queue[QueuedPrompt | None] = asyncio.Queue()
+        self._messages: asyncio.Queue[SDKMessage | Exception | None] = asyncio.Queue()
         self._notices: deque[Notice] = deque()
 
     @property
@@ -56,7 +56,7 @@ class SDKSession:
         return self._resumed_from
 
     async def __aenter__(self) -> Self:
-        await self._home.get()
+        await self._resource.get()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -69,20 +69,20 @@ class SDKSession:
         `ModelMissing` if nothing can answer; `LeaseLost` if another process has taken the session over meanwhile;
         what `can_use_tool` raises.
         """
-        parts = spoken(message)
+        parts = prompt_parts(message)
         if self._turns:
             raise Busy("this handle", round((self._clock() - self._turns[0].at) * 1000))
-        turn = self._queued(Prompted(parts, self._clock(), _unheard))
+        turn = self._enqueue(QueuedPrompt(parts, self._clock(), _discard))
         try:
-            return await self._run(await self._home.get(), turn, wait=False)
+            return await self._run(await self._resource.get(), turn, wait=False)
         finally:
             self._turns.remove(turn)
 
     async def send(self, message: Prompt) -> None:
         """Say something; it is answered as soon as what was sent before is. `stream` tells what happens."""
-        turn = self._queued(Prompted(spoken(message), self._clock(), self._told.put_nowait))
+        turn = self._enqueue(QueuedPrompt(prompt_parts(message), self._clock(), self._messages.put_nowait))
         try:
-            await self._home.get()
+            await self._resource.get()
         except BaseException:
             self._turns.remove(turn)
             raise
@@ -94,13 +94,13 @@ class SDKSession:
         Waits for one to be sent. Left early, the next call goes on there. When the session is closed, it tells what is
         left, and then ends at once.
         """
-        while (message := await self._told.get()) is not None:
+        while (message := await self._messages.get()) is not None:
             if isinstance(message, Exception):
                 raise message
             yield message
             if isinstance(message, SDKResultMessage):
                 return
-        self._told.put_nowait(None)
+        self._messages.put_nowait(None)
 
     async def interrupt(self) -> bool:
         """End the oldest prompt that is not answered; what was said in it is kept, and its result says so. False if
@@ -120,59 +120,59 @@ class SDKSession:
         What was sent and has not begun is not stored; streams tell the result of each, which says `cancelled`.
         """
         try:
-            await self._home.close()
+            await self._resource.close()
         finally:
-            self._told.put_nowait(None)
+            self._messages.put_nowait(None)
 
-    def _queued(self, turn: Prompted) -> Prompted:
+    def _enqueue(self, turn: QueuedPrompt) -> QueuedPrompt:
         self._turns.append(turn)
         return turn
 
-    async def _run(self, home: Open, turn: Prompted, *, wait: bool) -> SDKResultMessage:
+    async def _run(self, opened: OpenedSession, turn: QueuedPrompt, *, wait: bool) -> SDKResultMessage:
         """Have a prompt answered when those before it are."""
-        async with self._one:
-            account = Account(self._id, self._clock, partial=self._options.include_partial_messages)
-            turn.begin(home, account)
+        async with self._turn_lock:
+            turn_report = TurnReport(self._id, self._clock, partial=self._options.include_partial_messages)
+            turn.begin(opened, turn_report)
             self._running = turn
             while self._notices:
-                turn.tell(self._notices.popleft())
+                turn.emit(self._notices.popleft())
             try:
-                return await turn.answered(home, account, self._options, wait=wait)
+                return await turn.run(opened, turn_report, self._options, wait=wait)
             finally:
                 self._running = None
 
-    def _report(self, told: Notice) -> None:
+    def _report(self, notice: Notice) -> None:
         """Tell something in the turn that runs, else in the next one."""
         if self._running is not None:
-            self._running.tell(told)
+            self._running.emit(notice)
         else:
-            self._notices.append(told)
+            self._notices.append(notice)
 
-    async def _answer_sent(self, home: Open) -> None:
+    async def _answer_sent(self, opened: OpenedSession) -> None:
         """Answer what is sent, one after the other, to the end."""
         while (turn := await self._sent.get()) is not None:
             try:
-                await self._run(home, turn, wait=True)
+                await self._run(opened, turn, wait=True)
             except Exception as error:  # noqa: BLE001 - whatever it is, it comes out of `stream`
-                self._told.put_nowait(error)
+                self._messages.put_nowait(error)
             finally:
                 self._turns.remove(turn)
 
     @asynccontextmanager
-    async def _opening(self) -> AsyncIterator[Open]:
-        everything = opening(
-            self._begin, self._options, report=self._report, improve_titles=self._improve_titles
+    async def _open_everything(self) -> AsyncIterator[OpenedSession]:
+        everything = open_session(
+            self._start, self._options, report=self._report, improve_titles=self._improve_titles
         )
-        async with everything as home, asyncio.TaskGroup() as tasks:
-            self._id, self._resumed_from = home.init.session_id, home.init.forked_from
-            tasks.create_task(self._answer_sent(home), name="sent")
+        async with everything as opened, asyncio.TaskGroup() as tasks:
+            self._id, self._resumed_from = opened.init.session_id, opened.init.forked_from
+            tasks.create_task(self._answer_sent(opened), name="sent")
             try:
-                yield home
+                yield opened
             finally:
                 for turn in self._turns:
                     turn.interrupt()
                 self._sent.put_nowait(None)
 
 
-def _unheard(_: SDKMessage) -> None:
+def _discard(_: SDKMessage) -> None:
     """Shows nothing: whoever prompts gets the result alone."""

@@ -29,7 +29,7 @@ UNFINISHED: dict[str, tuple[Subtype, str | None]] = {
 """Stop reasons that are no success → the result's subtype, and what it says."""
 
 
-class Account:
+class TurnReport:
     """Told everything that happens in a turn, in order; `clock` gives seconds that only go forward."""
 
     def __init__(self, session_id: str, clock: Callable[[], float], *, partial: bool) -> None:
@@ -41,15 +41,15 @@ class Account:
         self._block: tuple[str, bool] | None = None
         self._index = 0
 
-    def told(self, update: Update) -> SDKMessage | None:
+    def message_for(self, update: Update) -> SDKMessage | None:
         """The message for an update; None if there is none for it."""
         match update:
             case Stored(entry=entry):
                 return self._stored(entry)
             case Said() if self._partial:
-                return self._said(update)
+                return self._delta(update)
             case Notice():
-                return self._noticed(update)
+                return self._notice(update)
             case Compacted(compaction=done):
                 return self._compacted(done)
         return None
@@ -106,7 +106,7 @@ class Account:
         }
         return SDKAssistantMessage(session_id=self._session_id, uuid=entry.id, message=message)
 
-    def _said(self, said: Said) -> SDKMessage:
+    def _delta(self, said: Said) -> SDKMessage:
         """Text and thought are blocks of their own, counted anew in each message."""
         block = (said.entry, said.thought)
         if self._block is not None and self._block != block:
@@ -120,10 +120,10 @@ class Account:
         }
         return SDKPartialAssistantMessage(session_id=self._session_id, uuid=said.entry, event=event)
 
-    def _noticed(self, told: Notice) -> SDKMessage:
-        if told.severity != "info":
-            self._notices.append(told.text)
-        return SDKNoticeMessage(session_id=self._session_id, text=told.text, severity=told.severity)
+    def _notice(self, notice: Notice) -> SDKMessage:
+        if notice.severity != "info":
+            self._notices.append(notice.text)
+        return SDKNoticeMessage(session_id=self._session_id, text=notice.text, severity=notice.severity)
 
     def _compacted(self, done: Compaction) -> SDKMessage:
         metadata: Json = {

@@ -19,7 +19,7 @@ from hitherto.gateway.dispatch.uploads import Arguments, Bounds
 from hitherto.gateway.methods import METHODS, store_streams
 from hitherto.model import Draft, Entry, Principal, Text, encode
 from hitherto.remote.calls import CALLS
-from hitherto.remote.values import exactly, fields_of, out_of
+from hitherto.remote.values import fields_of, from_bytes, to_bytes
 from hitherto.service import Sessions
 from hitherto.service.validation import OURS, SOURCES
 from hitherto.stores import connector
@@ -48,7 +48,7 @@ async def test_what_was_said_comes_and_goes_without_loss(asker: Asker) -> None:
     draft = Draft(role="user", parts=(Text(text=ODD),), meta={"big": big})
     appended = (await asker.ask("store.append", session_key=KEY, drafts=exact(draft)))["value"]
     told = await asker.ask("store.entry", session_key=KEY, entry_id=appended["entries"][0])
-    entry = out_of(base64.b64decode(told["exact"]), Entry)
+    entry = from_bytes(base64.b64decode(told["exact"]), Entry)
     assert (entry.parts, entry.meta) == (draft.parts, {"big": big})
     plain = await asker.ask("store.search", text="one")
     assert plain["value"]["hits"][0]["snippet"] == "one"
@@ -57,7 +57,7 @@ async def test_what_was_said_comes_and_goes_without_loss(asker: Asker) -> None:
 @pytest.mark.parametrize("value", [(b"a", b"", b"b"), (b"",), (b"\xff\x00",)])
 def test_lines_come_out_as_they_went_in(value: tuple[bytes, ...]) -> None:
     lines = fields_of("import_session")["lines"].type
-    assert out_of(exactly(value, lines), lines) == list(value)
+    assert from_bytes(to_bytes(value, lines), lines) == list(value)
 
 
 @pytest.mark.parametrize("data", [b'{"id":"\x97"}', b"[" * 100_000, b'{"id":', b"\xff"])

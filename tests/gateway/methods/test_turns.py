@@ -96,11 +96,11 @@ async def test_a_server_without_an_engine_and_an_empty_prompt_are_told_apart(ses
 
 
 async def test_a_provider_that_fails_is_told_by_its_code(sessions: Sessions) -> None:
-    async def failing(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
+    async def to_failure(turn: Turn) -> AsyncIterator[Event]:  # noqa: ARG001
         yield Message(parts=(Text(text="So"),))
         raise ModelRefused("the key is wrong")
 
-    asker = Asker(sessions, engine=Scripted(failing))
+    asker = Asker(sessions, engine=Scripted(to_failure))
     await asker.say("one")
     refused = await asker.refused("session.send", session_key=KEY, content="Hi")
     assert refused == {"code": -32032, "message": "the key is wrong", "data": {"code": "model_refused"}}

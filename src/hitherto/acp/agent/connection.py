@@ -274,7 +274,7 @@ async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
         log.exception("a task of the connection failed")
 
 
-def failing(error: HithertoError, params: Any) -> Failure:
+def to_failure(error: HithertoError, params: Any) -> Failure:
     """An error of the program as the protocol words it: one about a session says which."""
     failure = failure_of(error)
     session_id = getattr(params, "session_id", None)

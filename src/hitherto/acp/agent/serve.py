@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hitherto.acp.agent.connection import Connection, Offer, failing
+from hitherto.acp.agent.connection import Connection, Offer, to_failure
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.acp.protocol.initialize import Client
 from hitherto.engine import Engine
@@ -33,7 +33,7 @@ async def serve(
     """
     async with asyncio.TaskGroup() as tasks:
         connection = Connection(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
-        connection.peer = Peer(transport, REQUESTS, NOTIFICATIONS, connection, failing=failing)
+        connection.peer = Peer(transport, REQUESTS, NOTIFICATIONS, connection, to_failure=to_failure)
         try:
             await connection.peer.run()
         finally:

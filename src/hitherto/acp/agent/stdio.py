@@ -34,7 +34,7 @@ def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
         frame = frames.read_frame(line)
         if frame.method != "initialize" or not frames.has_id(frame):
             raise BadFrame(b"")
-        params = frames.decoded(msgspec.json.Decoder(InitializeParams), frames.params_of(frame))
+        params = frames.decode_params(msgspec.json.Decoder(InitializeParams), frames.params_of(frame))
         client, answer = answer_initialize(params, reads, about)
     except (BadFrame, Failure):
         wires.lines.put_back(line)

@@ -58,7 +58,7 @@ class StreamLine:
         self._lines = Lines()
 
     async def receive(self) -> bytes | None:
-        return await self._lines.following(self._read)
+        return await self._lines.next_line(self._read)
 
     async def send(self, data: bytes) -> None:
         try:

@@ -63,7 +63,7 @@ def read_stored(payload: bytes) -> Stored:
     try:
         return _stored.decode(payload)
     except msgspec.DecodeError:
-        return _stored.decode(frames.encode(frames.scrubbed(json.loads(payload))))
+        return _stored.decode(frames.encode(frames.scrub(json.loads(payload))))
 
 
 def read_page(payloads: Sequence[bytes]) -> list[Stored]:

@@ -74,7 +74,7 @@ async def _no_engine(_: Turn) -> AsyncIterator[Event]:
     yield
 
 
-def failing(error: HithertoError, params: Any) -> Failure:
+def to_failure(error: HithertoError, params: Any) -> Failure:
     """An error of the program as the protocol words it: one about a session says which."""
     failure = failure_of(error)
     named = text_of(params, "sessionId") if isinstance(params, dict) else None

@@ -74,7 +74,7 @@ _greetings = msgspec.json.Decoder(InitializeParams)
 
 async def initialize(connection: ProxyConnection, params: Members) -> bytes:
     """`initialize`: the agent is started, and asked first."""
-    read = frames.decoded(_greetings, Raw(join_members(params)))
+    read = frames.decode_params(_greetings, Raw(join_members(params)))
     client, _ = answer_initialize(read, Reads(), connection.offer.about)
     connection.agent.greeting = greeting_for_agent(params)
     process = await connection.agent.ready()
@@ -87,7 +87,7 @@ async def initialize(connection: ProxyConnection, params: Members) -> bytes:
 
 async def new_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/new`: the agent makes one, and ours is made for it."""
-    given = frames.decoded(_settings, Raw(join_members(params)))
+    given = frames.decode_params(_settings, Raw(join_members(params)))
     sessions, directories = connection.sessions, check_directories(given.additional_directories)
     placed = await open.folder_project(connection, given.cwd)
     with connection.reserve(), connection.relay.opening():
@@ -119,7 +119,7 @@ async def resume_session(connection: ProxyConnection, params: Members) -> Then:
 
 
 async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -> Then:
-    given = frames.decoded(_settings, Raw(join_members(params)))
+    given = frames.decode_params(_settings, Raw(join_members(params)))
     async with connection.session_lock(given.session_id):
         _, answered = await ensure_imported(connection, given.session_id, _setting(params))
         proxied, fresh = await _attach(connection, given)
@@ -154,7 +154,7 @@ async def _attach(connection: ProxyConnection, given: _Setting) -> tuple[Proxied
 
 async def fork_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/fork`: ours is forked; behind it stands the agent's own fork, or a session that is told what was said."""
-    given = frames.decoded(_settings, Raw(join_members(params)))
+    given = frames.decode_params(_settings, Raw(join_members(params)))
     directories = check_directories(given.additional_directories)
     at = value_of(object_of(params, "_meta").get(FORK_AT))
     if at is not None and not isinstance(at, str):
@@ -200,7 +200,7 @@ async def close_session(connection: ProxyConnection, params: Members) -> Json:
 
 async def prompt(connection: ProxyConnection, params: Members) -> bytes:
     """`session/prompt`: kept, answered by the agent, and what it said kept before the editor has the answer."""
-    given = frames.decoded(_prompts, Raw(join_members(params)))
+    given = frames.decode_params(_prompts, Raw(join_members(params)))
     proxied = await connection.ensure_open(given.session_id)
     result = await proxied.run_prompt(parts_of(given.prompt), params)
     if proxied.target != proxied.session.id:
@@ -296,7 +296,7 @@ async def _forward_if_supported(
 
 def _read(shape: type[T], params: Members) -> T:
     """The parameters in the shape of a method of ours."""
-    read: T = frames.decoded(msgspec.json.Decoder(shape), Raw(join_members(params)))
+    read: T = frames.decode_params(msgspec.json.Decoder(shape), Raw(join_members(params)))
     return read
 
 

@@ -15,7 +15,7 @@ from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.run import store_failure
 from hitherto.acp.agent.wires import Wires
 from hitherto.acp.pipes import Pipes
-from hitherto.acp.proxy.connection import ProxyConnection, failing
+from hitherto.acp.proxy.connection import ProxyConnection, to_failure
 from hitherto.acp.proxy.editor_side import EditorTransport
 from hitherto.acp.proxy.methods import NOTIFICATIONS, REQUESTS
 from hitherto.errors import HithertoError
@@ -56,7 +56,7 @@ async def serve(
     async with asyncio.TaskGroup() as tasks:
         connection = ProxyConnection(sessions, who, command, tasks, offer=offer, env=env)
         editor = EditorTransport(transport, connection)
-        peer: Peer[ProxyConnection] = Peer(editor, REQUESTS, NOTIFICATIONS, connection, failing=failing)
+        peer: Peer[ProxyConnection] = Peer(editor, REQUESTS, NOTIFICATIONS, connection, to_failure=to_failure)
         connection.peer, connection.send_now = peer, editor.send_now  # type: ignore[assignment]
         try:
             await peer.run()

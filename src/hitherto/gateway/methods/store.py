@@ -19,8 +19,8 @@ from hitherto.gateway.dispatch.context import Held
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Answer, Named, NamedWriting, Params, Writing
 from hitherto.model import Draft, Json, encode
-from hitherto.remote.calls import CALLS, PREFIX, Offered
-from hitherto.remote.values import Field, fields_of, out_of, result_of
+from hitherto.remote.calls import CALLS, PREFIX, RemoteCall
+from hitherto.remote.values import Field, fields_of, from_bytes, result_of
 from hitherto.service import Sessions
 from hitherto.service.transfer.synced import BATCH
 from hitherto.service.validation import OURS, SOURCES, check_meta_keys, foreign_keys
@@ -86,7 +86,7 @@ def put_together(call: Call[Any]) -> Call[Any]:
     return replace(call, params=msgspec.structs.replace(call.params, **taken))
 
 
-def _method(name: str, offered: Offered) -> Method:
+def _method(name: str, offered: RemoteCall) -> Method:
     fields, owns, writes = fields_of(name), Owns(offered.about), offered.scope == "write"
 
     async def handle(call: Call[Any]) -> Result:
@@ -116,7 +116,7 @@ def _method(name: str, offered: Offered) -> Method:
 
 
 def _value(given: Any, field: Field) -> Any:
-    return out_of(given, field.type) if isinstance(given, bytes) else given
+    return from_bytes(given, field.type) if isinstance(given, bytes) else given
 
 
 def _bounded(name: str, given: Json, params: Any) -> Json:

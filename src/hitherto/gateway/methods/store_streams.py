@@ -17,8 +17,8 @@ from hitherto.limits import NAME_CHARS, checked_length
 from hitherto.model import Part, ToolCall, Value
 from hitherto.permissions import Choice, Verdict
 from hitherto.remote.calls import PREFIX
-from hitherto.remote.turns import told
-from hitherto.remote.values import out_of
+from hitherto.remote.turns import encode_event
+from hitherto.remote.values import from_bytes
 from hitherto.updates import Said, Update, elsewhere
 
 PIECE_BYTES = 512 * 1024
@@ -111,7 +111,7 @@ async def export_file(call: Call[ExportFile]) -> Result:
 async def window(call: Call[Window]) -> Result:
     """Get the window of the model that would answer, in tokens. Fails if there is none. Gives `int` or nothing."""
     call = put_together(call)
-    choices = out_of(_bytes(call.params.choices), Choices)
+    choices = from_bytes(_bytes(call.params.choices), Choices)
     async with engine_of(call).open(Setup(session_id="", local=False)) as conversation:
         return result(await conversation.window(choices))
 
@@ -120,8 +120,8 @@ async def prompt(call: Call[Prompt]) -> Result:
     """Send a prompt and run the turn. Its events arrive as `store.told`. Gives `Outcome`."""
     call, line = put_together(call), held(call)
     given = call.params
-    parts = out_of(_bytes(given.parts), tuple[Part, ...])
-    choices = out_of(_bytes(given.choices), Choices)
+    parts = from_bytes(_bytes(given.parts), tuple[Part, ...])
+    choices = from_bytes(_bytes(given.choices), Choices)
     may_answer = given.ask and "commands" in call.context.token.scopes
     async with Telling(line, given.stream) as telling:
         outcome = await run_turn(
@@ -174,7 +174,9 @@ class Telling:
             await self._more.wait()
             self._more.clear()
             while self._waiting:
-                await self._line.tell(TOLD, {"stream": self._stream, "data": told(self._waiting.pop(0))})
+                await self._line.tell(
+                    TOLD, {"stream": self._stream, "data": encode_event(self._waiting.pop(0))}
+                )
 
 
 def _goes_on(last: Said, update: Said) -> bool:

@@ -87,7 +87,7 @@ class Visitor:
 
     async def _known(self, frame: Frame) -> Caller:
         try:
-            told: _Connect = frames.decoded(_connects, frames.params_of(frame))
+            told: _Connect = frames.decode_params(_connects, frames.params_of(frame))
         except Failure:
             told = _Connect("")
         caller = await self._state.caller_of_token(told.token) if frame.method == CONNECT else None
