@@ -57,12 +57,12 @@ def test_a_trial_that_breaks_off_is_not_met(tmp_path: Path) -> None:
     found = recorded(tmp_path, of)
     assert (found.met, found.figure, found.broke_off) == (False, "broke off with RuntimeError", True)
     page = report.page({"Group": (of,)}, {"X1": found})
-    assert "(broke off with RuntimeError). It broke off: nothing is known by it." in page
+    assert "(broke off with RuntimeError). The trial aborted, so it shows nothing." in page
 
 
 def test_a_row_that_was_not_tried_is_neither_met_nor_missed() -> None:
     page = report.page({"Group": (row(ending(True), ending(False)),)}, {})
-    assert "**0 of 1 rows met, 0 missed, 1 not tried.**" in page
+    assert "**0 of 1 rows met, 0 missed, 1 not run.**" in page
     assert "Not tried at full size yet: X1." in page
     assert "Missed" not in page
     assert "| met |" not in page

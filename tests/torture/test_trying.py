@@ -244,7 +244,7 @@ def test_the_page_begins_with_the_machine_the_count_and_the_sums(
         assert part in once_met.machine
     head = page[: page.index("| row |")]
     assert f"{once_met.machine}. The newest trial is of {once_met.date}." in head
-    assert "**1 of 1 rows met, 0 missed, 0 not tried.**" in head
+    assert "**1 of 1 rows met, 0 missed, 0 not run.**" in head
     assert "**7 faults injected, 0 hostile inputs, 0 acknowledged messages, 0 lost, 0 leaked.**" in head
     assert "| [X1](#x1) | It holds | met | 7 faults |" in page
     capsys.readouterr()

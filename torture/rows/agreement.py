@@ -54,7 +54,7 @@ def _noticed(setting: Setting, fault: Mutant) -> bool:
 
 R19 = Row(
     key="R19",
-    promise="SQLite, PostgreSQL and the model in memory answer alike, whatever is done",
+    promise="SQLite, PostgreSQL and the in-memory store give the same answers",
     target="50,000 Hypothesis steps on each, every answer equal",
     how=(
         "A stateful Hypothesis machine does the same to the service over the store in memory, SQLite and PostgreSQL: two"
@@ -67,7 +67,7 @@ R19 = Row(
         given={"HITHERTO_TEST_STEPS": str(STEPS)},
     ),
     control=planted,
-    broken="one store has a fault: a fork ends an entry early, a list shows another owner's, an erased message is found, …",
+    broken="one store has a fault: a fork ends one entry early, a list shows another owner's session, search finds an erased message, …",
     in_tests=False,
     short_forms=(TEST,),
 )

@@ -101,7 +101,7 @@ def _table(found: Grown) -> str:
 
 R21 = Row(
     key="R21",
-    promise="a thousand times as many sessions cost hardly more to use",
+    promise="A thousand times as many sessions cost hardly more to use",
     target="1,000,000 sessions and 10,000,000 messages beside 1,000 and 10,000: at most 4 times the CPU for each use",
     how=(
         "A store is filled in bulk on SQLite and on PostgreSQL (there the rows are copied with other numbers, and the check of the"

@@ -23,7 +23,7 @@ from torture.trial.row import Row
 ROWS = (
     Row(
         key="S1",
-        promise="A page of another site reaches nothing, under whatever name and origin",
+        promise="A page of another site reaches nothing, whatever its name and origin",
         target="20 origins × 10 hosts × every route: 100 % refused",
         how="Every route of the application's own table, sockets included, is asked with a good token under each pair of"
         " a Host and an Origin, and under each foreign Host without any Origin: 421 or 403 with an empty body, and our own"
@@ -31,11 +31,11 @@ ROWS = (
         " does not answer first.",
         run=whole(origins.tried),
         control=each(broken(origins.tried, "origin-unchecked"), broken(origins.tried, "host-unchecked")),
-        broken="a server that does not look at Origin, and one that does not look at Host",
+        broken="a server that ignores Origin, and one that ignores Host",
     ),
     Row(
         key="S2",
-        promise="Nobody does what their token does not allow",
+        promise="A token allows exactly what its scopes say",
         target="every method × {none, wrong, revoked, other principal, URL token, declared scopes}: 0 bypass; a method"
         " without a rule fails the build",
         how="Every method of the gateway's own table over HTTP and on sockets, every method of the agent for editors, and"
@@ -46,11 +46,11 @@ ROWS = (
         " the real ones, in a process of their own, with limits lifted so that these do not answer first.",
         run=whole(authorisation.tried),
         control=broken(authorisation.tried, "scope-unchecked", "foreign-unlike-missing"),
-        broken="a server that does not look at a token's rights, and a store that tells foreign from missing",
+        broken="a server that ignores a token's scopes, and a store whose errors reveal other owners' sessions",
     ),
     Row(
         key="S3",
-        promise="Nothing of one owner is ever seen by another",
+        promise="Owners are fully isolated",
         target="3 principals, 50,000 Hypothesis steps over all methods + 10,000 tampered cursors: 0 leaks, foreign = absent"
         " byte for byte",
         how="Three owners of one server on SQLite ask, as Hypothesis chooses, every method of the gateway about sessions,"
@@ -75,7 +75,7 @@ ROWS = (
     ),
     Row(
         key="S4",
-        promise="What a transcript says runs nothing and loads nothing",
+        promise="Untrusted transcripts are safe to open: nothing in them runs or loads anything",
         target="200 payloads × 8 fields × {page, HTML, Markdown}: 0 executions, 0 outside requests, in Chromium",
         how=f"{len(PAYLOADS)} payloads in every field of a session and of its messages that takes them (id, title, tags, folder,"
         " project, branch, model, agent, channel, texts, thoughts, tools with their input and output, files, plans): the page"
@@ -84,13 +84,13 @@ ROWS = (
         " shows these payloads.",
         run=payloads.tried,
         control=suites.breakages("page-unescaped", "export-passes-html", "fence-too-short"),
-        broken="a page without escaping, an export that passes HTML through, a fence that a text can end",
+        broken="a page without escaping, an export that passes HTML through, a code fence that a text can close",
         in_tests=False,
         short_forms=payloads.SUITES,
     ),
     Row(
         key="S5",
-        promise="No path and no link leads out of where a session may read and write",
+        promise="No path and no link escapes the folders of a session",
         target="500 names + 1,000 symlink swap races: 0 opens outside root, 0 hangs",
         how="Names to each tool of a session, and as sessions, folders, cursors and routes over the gateway; links, pipes and"
         " devices among the transcripts of every agent; then tools and syncs while another process lets a folder or a file"
@@ -106,7 +106,7 @@ ROWS = (
     ),
     Row(
         key="S6",
-        promise="Nothing that is sent or brought in crashes a door or is answered with an internal error",
+        promise="No input crashes the program or causes an internal error",
         target="2,000 fixed hostile frames + 10 minutes of atheris on parser, framing, cursor, importer: 0 crashes, 0 internal"
         " errors, RSS +< 50 MB",
         how="The frames go to `hitherto serve` over HTTP and on both kinds of socket, and to `hitherto acp` on its standard"
@@ -116,12 +116,12 @@ ROWS = (
         " frames, or after the first 200 inputs of a fuzzer, whose own memory of inputs is in it.",
         run=whole(fuzzers.tried),
         control=broken(fuzzers.tried, "deep-frame-uncaught"),
-        broken="a parser that does not expect deep nesting",
+        broken="a parser that fails on deep nesting",
         needs=(fuzzers.ATHERIS,),
     ),
     Row(
         key="S7",
-        promise="Any text may be searched for",
+        promise="You can search for any text",
         target="10,000 fuzzed queries on SQLite and on PostgreSQL: 0 engine errors, none above 200 ms (of CPU, since the"
         " machine is shared)",
         how="Words of every query language, quotes, wildcards, operators, injections, surrogates, all of Unicode and thousands"
@@ -130,11 +130,11 @@ ROWS = (
         " limits of requests lifted so that these do not answer first.",
         run=whole(searches.tried),
         control=searches.noticed,
-        broken="words that are put into a query as they were typed, on SQLite, and on PostgreSQL, each by itself",
+        broken="search words are put into the query unquoted, on SQLite and on PostgreSQL separately",
     ),
     Row(
         key="S8",
-        promise="Every published limit is one",
+        promise="Every published limit is enforced, with its documented error code",
         target="each published limit + 1 gives its documented code",
         how="The tables of limits in docs/storage.md and docs/serving.md are read, and each row is tried at its limit and one"
         " beyond: by the SDK, over the gateway's methods, over HTTP and on sockets. A row without a trial fails. The"
@@ -142,11 +142,11 @@ ROWS = (
         " only do rates not refill, and strangers are given longer, while their number is tried.",
         run=whole(limits.tried),
         control=broken(limits.tried, "lengths-unchecked"),
-        broken="a program that measures texts too generously",
+        broken="a program that allows texts that are too long",
     ),
     Row(
         key="S9",
-        promise="What is shared holds no secret, and our own tokens are nowhere",
+        promise="Exports contain no secrets, and our own tokens appear nowhere",
         target="recall >= 95 % of 40 kinds, < 1 % false hits on code; own tokens 0 anywhere (logs, URLs, errors, exports)",
         how="Secrets drawn by their form, in sentences, code, JSON and base64, are said over the gateway and exported as Markdown"
         " and HTML (the routes and methods are the real ones, in a process of their own); files of the standard library and of"
@@ -160,11 +160,11 @@ ROWS = (
             broken(secrets.others_secrets, "secret-kinds-not-looked-for"),
             broken(secrets.own_secrets, "export-tells-secrets"),
         ),
-        broken="a program that does not look for half of the kinds, and one that replaces nothing in exports",
+        broken="a program that ignores half of the kinds, and one that redacts nothing in exports",
     ),
     Row(
         key="S10",
-        promise="Nobody from outside, and no file of a project, starts a program or reaches a private address",
+        promise="Neither outsiders nor project files can start programs or reach private addresses",
         target="0 processes from unprivileged requests or project files; 60 address spellings + redirect + rebinding: 0 private"
         " sockets",
         how="`hitherto serve` and `hitherto acp`, whose every start of a program and every connection the interpreter notes:"
@@ -175,7 +175,7 @@ ROWS = (
         " trial and 127.0.0.1 in the place of a public address: redirects of every kind, and names whose address changes.",
         run=whole(mcp_servers.tried),
         control=broken(mcp_servers.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
-        broken="a server that starts programs for everybody, takes loopback for a public address and is led there",
+        broken="a server that starts programs for everybody, treats loopback as public and follows redirects there",
         in_tests=False,
         short_forms=(
             "tests/engines/mcp/test_servers.py::test_no_program_is_started_for_a_caller_from_outside",
@@ -186,13 +186,13 @@ ROWS = (
     ),
     Row(
         key="S11",
-        promise="What is kept is for its user alone, whatever the mask",
+        promise="Stored files are readable by their user only, whatever the umask",
         target="umask 000 start: 0 files or dirs open to others",
         how="`hitherto serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
         " with a mask of 000; modes of all that is there while the server runs and afterwards.",
         run=whole(file_modes.tried),
         # An open data folder would be refused by the second command, and nothing more be seen.
         control=broken(file_modes.tried, "store-open-to-others", "data-folder-open-to-others"),
-        broken="a store whose files are made as the mask says, in a data folder that anybody may write to",
+        broken="a store whose file modes follow the umask, in a data folder that anybody may write to",
     ),
 )

@@ -1,4 +1,4 @@
-"""Rows about programs that are killed: what was acknowledged, what is asked again, what a turn leaves behind."""
+"""Rows about killed programs: acknowledged messages, retried requests, interrupted turns."""
 
 from __future__ import annotations
 
@@ -103,29 +103,30 @@ def _interrupted(*, short: int, full: int) -> Tried:
 
 R1 = Row(
     key="R1",
-    promise="What was acknowledged is there, whatever is killed",
+    promise="No acknowledged message is lost when a process is killed",
     target="0 lost in 1,000 kills of the server and at least 200,000 acknowledgements",
-    how="Four clients on WebSockets, each with four requests on its way, and four over HTTP append to eight sessions of "
-    "`hitherto serve`; at a random acknowledgement it is killed with SIGKILL and started again, and sometimes killed while "
-    "it starts. After every start the store is examined by the program's own check, integrity of the file included, while "
-    "the server has it open. Then `hitherto append` is killed at random moments, while two other processes append to the "
-    "same store, and `hitherto acp` while it answers prompts in three sessions at once (nine of ten are forks of a process that has imported all, one is started from "
-    "nothing). The clients write down every acknowledgement; in the end every message must be in the store word for word, "
-    "once, and nothing that nobody said. A program that logs anything, or needs help to start, fails the row. Small stores: a new one after every 20 kills of the server.",
+    how="Four WebSocket clients, each with four requests in flight, and four HTTP clients append to eight sessions of `hitherto "
+    "serve`. At a random acknowledgement the server is killed with SIGKILL and restarted, and sometimes killed while it "
+    "starts. After every start the program's own check examines the store, including the integrity of the file, while the "
+    "server has it open. Then `hitherto append` is killed at random moments while two other processes append to the same "
+    "store, and `hitherto acp` while it answers prompts in three sessions at once (nine of ten are forks of a process that "
+    "has imported everything, one is started fresh). The clients record every acknowledgement; in the end every message "
+    "must be in the store word for word, once, and no message that nobody sent. A program that logs anything, or needs "
+    "help to start, fails the row. Stores are small: a new one after every 20 kills of the server.",
     run=whole(_lost),
     control=broken(_lost_by_server, "acknowledged-before-commit"),
-    broken="an acknowledgement before the commit",
+    broken="messages are acknowledged before the commit",
 )
 R1B = Row(
     key="R1b",
-    promise="The same with PostgreSQL as the store",
+    promise="No acknowledged message is lost when a process is killed, with PostgreSQL as the store",
     target="0 lost in 200 kills of the server and at least 20,000 acknowledgements",
-    how="As R1, with a database of PostgreSQL for each store; `hitherto serve`, `hitherto append` and `hitherto acp` are "
-    "killed. What a killed process had on its way may still be committed after it has died: it counts as unknown, and is said "
-    "again with its key. That PostgreSQL itself is killed is R4.",
+    how="As R1, with a PostgreSQL database for each store; `hitherto serve`, `hitherto append` and `hitherto acp` are killed. A "
+    "request that a killed process had in flight may still be committed after its death: it counts as unknown, and is "
+    "retried with its key. R4 kills PostgreSQL itself.",
     run=whole(_lost_on_postgres),
     control=broken(_lost_by_server_on_postgres, "acknowledged-before-commit-postgres"),
-    broken="an acknowledgement before the commit",
+    broken="messages are acknowledged before the commit",
     in_tests=False,  # R1 goes through the doors; what they stand on is killed on PostgreSQL too
     short_forms=(
         "tests/stores/test_processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so",
@@ -133,24 +134,24 @@ R1B = Row(
 )
 R3 = Row(
     key="R3",
-    promise="A request that is made again with its idempotency key is done once",
+    promise="A request that is retried with its idempotency key is carried out once",
     target="0 duplicates in 1,000 kills with a retry of every unknown outcome",
-    how="As R1, with a kill of `hitherto serve` after 5 to 60 acknowledgements. Whatever the kill left without an answer is "
-    "asked again with the same key after the start, until it is acknowledged; then every message must be there once. The answer "
-    "at which the server is killed never reaches its client, so that with every kill one request that was stored is made again.",
+    how="As R1, with a kill of `hitherto serve` after 5 to 60 acknowledgements. After the restart, every unanswered request is "
+    "retried with the same key until it is acknowledged; then every message must be there once. The answer at which the "
+    "server is killed never reaches its client, so with every kill at least one stored request is retried.",
     run=whole(_repeated(keyed=True, full=1_000)),
     control=whole(_repeated(keyed=False, full=50)),
-    broken="clients that ask again without a key",
+    broken="clients that retry without a key",
 )
 R5 = Row(
     key="R5",
-    promise="A turn that is killed leaves no tool call open and no record out of reach",
+    promise="A killed turn leaves no open tool call and no unreachable record",
     target="500 kills mid-tool: 0 orphaned calls, 100 % of records reachable",
-    how="A model on the loopback interface asks `hitherto acp` for three tools at once. The agent is killed with SIGKILL when "
-    "a tool is running, at a random message; the next one loads the session and is prompted, and killed in turn. In the end "
-    "every stored call must have its result, every request that the model got too, and the conversation as it is read from "
-    "session to session must reach every row of the store. All agents are forks of a process that has imported everything.",
+    how="A local model asks `hitherto acp` for three tool calls at once. The agent is killed with SIGKILL while a tool runs, at a "
+    "random message; the next agent loads the session, gets a prompt, and is killed in turn. In the end every stored call "
+    "must have its result, also in every request to the model, and reading all sessions must reach every row of the store. "
+    "All agents are forks of a process that has imported everything.",
     run=whole(_interrupted(short=2, full=500)),
     control=broken(_interrupted(short=1, full=50), "dead-turn-left-open"),
-    broken="what a dead turn left open stays so",
+    broken="open tool calls of a dead turn are not closed",
 )

@@ -1,4 +1,4 @@
-"""Load held: durable appends, an hour of use, clients that never read, stores that agree, and growth."""
+"""Rows about load: durable appends, an hour of use, clients that never read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def slow_append(setting: Setting) -> Outcome:
 
 R16 = Row(
     key="R16",
-    promise="durable appends through the server keep up",
+    promise="Durable appends through the server reach the target rate",
     target="8 clients, 2 cores, synchronous=FULL: >= 1,500/s one by one, >= 8,000 messages/s grouped, p99 < 50 ms",
     how=(
         "`hitherto serve` on SQLite; eight WebSocket clients in another process, each with a session of its own, send"
@@ -76,7 +76,7 @@ R16 = Row(
     ),
     run=append,
     control=slow_append,
-    broken="it derives a key from each message, in 2,000 rounds (a twentieth of the messages)",
+    broken="it derives a key from each message in 2,000 rounds (with a twentieth of the messages)",
 )
 
 MEGABYTE = 1 << 20
@@ -154,7 +154,7 @@ def leaking_soak(setting: Setting) -> Outcome:
 
 R17 = Row(
     key="R17",
-    promise="an hour of steady use leaves nothing behind",
+    promise="An hour of steady use leaks no memory, files or disk space",
     target="1 h, 200 sockets, 50 appends/s: RSS +< 5 %, descriptors +0, WAL < 64 MB, 0 errors",
     how=(
         "`hitherto serve` on SQLite with 150,000 messages of 1 KB in 50 sessions, so that its caches are full. 198 sockets"
@@ -228,7 +228,7 @@ def silent_unbounded(setting: Setting) -> Outcome:
 
 R18 = Row(
     key="R18",
-    promise="clients that never read harm nobody, and can go on",
+    promise="Clients that never read do not harm others, and can resume",
     target="100 of them: RSS < +1 MB each, others' p99 < 2 x, closed with a cursor that resumes with 0 gaps",
     how=(
         "`hitherto serve` on SQLite; 100 WebSocket clients follow a session and read nothing, while 2 MB are written to it in"
@@ -239,6 +239,6 @@ R18 = Row(
     ),
     run=silent,
     control=silent_unbounded,
-    broken="what a client does not read is kept without bound",
+    broken="the server buffers unread events without a limit",
 )
 ROWS = (R16, R17, R18)

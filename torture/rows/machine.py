@@ -11,7 +11,7 @@ from torture.trial.row import Row
 
 POWER_CUTS = Row(
     key="R2",
-    promise="Nothing acknowledged is lost when the operating system crashes or the power fails",
+    promise="No acknowledged message is lost when the operating system crashes or the power fails",
     target="0 lost in 500 cuts",
     how=(
         "Four clients append to `hitherto serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
@@ -27,53 +27,53 @@ POWER_CUTS = Row(
 )
 FULL_DISK = Row(
     key="R8",
-    promise="A full disk loses nothing, says so, and is overcome without a restart",
+    promise="A full disk loses nothing and is reported, and service resumes without a restart",
     target=(
         "100 fills, every client refused in each: 0 acknowledged lost, a typed error, resumes without restart, 0 torn lines"
         " of ours"
     ),
     how=(
-        "The store of `hitherto serve` is on a disk in memory, of 64 MB and 4 MB more for each fill (464 MB in all: what was"
-        " stored stays there). Again and again a file takes up its space but for a random rest of 2 MB at most. Two clients"
-        " append through WebSockets until each was refused five times, `hitherto append` runs beside, what is there is"
-        " read; then the file goes, and the very next append of each must succeed. A refusal that is not `store_full` counts"
-        " against us, and a fill in which a client was not refused fails the row. Then the same with titles, tags and forks"
-        " of a Claude Code transcript, each tried until it is refused. A full disk under PostgreSQL is not tried."
+        "The store of `hitherto serve` is on an in-memory disk of 64 MB, plus 4 MB for each fill (464 MB in all, since stored"
+        " messages stay). Again and again a file fills the disk except for a random rest of at most 2 MB. Two clients append"
+        " through WebSockets until each was refused five times, while `hitherto append` runs and messages are read; then the"
+        " file is removed, and the very next append of each must succeed. A refusal other than `store_full` counts as a"
+        " failure, and a fill in which a client was not refused fails the row. Then the same with titles, tags and forks of a"
+        " Claude Code transcript, each repeated until it is refused. A full disk under PostgreSQL is not tested."
     ),
     run=whole(full_disk.tried),
     control=broken(full_disk.tried, "failed-commit-acknowledged", "transcript-line-begun-without-room"),
-    broken="a COMMIT that fails is acknowledged, and no room is kept for lines",
+    broken="a failed COMMIT is acknowledged, and no space is reserved for lines",
     needs=(ROOT,),
 )
 IO_ERRORS = Row(
     key="R9",
-    promise="A disk that fails now and then loses and damages nothing",
+    promise="Disk errors lose and damage nothing",
     target="at least 5,000 injected: 0 acknowledged lost, 0 corrupt",
     how=(
-        "`hitherto serve` runs under `fiu-run`, which makes the calls fail by which SQLite writes (also by half), syncs,"
-        " reads and cuts its files, at random, 1 to 5 in a hundred. Two clients append through WebSockets; each refusal of the"
-        " first counts as one fault, though several may be behind it. What was refused must not be there, what was"
-        " acknowledged must, a refusal must be one of the store, and when the disk is well again the next append succeeds."
+        "`hitherto serve` runs under `fiu-run`, which makes 1 to 5 in a hundred of the calls fail, at random, by which SQLite"
+        " writes (also partially), syncs, reads and truncates its files. Two clients append through WebSockets; each refusal"
+        " of the first counts as one fault, though it may have several causes. Refused messages must not be in the store,"
+        " acknowledged ones must, a refusal must be a store error, and when the disk works again the next append succeeds."
     ),
     run=whole(io_errors.tried),
     control=broken(io_errors.tried, "failed-commit-acknowledged"),
-    broken="a COMMIT that fails is acknowledged",
+    broken="a failed COMMIT is acknowledged",
     needs=(FAULTY_CALLS,),
 )
 LITTLE_MEMORY = Row(
     key="R9b",
-    promise="When memory runs out nothing acknowledged is lost, and the next start serves",
+    promise="When memory runs out, no acknowledged message is lost and the next start serves",
     target="50 servers: 0 acknowledged lost, an error with a code or an end of the process, the next start serves",
     how=(
-        "A running `hitherto serve` is forbidden to take more than 1 to 64 MB of address space beyond what it has. Three"
-        " clients append messages of up to 4 MB, search, read and import through WebSockets until they are done or cut"
-        " off. Then the limit goes: a server that still runs must serve again, and so must another one after it. A process"
-        " may end by a signal: msgspec does not examine every allocation. An error that is not of the store leaves open"
-        " whether the message was stored, as a lost connection does."
+        "A running `hitherto serve` may take only 1 to 64 MB more address space than it has. Three clients append messages of"
+        " up to 4 MB, search, read and import through WebSockets until they finish or are cut off. Then the limit is lifted:"
+        " a server that still runs must serve again, and so must the next one. A process may end by a signal: msgspec does"
+        " not check every allocation. After an error that is not a store error, as after a lost connection, a message may or"
+        " may not be stored."
     ),
     run=whole(little_memory.tried),
     control=broken(little_memory.tried, "failure-answered-as-done"),
-    broken="a failure is answered as if it were done",
+    broken="a failed request is answered as successful",
     in_tests=False,  # whether few servers end by a signal or answer with errors is chance, and so is its control
     short_forms=(
         "tests/gateway/methods/test_input.py::test_a_fault_of_ours_is_told_without_its_words",
@@ -82,7 +82,7 @@ LITTLE_MEMORY = Row(
 )
 CLOCK_JUMPS = Row(
     key="R15",
-    promise="A clock that jumps changes no order, ends no turn and makes nothing old",
+    promise="A clock jump changes no order, ends no turn and expires nothing",
     target="jumps of 5 days ahead and back, and beyond 2038: order unchanged, no storm of expiries",
     how=(
         "`faketime` gives the server (with an engine that does as it is told) a clock that is set while it runs; the time"
@@ -109,7 +109,7 @@ CLOCK_JUMPS = Row(
             Change("service/notes.py", "KEPT_MS = 7 * 86_400_000", "KEPT_MS = 2 * 86_400_000"),
         ),
     ),
-    broken="the policy believes the clock; then messages are read in the order of their times; then keys are forgotten early",
+    broken="the retention policy trusts the clock; then messages are read in order of time; then keys expire early",
     needs=(FALSE_CLOCK,),
     in_tests=False,
     short_forms=("tests/gateway/server/test_schedule.py::test_a_clock_that_jumps_ahead_makes_nothing_old",),

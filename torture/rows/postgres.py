@@ -9,7 +9,7 @@ from torture.trial.row import Row
 
 R4 = Row(
     key="R4",
-    promise="PostgreSQL may be killed, restarted or cut off under load",
+    promise="PostgreSQL can be killed, restarted or cut off under load without losing a message",
     target="0 lost and 0 stored twice in 100 kills, 50 restarts and 50 partitions; all served again within 5 s "
     "(p95 of each kind)",
     how="Four clients append through `hitherto serve` and say again, with the same key, what was not acknowledged. "
@@ -20,12 +20,12 @@ R4 = Row(
     "namespace, and needs no root. The control has kills only: in a restart PostgreSQL writes everything out before it ends.",
     run=postgres.trial(),
     control=postgres.trial(careless=True),
-    broken="the store says `synchronous_commit=off` in its address, and PostgreSQL is killed",
+    broken="`synchronous_commit=off` in the address of the store, and PostgreSQL is killed",
     needs=(ROOT, NAMESPACES, PACKET_RULES),
 )
 R20 = Row(
     key="R20",
-    promise="Of three servers on one PostgreSQL one is killed and one is cut off, and nobody notices but by waiting",
+    promise="Clients of three servers on one PostgreSQL lose nothing when a server is killed or cut off",
     target="20 rounds: 0 lost, 0 stored twice, 0 missed or told twice by cursors; every turn taken over within 3 s of the "
     "end of its lease, never before, and 0 words of the late one stored",
     how="PostgreSQL, with its tables in 16 partitions, runs in a network namespace and has an address for each server; the "
@@ -35,7 +35,7 @@ R20 = Row(
     "the turns over. A client that listens must be told of every message that was said after it had subscribed. The server that was cut off is let back in at the moment when its turn wants to store its answer.",
     run=whole(cluster.tried),
     control=broken(cluster.tried, "fence-ignored"),
-    broken="the fencing number of a lease is not looked at",
+    broken="the fence of a lease is ignored",
     needs=(ROOT, NAMESPACES, PACKET_RULES),
     in_tests=False,  # a lease must end in it, and that takes long
     short_forms=(

@@ -17,7 +17,7 @@ from torture.trial.row import Row
 
 R6 = Row(
     key="R6",
-    promise="A store of any earlier version becomes one of today, whatever happens meanwhile",
+    promise="A store of any earlier version is migrated completely, even if the migration is killed",
     target="Each old schema to the newest, killed at every statement: row counts and content hash equal",
     how="Stores of every earlier schema, the empty one included, on SQLite and PostgreSQL, hold sessions, forks, "
     "compactions, facts and raw copies. They are not files that older programs have written: the first steps of today make "
@@ -30,11 +30,11 @@ R6 = Row(
         "migration-recorded-outside-its-transaction-sqlite",
         "migration-recorded-outside-its-transaction-postgres",
     ),
-    broken="a step and the note that it was done commit one after the other",
+    broken="a migration step and its record are committed separately",
 )
 R7 = Row(
     key="R7",
-    promise="A backup of a store in use is a whole store",
+    promise="A backup of a store in use is complete",
     target="100 backups under load: 0 bad, content equal on restore",
     how="While processes append, `hitherto backup` copies the store again and again. Each copy is put in the place of a "
     "store, examined by the program's own check, and compared byte for byte with what the store held in the end; all that "
@@ -53,13 +53,13 @@ R7 = Row(
 )
 R10 = Row(
     key="R10",
-    promise="Many processes write to one SQLite store and none is turned away",
+    promise="Many processes can write to one SQLite store without a busy error",
     target="8 and 32 writers: 0 busy errors, 0 gaps, 0 places given twice; p99 below 100 ms with 8",
     how="So many processes append to one common session and to one of their own, as fast as they can; then every "
     "acknowledged entry is looked for, and the places of each log are counted.",
     run=whole(writers.tried),
     control=broken(writers.tried, "deferred-begin"),
-    broken="transactions that begin without the lock for writing",
+    broken="transactions that start without the write lock",
 )
 R11 = Row(
     key="R11",
@@ -78,15 +78,15 @@ R11 = Row(
             '                open(self._db.filename + end, "rb").close()\n',
         ),
     ),
-    broken="a look at the files after each commit",
+    broken="the program opens the files after each commit",
 )
 R12 = Row(
     key="R12",
-    promise="Transcripts that Claude Code is writing can be written by us too",
+    promise="Hitherto can write to a transcript while Claude Code writes to it",
     target="8 foreign appenders, ours, and kills: 0 acknowledged lines lost, 0 foreign bytes changed",
-    how="Eight processes append to a transcript as Claude Code does, now and then breaking off in the middle of a line; "
-    "two rename the session. All are killed, and others go on. Then every line that a process said it had written, and "
-    "every piece that was left torn, is looked for.",
+    how="Eight processes append to a transcript as Claude Code does, sometimes stopping in the middle of a line; two rename the "
+    "session. All are killed, and others take over. Then every line that a process reported as written, and every torn "
+    "piece, must be in the file.",
     run=whole(foreign_appenders.tried),
     control=changed(
         foreign_appenders.tried,
@@ -99,11 +99,11 @@ R12 = Row(
             '        os.ftruncate(descriptor, size - len(tail) + tail.rfind(b"\\n") + 1)\n',
         ),
     ),
-    broken="a torn line is cut off before ours is written",
+    broken="a torn line is truncated before ours is written",
 )
 R13 = Row(
     key="R13",
-    promise="Damage to a transcript costs the damaged records only",
+    promise="Damage to a transcript costs only the damaged records",
     target="At least 1,000 files with 14 kinds of damage: every intact record read, damage told, files unchanged, other "
     "sessions unaffected",
     how="Transcripts and databases of all seven agents that are read are damaged, each at a random message, and lie beside "
@@ -118,11 +118,11 @@ R13 = Row(
             "        if harm:\n            break\n        records += found\n",
         ),
     ),
-    broken="reading ends at the first damaged line",
+    broken="reading stops at the first damaged line",
 )
 R14 = Row(
     key="R14",
-    promise="What a disk gives back altered is never taken for what was written",
+    promise="Data that the disk has altered is never returned as genuine",
     target="1,000 random bytes changed in a store: detected or harmless, never a crash loop, the rest still served (at most "
     "20 % of stores or lists refused, one session for each byte at most not whole in the others)",
     how="Four bytes of a SQLite store with 40 sessions are changed at random places, 250 times; the server is started on it and "
@@ -132,7 +132,7 @@ R14 = Row(
     "its first page or the tables that all sessions share, there is no rest.",
     run=whole(bit_rot.tried),
     control=broken(bit_rot.tried, "altered-entry-served", "altered-session-served"),
-    broken="what was read is not compared with its checksum",
+    broken="checksums are not verified",
 )
 
 KEPT = (R6, R7)

@@ -116,25 +116,25 @@ def _noticed(chosen: tuple[mutants.Mutant, ...], setting: Setting) -> Outcome:
 ROWS = (
     Row(
         key="S12",
-        promise="nothing unpinned, unlisted or known to be faulty is installed",
+        promise="Every installed package is pinned, listed and without a known vulnerability",
         target="every package hashed, listed and with a reason; no known fault; SQLite 3.51.3 or newer; bandit 0",
         how="`tests/project/test_supply.py`, then the rules of bandit as ruff has them over the program (`--select S`), then `make"
         " audit` over every requirement file, which counts a package that it cannot look up as a failure.",
         run=_supply,
         control=_unpinned,
-        broken="a pin without its digest",
+        broken="a pin without a hash",
         in_tests=False,
         short_forms=(TESTS,),
     ),
     Row(
         key="S13",
-        promise="the tests notice when the program is broken",
+        promise="The tests notice when the program is broken",
         target=f"at least {LEAST} planted faults through all {len(mutants.DOORS)} doors, each noticed by a named test",
         how="`make mutants`: each fault is put into a copy of the sources, and its test must fail there. A door is a part of"
         f" the program: {', '.join(mutants.DOORS)}.",
         run=_planted,
         control=_nothing_planted,
-        broken="a fault that breaks nothing",
+        broken="a fault without effect",
         in_tests=False,
         short_forms=("tests/project/test_mutants.py",),
     ),

@@ -1,4 +1,4 @@
-"""Writes the scorecard: first what came of it in short, then every row with all that is needed to judge and repeat it."""
+"""Writes the scorecard: first a summary, then every row with all you need to judge and repeat it."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from torture.trial.row import Row
 HEAD = """\
 # Scorecard
 
-What Hitherto promises under faults, load and attack, and what came of trying to break it. This page is written by
-`make torture`; do not edit it.
+What Hitherto promises under faults, load and attack, and the results of trying to break it. `make torture` writes this
+page; do not edit it.
 """
 AGAIN = """\
-`make torture ARGS=--page` prints these sums again from [what was recorded](scorecard/results.json); `make torture`
-measures all of it again.
+`make torture ARGS=--page` computes these sums again from the [recorded results](scorecard/results.json); `make torture`
+measures everything again.
 """
 READING = """\
 ## How to read it
 
-- Rows try the program through its own doors where they can, with processes that are really killed, cut off or starved.
-  Some try a part of it in its own process (migrations, growth, agreement of the stores), or run the server or the model
-  from a program made for tests. *How* says in each row what ran.
-- Every row has a **control**: the same trial, often a smaller one, of something that is broken on purpose. The control
-  must come to its end and fail; a trial whose control passes or breaks off does not count.
-- A count of zero in *n* trials bounds the true rate only to about 3/*n*, with a confidence of 95 %.
+- Where possible, a row tests the program through its public interfaces, with processes that are really killed, cut off or
+  starved. Some rows test a part of it in a process of its own (migrations, growth, agreement of the stores), or run the
+  server or the model from a test program. *How* in each row says what ran.
+- Every row has a **control**: the same trial, often smaller, of a program that is broken on purpose. The control must
+  finish and fail; a trial whose control passes or aborts does not count.
+- Zero failures in *n* trials only mean that the true rate is below about 3/*n*, with a confidence of 95 %.
 """
 REPEAT = """\
 ## How to repeat
 
 ```
-make torture                           # every row that this machine allows; some need root and say so
-make torture ARGS="--list"             # what each row promises, needs and took; tries nothing
-make torture ARGS="--only R1"          # one row; the scorecard keeps the others as they were
-make torture ARGS="--short"            # small sizes; prints only
+make torture                           # every row that this machine can run; some need root and say so
+make torture ARGS="--list"             # what each row promises, needs and took; runs nothing
+make torture ARGS="--only R1"          # one row; the others keep their results
+make torture ARGS="--short"            # small sizes; writes no page
 make torture ARGS="--seed 7"           # another seed
 ```
 
-The seed and the commit stand in each row: the same two repeat the same choices, though not the same timing. Run as root,
-it installs the programs that a row needs and the machine lacks, and names each before.
+Each row names its seed and commit: the same two repeat the same choices, but not the same timing. If you run it as root,
+it installs programs that a row needs and the machine lacks, and names each one first.
 """
 NO_REASON = "The reason is not known yet."
 SUMS = (
@@ -62,7 +62,7 @@ class Verdict(StrEnum):
     MET = "met"
     MISSED = "missed"
     VOID = "does not count"
-    UNTRIED = "not tried"
+    UNTRIED = "not run"
 
 
 def page(groups: Mapping[str, Sequence[Row]], recorded: Mapping[str, Recorded]) -> str:
@@ -96,28 +96,28 @@ def verdict(row: Row, recorded: Mapping[str, Recorded]) -> Verdict:
 def headline(rows: Sequence[Row], recorded: Mapping[str, Recorded]) -> str:
     """How many promises are kept, and what all trials that count come to."""
     kinds = Counter(verdict(row, recorded) for row in rows)
-    told = [f"{kinds[Verdict.MET]} of {len(rows)} rows met", f"{kinds[Verdict.MISSED]} missed"]
-    told += [f"{kinds[Verdict.VOID]} tried in a way that does not count"] if kinds[Verdict.VOID] else []
-    told += [f"{kinds[Verdict.UNTRIED]} not tried"]
+    summary = [f"{kinds[Verdict.MET]} of {len(rows)} rows met", f"{kinds[Verdict.MISSED]} missed"]
+    summary += [f"{kinds[Verdict.VOID]} without a valid control"] if kinds[Verdict.VOID] else []
+    summary += [f"{kinds[Verdict.UNTRIED]} not run"]
     sums: Counter[str] = Counter()
     for row in rows:
         if verdict(row, recorded) in (Verdict.MET, Verdict.MISSED):
             sums.update(recorded[row.key].sums)
     counted = ", ".join(f"{sums[name]:,} {words}" for name, words, _ in SUMS)
-    return f"**{', '.join(told)}.**\n\n**{counted}.**\n"
+    return f"**{', '.join(summary)}.**\n\n**{counted}.**\n"
 
 
 def _machine(recorded: Mapping[str, Recorded]) -> str:
     newest = _newest(recorded)
     if newest is None:
-        return "The machine and the day were not recorded with these trials.\n"
-    return f"{newest.machine}. The newest trial is of {newest.date}.\n"
+        return "The machine and the date of these trials were not recorded.\n"
+    return f"{newest.machine}. The newest trial is from {newest.date}.\n"
 
 
 def _newest(recorded: Mapping[str, Recorded]) -> Recorded | None:
     """The newest trial of those that say where they ran."""
-    told = [trial for trial in recorded.values() if trial.machine]
-    return max(told, key=lambda trial: trial.date, default=None)
+    dated = [trial for trial in recorded.values() if trial.machine]
+    return max(dated, key=lambda trial: trial.date, default=None)
 
 
 def _commits(recorded: Mapping[str, Recorded]) -> str:
@@ -125,8 +125,8 @@ def _commits(recorded: Mapping[str, Recorded]) -> str:
     if len(commits) < 2:
         return ""
     return (
-        f"- A whole run takes hours, so rows are tried one by one: these come from {len(commits)} commits, and each row"
-        " names its own. A `+` says that files differed from it.\n"
+        f"- A full run takes hours, so rows are run one by one: these come from {len(commits)} commits, and each row names its"
+        " own. A `+` means that files differed from the commit.\n"
     )
 
 
@@ -134,8 +134,8 @@ def _overview(rows: Iterable[Row], recorded: Mapping[str, Recorded]) -> str:
     lines = ["| row | promise | | measured |", "| --- | --- | --- | --- |"]
     for row in rows:
         found = verdict(row, recorded)
-        told = str(found) if found is Verdict.MET else f"**{found}**"
-        cells = (f"[{row.key}](#{row.key.lower()})", _sentence(row.promise), told, _brief(row, recorded))
+        shown = str(found) if found is Verdict.MET else f"**{found}**"
+        cells = (f"[{row.key}](#{row.key.lower()})", _sentence(row.promise), shown, _brief(row, recorded))
         lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -166,14 +166,14 @@ def _missed(rows: Sequence[Row], recorded: Mapping[str, Recorded]) -> str:
     ]
     untried = [row.key for row in rows if verdict(row, recorded) is Verdict.UNTRIED]
     missed = "## Missed, and why\n\n" + "\n".join(lines) + "\n" if lines else ""
-    return missed + (f"\nNot tried at full size yet: {', '.join(untried)}.\n" if untried else "")
+    return missed + (f"\nNot run at full size yet: {', '.join(untried)}.\n" if untried else "")
 
 
 def _reason(row: Row, recorded: Mapping[str, Recorded]) -> str:
     trial = recorded[row.key]
     if not trial.counts:
-        return f"It does not count: its control did not fail as it must ({trial.control})."
-    return "It broke off: nothing is known by it." if trial.broke_off else trial.missed or NO_REASON
+        return f"It does not count: its control did not fail ({trial.control})."
+    return "The trial aborted, so it shows nothing." if trial.broke_off else trial.missed or NO_REASON
 
 
 def _details(row: Row, recorded: Mapping[str, Recorded]) -> str:
@@ -194,27 +194,27 @@ def _details(row: Row, recorded: Mapping[str, Recorded]) -> str:
 
 
 def _origin(trial: Recorded, newest: Recorded | None) -> str:
-    told = [f"seed {trial.seed}", f"commit `{trial.commit}`", duration(trial.seconds), trial.date]
+    parts = [f"seed {trial.seed}", f"commit `{trial.commit}`", duration(trial.seconds), trial.date]
     if newest and trial.machine != newest.machine:
-        told.append(f"on another machine: {trial.machine}" if trial.machine else "")
-    return ", ".join(part for part in told if part)
+        parts.append(f"on another machine: {trial.machine}" if trial.machine else "")
+    return ", ".join(part for part in parts if part)
 
 
 def _found() -> str:
-    lines = [f"- {found.fault} **Now:** {found.mended} Held by `{found.test}`." for found in FOUND]
-    return "## What this found, and what holds it now\n\n" + "\n".join(lines) + "\n" if lines else ""
+    lines = [f"- {found.fault} **Fixed:** {found.mended} Test: `{found.test}`." for found in FOUND]
+    return "## Defects this found\n\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def _short_forms(rows: Sequence[Row]) -> str:
     """What `make test` holds of each row."""
     tried = [row.key for row in rows if row.in_tests]
     lines = [
-        f"`make test` runs the short forms of {len(tried)} rows with their controls, where the machine has what they need:"
+        f"`make test` runs the short forms of {len(tried)} rows with their controls, if the machine has what they need:"
         f" {', '.join(tried)}."
     ]
     held = [row for row in rows if not row.in_tests and row.short_forms]
     if held:
-        lines.append("Other tests are the short form of the rest:\n")
+        lines.append("For the other rows, these tests are the short form:\n")
         lines += [f"- {row.key}: {', '.join(f'`{name}`' for name in row.short_forms)}" for row in held]
     bare = [row.key for row in rows if not row.in_tests and not row.short_forms]
     if bare:
