@@ -1,4 +1,4 @@
-"""Writes what was measured as a page with tables, and its charts as files beside it."""
+"""Writes the results as a page with tables, and its charts as files beside it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from bench.harness.results import Bar, Chart, Part, Table
 HEAD = """\
 # Benchmarks
 
-Hitherto beside the session stores that people use today, and beside the limit that the database itself sets.
-This page is written by `make bench`; do not edit it.
+Hitherto compared with the session stores that people use today, and with the limit that the database itself sets.
+`make bench` writes this page; do not edit it.
 
-**Read the ratios, not the times.** Every contender is a live process with a database of its own, used with its own
-defaults. In each round each of them does one slice of work, in a shuffled order, while the others wait; a figure is
-the median of its slices. So all of them met the same moods of the same machine and may be compared. The absolute
-times belong to one small, noisy machine and will differ on yours. CPU is that of the contender's process, all
-threads together.
+**Read the ratios, not the times.** Every contender is a live process with its own database and its own defaults. In each
+round each of them does one slice of work, in random order, while the others wait; a figure is the median of its slices.
+So all of them ran under the same conditions and can be compared. The absolute times belong to one small, noisy machine
+and will differ on yours. CPU is that of the contender's process, all threads together.
 """
 UNEXPLAINED = "Not explained yet."
 VERDICTS = {True: "met", False: "**missed**", None: "no limit set"}
-TRIAL = "\n> This was a trial with small sizes: it shows that everything runs, and nothing else.\n"
+TRIAL = "\n> This was a trial with small sizes: it only shows that everything runs.\n"
 REPEAT = """\
 ## How to repeat
 
@@ -33,8 +32,8 @@ make bench ARGS="--quick"         # small sizes, prints only
 make bench ARGS="--only append"   # one part, prints only
 ```
 
-The peers are installed, pinned and hashed, into an environment of their own. All databases lie in a temporary folder
-that is removed afterwards; `--folder` puts it on another disk. A folder in memory makes every durable write look free.
+The peers are installed, pinned and hashed, into an environment of their own. All databases are in a temporary folder that
+is removed afterwards; `--folder` puts it on another disk. A folder in memory makes every durable write look free.
 """
 
 

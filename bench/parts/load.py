@@ -15,10 +15,10 @@ from bench.harness.sizes import Sizes
 from bench.parts.turns import RUNTIME
 
 HALF = "8 clients appending durably through WebSocket: at least 0.5 of the store's own rate with 8 writers"
-WAITING = "a subscriber to whom nothing happens: under 50 KB of the server's memory"
+WAITING = "an idle subscriber: under 50 KB of the server's memory"
 SILENT = "a subscriber that never reads: under 1 MB of the server's memory"
-RESUMED = "every subscriber that never reads is closed, and goes on from its last cursor"
-OTHERS = "meanwhile the others wait at most 2 times as long (99 of 100 messages)"
+RESUMED = "every subscriber that never reads is closed, and resumes from its last cursor"
+OTHERS = "the other subscribers wait at most 2 times as long meanwhile (99 of 100 messages)"
 
 
 def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:

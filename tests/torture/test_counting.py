@@ -63,7 +63,7 @@ def test_a_trial_that_breaks_off_is_not_met(tmp_path: Path) -> None:
 def test_a_row_that_was_not_tried_is_neither_met_nor_missed() -> None:
     page = report.page({"Group": (row(ending(True), ending(False)),)}, {})
     assert "**0 of 1 rows met, 0 missed, 1 not run.**" in page
-    assert "Not tried at full size yet: X1." in page
+    assert "Not run at full size yet: X1." in page
     assert "Missed" not in page
     assert "| met |" not in page
 

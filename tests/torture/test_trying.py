@@ -232,7 +232,7 @@ def test_a_record_from_before_days_and_machines_were_kept_is_still_read() -> Non
         ' "commit": "abc", "seconds": 2.5}}'
     )
     page = report.page(groups(), results.load())
-    assert "The machine and the day were not recorded with these trials." in page
+    assert "The machine and the date of these trials were not recorded." in page
     assert "- *Trial*: seed 1, commit `abc`, 2 s" in page
 
 
@@ -243,7 +243,7 @@ def test_the_page_begins_with_the_machine_the_count_and_the_sums(
     for part in ("cores", "GB of memory", "Python 3", "SQLite 3", "PostgreSQL 1", "files on"):
         assert part in once_met.machine
     head = page[: page.index("| row |")]
-    assert f"{once_met.machine}. The newest trial is of {once_met.date}." in head
+    assert f"{once_met.machine}. The newest trial is from {once_met.date}." in head
     assert "**1 of 1 rows met, 0 missed, 0 not run.**" in head
     assert "**7 faults injected, 0 hostile inputs, 0 acknowledged messages, 0 lost, 0 leaked.**" in head
     assert "| [X1](#x1) | It holds | met | 7 faults |" in page
