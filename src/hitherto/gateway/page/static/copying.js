@@ -1,7 +1,7 @@
-// Copying: a message as Markdown, which the server writes, or a command as it stands.
+// Copies a message as Markdown, which the server renders, or a command.
 
 import {text} from "./wire.js";
-import {complain, say} from "./shared.js";
+import {showError, say} from "./shared.js";
 
 async function copy(words) {
   const blob = words.then((each) => new Blob([each], {type: "text/plain"}));
@@ -14,6 +14,6 @@ export const copyText = (words) => copy(Promise.resolve(words));
 export function beginCopying() {
   document.addEventListener("click", (event) => {
     const at = event.target.closest?.(".copy");
-    if (at) copy(text(at.dataset.from)).catch(complain);
+    if (at) copy(text(at.dataset.from)).catch(showError);
   });
 }

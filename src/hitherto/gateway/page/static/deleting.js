@@ -1,10 +1,10 @@
-// Deleting: the page waits ten seconds, in which one can take it back, before it asks the server. Who leaves has deleted nothing.
+// Deletes sessions after ten seconds in which you can undo it. If you leave the page before then, nothing is deleted.
 
 import {call} from "./wire.js";
-import {complain, say, unsay} from "./shared.js";
+import {showError, say, dismiss} from "./shared.js";
 
 const SECONDS = 10;
-let waiting = []; // what was asked for within the same seconds goes, or is taken back, together
+let waiting = []; // deletions within the same ten seconds are carried out, or undone, together
 let left = 0, ticking;
 
 export function deleteSoon(ids, {hide, done}) {
@@ -15,34 +15,34 @@ export function deleteSoon(ids, {hide, done}) {
   ticking = setInterval(tick, 1_000);
   const many = waiting.reduce((sum, each) => sum + each.ids.length, 0);
   const words = `Deleting ${many === 1 ? "this session" : `${many} sessions`}`;
-  const item = say(words, {stays: true, name: "deleting", action: {text: "Undo", work: takeBack}});
+  const item = say(words, {stays: true, name: "deleting", action: {text: "Undo", work: undo}});
   const count = document.createElement("span");
   count.id = "left";
-  count.ariaHidden = "true"; // told once, not every second
+  count.ariaHidden = "true"; // screen readers announce it once, not every second
   item.querySelector(".words").append(count, ".");
   item.querySelector("button").focus();
-  tell();
+  showCountdown();
 }
 
-const tell = () => (document.getElementById("left").textContent = ` in ${left} s`);
+const showCountdown = () => (document.getElementById("left").textContent = ` in ${left} s`);
 
-function over() {
+function takeWaiting() {
   clearInterval(ticking);
   const all = waiting;
   waiting = [];
   return all;
 }
 
-function takeBack() {
-  for (const {ids, hide} of over().reverse()) hide(false, ids); // one is led back to the first of them
+function undo() {
+  for (const {ids, hide} of takeWaiting().reverse()) hide(false, ids); // the focus goes to the first of them
   say("Nothing was deleted.");
 }
 
 async function tick() {
   left -= 1;
-  if (left > 0) return tell();
-  unsay("deleting");
-  const all = over(), failures = [];
+  if (left > 0) return showCountdown();
+  dismiss("deleting");
+  const all = takeWaiting(), failures = [];
   for (const {ids, hide, done} of all) {
     const kept = [];
     for (const id of ids) {
@@ -54,6 +54,6 @@ async function tick() {
     if (kept.length) hide(false, kept);
     if (kept.length < ids.length) done(ids.filter((id) => !kept.includes(id)));
   }
-  if (failures.length) complain(failures[0]);
+  if (failures.length) showError(failures[0]);
   else say("Deleted.");
 }

@@ -1,6 +1,6 @@
-// Sessions as one file of JSON lines, which `hitherto import` reads. Secrets are replaced, and how many is told.
+// Exports sessions as one file of JSON lines, which `hitherto import` reads. Secrets are replaced and counted.
 
-import {LONG, call} from "./wire.js";
+import {LONG_TIMEOUT, call} from "./wire.js";
 import {say} from "./shared.js";
 
 const MOST = 64 * 1024 * 1024;
@@ -25,13 +25,13 @@ export async function exportAll(ids) {
   let size = 0, replaced = 0;
   for (const [at, id] of ids.entries()) {
     say(`Exporting ${at + 1} of ${ids.length}.`, {stays: true, name: "passing"});
-    const {data} = await call("session.export", {session_id: id, format: "jsonl"}, LONG);
+    const {data} = await call("session.export", {session_id: id, format: "jsonl"}, LONG_TIMEOUT);
     size += data.length;
     if (size > MOST) throw new Error("The export is too large for a browser. Use `hitherto export` instead.");
     replaced += replacedIn(data);
     parts.push(data.endsWith("\n") ? data : `${data}\n`);
   }
   download(ids.length === 1 ? "session.jsonl" : "sessions.jsonl", parts);
-  const told = replaced ? `${many(replaced, "secret was", "secrets were")} replaced.` : "No secrets found.";
-  say(`${many(ids.length, "session", "sessions")} exported. ${told}`);
+  const secrets = replaced ? `${many(replaced, "secret was", "secrets were")} replaced.` : "No secrets found.";
+  say(`${many(ids.length, "session", "sessions")} exported. ${secrets}`);
 }

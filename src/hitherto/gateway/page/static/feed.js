@@ -1,17 +1,17 @@
-// The messages in the page: a window on the conversation that moves as one scrolls, and the way to any message.
+// The messages in the page: a window of the conversation that moves as you scroll, and jumps to any message.
 
 import {load} from "./wire.js";
-import {complain, tellTimes} from "./shared.js";
+import {showError, showTimes} from "./shared.js";
 
-export const MOST = 200; // messages in the page; those farthest away go
-const HELD = 600; // with those that somebody has selected text in
-const CLOSE = 120; // pixels from the end that count as being there
+export const MOST = 200; // messages in the page; those farthest away are removed
+const HELD = 600; // the limit while text is selected
+const CLOSE = 120; // pixels from the end that count as the end
 export const session = document.getElementById("main").dataset.session;
 export const address = `/s/${session}`;
 export const feed = document.getElementById("feed");
 export const entries = () => [...feed.children];
 export const link = (id) => document.getElementById(id);
-// An id as it stands in addresses and attributes.
+// An id as written in addresses and attributes.
 export const named = (id) => encodeURIComponent(id).replace(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`);
 
 // Scrolling
@@ -19,8 +19,8 @@ export const named = (id) => encodeURIComponent(id).replace(/[!'()*]/g, (each) =
 export const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - CLOSE;
 export const toEnd = () => scrollTo({top: document.documentElement.scrollHeight});
 
-// Whatever is done to the feed, what is in view stays where it is.
-export function still(work) {
+// Changes the feed without moving what is in view.
+export function keepScroll(work) {
   const kept = entries().find((each) => each.getBoundingClientRect().bottom > 0);
   const before = kept?.getBoundingClientRect().top;
   work();
@@ -31,10 +31,10 @@ export function unfold(element) {
   for (let each = element; each; each = each.parentElement) if (each instanceof HTMLDetailsElement) each.open = true;
 }
 
-// Where one was led last: a result within a message is a place of its own.
+// The last jump: it may have gone to a result within a message.
 let place = null;
 
-export function turnTo(id) {
+export function scrollToMessage(id) {
   const found = document.getElementById(`m-${id}`);
   const entry = found?.closest(".feed > .entry");
   if (!entry) return false;
@@ -55,16 +55,16 @@ function isInView(entry) {
   return bottom > TOP && top < innerHeight;
 }
 
-// The message that has the focus or that one was led to; null if there is none, or one has left it.
+// The message with the focus, or of the last jump; null if there is none in view.
 export function chosen() {
   const at = document.activeElement?.closest?.(".feed > .entry") ?? place?.entry;
   return at?.isConnected && isInView(at) ? at : null;
 }
 
-// That message, or else the first that is in view.
+// That message, or else the first one in view.
 export const here = () => chosen() ?? entries().find(isInView) ?? entries().at(-1);
 
-// Where to look on from; null is the end that lies in this direction.
+// Where to search from; null means the end in this direction.
 export function from(back) {
   const at = chosen();
   if (at) return at === place?.entry ? place.id : at.dataset.id;
@@ -73,7 +73,7 @@ export function from(back) {
   return next?.dataset.id ?? null;
 }
 
-// What changes the messages that are shown waits for its turn: none of it finds others there than it asked about.
+// Changes of the shown messages run one after another, so that none finds other messages than it loaded for.
 let turn = Promise.resolve();
 export function inTurn(work) {
   const done = turn.then(work);
@@ -81,14 +81,14 @@ export function inTurn(work) {
   return done;
 }
 
-// To a message wherever it is: what is around it takes the place of what is shown.
-export const goTo = (id) => (turnTo(id) ? Promise.resolve() : inTurn(async () => {
-  if (turnTo(id)) return;
+// Goes to a message wherever it is; if it is not loaded, the window around it replaces the shown one.
+export const goTo = (id) => (scrollToMessage(id) ? Promise.resolve() : inTurn(async () => {
+  if (scrollToMessage(id)) return;
   await showAt(`${address}?at=${id}`);
-  turnTo(id);
+  scrollToMessage(id);
 }));
 
-// To the first message of all, and to the last.
+// Goes to the first message of the session, and to the last.
 export const toFirst = () => inTurn(async () => {
   if (link("older")) await showAt(`${address}?first=1`);
   scrollTo({top: 0});
@@ -102,7 +102,7 @@ export const toLast = () => inTurn(async () => {
 // More messages
 
 export async function showAt(place) {
-  const {page, got, made} = await stretch(place);
+  const {page, got, made} = await loadWindow(place);
   feed.replaceChildren(...made);
   feed.dataset.first = got.dataset.first ?? "";
   feed.dataset.last = got.dataset.last ?? "";
@@ -115,7 +115,7 @@ export async function showAt(place) {
   return page;
 }
 
-// The link to what comes before or after, as a page that was loaded has it.
+// Takes the link to older or newer messages from a loaded page.
 function take(id, page) {
   link(id)?.parentElement.remove();
   const made = page.getElementById(id)?.parentElement;
@@ -148,19 +148,19 @@ async function once(name, work) {
   }
 }
 
-export async function stretch(href) {
+export async function loadWindow(href) {
   const page = await load(href);
   const got = page.getElementById("feed");
-  tellTimes(got);
+  showTimes(got);
   return {page, got, made: [...got.children].map((each) => document.adoptNode(each))};
 }
 
 export const older = () => once("older", async () => {
   const from = link("older");
   if (!from) return;
-  const {page, got, made} = await stretch(from.href);
-  if (from !== link("older")) return; // it was folded meanwhile
-  still(() => {
+  const {page, got, made} = await loadWindow(from.href);
+  if (from !== link("older")) return; // the messages were folded meanwhile
+  keepScroll(() => {
     feed.prepend(...made);
     if (got.dataset.first) feed.dataset.first = got.dataset.first;
     take("older", page);
@@ -171,7 +171,7 @@ export const older = () => once("older", async () => {
 export const newer = () => once("newer", async () => {
   const from = link("newer");
   if (!from) return;
-  const {page, got, made} = await stretch(from.href);
+  const {page, got, made} = await loadWindow(from.href);
   feed.append(...made);
   if (got.dataset.last) feed.dataset.last = got.dataset.last;
   feed.dataset.end = got.dataset.end;
@@ -179,7 +179,7 @@ export const newer = () => once("newer", async () => {
   trim({end: false});
 });
 
-// Away with those farthest from where something came, but not with what somebody has selected.
+// Removes the messages farthest from the new ones, except selected text.
 export function trim({end}) {
   const all = entries();
   const spare = end ? all.slice(MOST).reverse() : all.slice(0, Math.max(0, all.length - MOST));
@@ -188,7 +188,7 @@ export function trim({end}) {
   const stop = all.length > HELD ? -1 : spare.findIndex(held);
   const gone = stop < 0 ? spare : spare.slice(0, stop);
   if (!gone.length) return;
-  still(() => {
+  keepScroll(() => {
     for (const each of gone) each.remove();
     const left = entries();
     if (end) point("newer", (feed.dataset.last = left.at(-1).dataset.until), "Newer messages");
@@ -198,7 +198,7 @@ export function trim({end}) {
 
 const near = new IntersectionObserver((seen) => {
   for (const each of seen) {
-    if (each.isIntersecting) (each.target.id === "older" ? older : newer)().catch(complain);
+    if (each.isIntersecting) (each.target.id === "older" ? older : newer)().catch(showError);
   }
 }, {rootMargin: "400px"});
 
@@ -209,11 +209,11 @@ export function watch() {
   for (const each of [link("older"), link("newer")]) if (each && !isFolded(each)) near.observe(each);
 }
 
-// What has left the context is folded away; one may look at it, and fold it again.
+// Messages that are not in the context are folded; they can be shown and folded again.
 
 export function refold(first) {
   const gone = entries().slice(0, entries().indexOf(first));
-  still(() => {
+  keepScroll(() => {
     for (const each of gone) each.remove();
     const past = Number(feed.dataset.past);
     feed.dataset.first = first.dataset.id;
@@ -226,6 +226,6 @@ document.addEventListener("click", (event) => {
   const at = event.target.closest?.("#older, #newer, .refold");
   if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  if (at.id) (at.id === "older" ? older : newer)().catch(complain);
+  if (at.id) (at.id === "older" ? older : newer)().catch(showError);
   else refold(at.closest(".entry"));
 });

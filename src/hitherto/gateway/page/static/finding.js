@@ -1,18 +1,18 @@
-// Finding words within the session, and the next message of a kind. The server looks: most of it is not in the page.
+// Find in the session, and jump to the next message of a kind. The server searches: most messages are not in the page.
 
 import {text} from "./wire.js";
-import {complain, say} from "./shared.js";
+import {showError, say} from "./shared.js";
 import {entries, feed, from, goTo, here, named, session, unfold} from "./feed.js";
 
-const PAUSE = 200; // milliseconds after the last key before it is looked for
+const PAUSE = 200; // milliseconds after the last key before the search
 const box = document.getElementById("find");
-const told = document.getElementById("found");
+const counter = document.getElementById("found");
 const arrows = document.getElementById("hits");
 let hits = {entries: [], more: false, terms: []};
 let at = -1;
 let looked = "";
 
-// Setting off the words
+// Highlighting
 
 const LETTER = "[\\p{L}\\p{N}]";
 
@@ -25,7 +25,7 @@ function pattern({strict}) {
   return new RegExp(words.join("|"), "giu");
 }
 
-// Without accents, and where each character of that stood.
+// The text without accents, and the original position of each character.
 function plain(words) {
   let folded = "";
   const from = [];
@@ -55,7 +55,7 @@ function* ranges(root, wanted) {
   }
 }
 
-// In one message: as a search reads words, or else wherever the letters stand.
+// In one message: whole words as the search matches them, or else the letters anywhere.
 function rangesIn(root) {
   const exact = [...ranges(root, pattern({strict: true}))];
   return exact.length ? exact : [...ranges(root, pattern({strict: false}))];
@@ -63,7 +63,7 @@ function rangesIn(root) {
 
 const rootOf = (id) => document.getElementById(`m-${id}`);
 
-export function setOff() {
+export function highlight() {
   if (!CSS.highlights) return;
   CSS.highlights.clear();
   if (!hits.terms.length) return;
@@ -74,14 +74,14 @@ export function setOff() {
   if (now) CSS.highlights.set("current", new Highlight(...rangesIn(now)));
 }
 
-// Looking
+// Searching
 
-function tell() {
+function showCount() {
   const number = hits.entries.length;
   arrows.hidden = !number;
-  if (!box.value.trim() || box.value.trim().length < 2) told.textContent = "";
-  else if (!number) told.textContent = "none";
-  else told.textContent = `${at < 0 ? "" : `${at + 1} of `}${number.toLocaleString()}${hits.more ? "+" : ""}`;
+  if (!box.value.trim() || box.value.trim().length < 2) counter.textContent = "";
+  else if (!number) counter.textContent = "none";
+  else counter.textContent = `${at < 0 ? "" : `${at + 1} of `}${number.toLocaleString()}${hits.more ? "+" : ""}`;
 }
 
 function note() {
@@ -98,16 +98,16 @@ async function look() {
   const found = words.trim().length < 2
     ? {entries: [], more: false, terms: []}
     : JSON.parse(await text(`/find?${new URLSearchParams({session: decodeURIComponent(session), q: words})}`));
-  if (turn !== newest) return; // something else is looked for by now
+  if (turn !== newest) return; // a newer search has started
   looked = words.trim();
   hits = found;
   at = -1;
   note();
-  tell();
-  setOff();
+  showCount();
+  highlight();
 }
 
-// The hit that is next from where one is, if none was gone to yet.
+// The hit nearest to the current position, for the first step.
 async function nearest(step) {
   const number = hits.entries.length;
   const order = new Map(hits.entries.map((id, place) => [id, place]));
@@ -126,12 +126,12 @@ export async function stepHit(step) {
   const number = hits.entries.length;
   if (!number) return;
   at = at < 0 ? await nearest(step) : (at + step + number) % number;
-  tell();
+  showCount();
   const id = named(hits.entries[at]);
   const typing = document.activeElement === box;
   await goTo(id);
   for (const range of rangesIn(rootOf(id)).slice(0, 50)) unfold(range.startContainer.parentElement);
-  setOff();
+  highlight();
   if (typing) box.focus({preventScroll: true});
 }
 
@@ -139,14 +139,14 @@ export function beginFinding() {
   let waiting;
   box.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => look().catch(complain), PAUSE);
+    waiting = setTimeout(() => look().catch(showError), PAUSE);
   });
   document.getElementById("finding").addEventListener("submit", (event) => event.preventDefault());
   box.addEventListener("keydown", async (event) => {
     if (event.key === "Escape") {
       event.preventDefault();
       box.value = "";
-      look().catch(complain);
+      look().catch(showError);
       box.blur();
     } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
@@ -155,16 +155,16 @@ export function beginFinding() {
         if (box.value.trim() !== looked) await look();
         await stepHit(event.shiftKey ? -1 : 1);
       } catch (error) {
-        complain(error);
+        showError(error);
       }
     }
   });
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-hit]");
-    if (button) stepHit(Number(button.dataset.hit)).catch(complain);
+    if (button) stepHit(Number(button.dataset.hit)).catch(showError);
   });
-  new MutationObserver(() => looked && setOff()).observe(feed, {childList: true});
-  if (box.value) look().catch(complain);
+  new MutationObserver(() => looked && highlight()).observe(feed, {childList: true});
+  if (box.value) look().catch(showError);
 }
 
 export function find() {
@@ -177,11 +177,11 @@ export function find() {
 const NAMES = {user: "prompt", assistant: "answer", tool: "tool call", failure: "failure", summary: "summary"};
 
 export async function jump(kind, back) {
-  const asked = new URLSearchParams({session: decodeURIComponent(session), kind});
+  const query = new URLSearchParams({session: decodeURIComponent(session), kind});
   const at = from(back);
-  if (at) asked.set("from", decodeURIComponent(at));
-  if (back) asked.set("back", "1");
-  const {entry} = JSON.parse(await text(`/jump?${asked}`));
+  if (at) query.set("from", decodeURIComponent(at));
+  if (back) query.set("back", "1");
+  const {entry} = JSON.parse(await text(`/jump?${query}`));
   if (entry === null) say(`No ${back ? "earlier" : "later"} ${NAMES[kind]}.`);
   else await goTo(named(entry));
 }
@@ -190,7 +190,7 @@ export function beginJumping() {
   const kind = document.getElementById("kind");
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-jump]");
-    if (button) jump(kind.value, button.dataset.jump === "back").catch(complain);
+    if (button) jump(kind.value, button.dataset.jump === "back").catch(showError);
   });
 }
 

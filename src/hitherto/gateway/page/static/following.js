@@ -1,15 +1,15 @@
-// Following: one page of ours in this browser asks what is new, and tells the others; so that however many are open, they hold one
-// connection. Who is not looked at does not ask, and catches up when it is shown again.
+// Follows changes: one page in this browser polls the server and passes changes on to the others, so that however many are open, they
+// hold one connection. A hidden page does not poll, and catches up when it is untilVisible again.
 
 import {SignedOut, text} from "./wire.js";
 
 const LATEST = 10_000;
 const channel = new BroadcastChannel("hitherto news");
 
-// The work of the one that asks. Where browsers know no locks each page asks by itself.
-const alone = (signal, work) => (navigator.locks ? navigator.locks.request("hitherto news", {signal}, work) : work());
+// Runs in one page at a time. In browsers without locks, every page polls.
+const inOnePage = (signal, work) => (navigator.locks ? navigator.locks.request("hitherto news", {signal}, work) : work());
 
-function shown() {
+function untilVisible() {
   if (!document.hidden) return Promise.resolve();
   return new Promise((done) => {
     document.addEventListener("visibilitychange", function look() {
@@ -20,8 +20,8 @@ function shown() {
   });
 }
 
-// Two pieces of news as one; with `from` beyond everything if something between them is not known.
-const joined = (one, other) => ({
+// Merges two batches of changes; `from` is infinite if something between them is missing.
+const merge = (one, other) => ({
   from: other.from > one.after ? Infinity : one.from,
   after: Math.max(one.after, other.after),
   changed: [...one.changed, ...other.changed],
@@ -30,17 +30,17 @@ const joined = (one, other) => ({
 
 const UNKNOWN = {from: Infinity, after: Infinity, changed: [], gone: []};
 
-// Calls with each piece of news, one at a time, for as long as the page is there; tells when the server is away and when it is back,
-// and when it does not know us any more. What could not be read is told again. A session that is kept apart from the others, as
-// ephemeral ones are, is asked about by itself. Without `after`, what comes from now on.
+// Calls `heard` with each batch of changes, one at a time, for as long as the page is open, and `away` when the server is gone, back, or
+// the sign-in ended. A batch that could not be handled is repeated. A session that is `apart`, as ephemeral ones are, has its own poll.
+// Without `after`, it starts now.
 export async function follow({after = -1, session, apart = false, heard, away}) {
   let seen = Number(after), failures = 0, waiting = null, reading = null;
 
   async function ask(more = {}, signal = undefined) {
-    const asked = new URLSearchParams(more);
-    if (seen >= 0) asked.set("after", seen);
-    if (apart) asked.set("session", session);
-    return {from: seen, ...JSON.parse(await text(`/live?${asked}`, signal))};
+    const query = new URLSearchParams(more);
+    if (seen >= 0) query.set("after", seen);
+    if (apart) query.set("session", session);
+    return {from: seen, ...JSON.parse(await text(`/live?${query}`, signal))};
   }
 
   async function catchUp() {
@@ -70,9 +70,9 @@ export async function follow({after = -1, session, apart = false, heard, away}) 
     }
   }
 
-  // What comes while something is being read is read in one go after it.
+  // Changes that arrive meanwhile are merged and handled next.
   function hear(news) {
-    waiting = waiting ? joined(waiting, news) : news;
+    waiting = waiting ? merge(waiting, news) : news;
     return (reading ??= read());
   }
 
@@ -93,14 +93,14 @@ export async function follow({after = -1, session, apart = false, heard, away}) 
         .then(() => {
           if (failures > 1) away("here");
           failures = 0;
-          return apart ? lead(signal) : alone(signal, () => lead(signal));
+          return apart ? lead(signal) : inOnePage(signal, () => lead(signal));
         })
         .catch(failed);
     });
   }
 
   for (;;) {
-    await shown();
+    await untilVisible();
     const over = new AbortController();
     const error = await stay(over.signal).catch((why) => why);
     over.abort();

@@ -1,20 +1,20 @@
-// The list: search as one types, more rows as one scrolls, rows that move when something is said in them.
+// The list: searches as you type, loads more rows as you scroll, moves rows up when they get messages.
 
 import {call, load} from "./wire.js";
 import {follow} from "./following.js";
-import {beginChoosing, choose, settle} from "./choosing.js";
-import {away, begin, complain, idOf, rename, retag, say, tellTimes} from "./shared.js";
+import {beginSelection, choose, settle} from "./selection.js";
+import {away, begin, showError, idOf, rename, retag, say, showTimes} from "./shared.js";
 
 const TYPED = 200, SHORTEST = 2, AT_ONCE = 50;
 const q = document.getElementById("q");
-let asked = 0;
+let latest = 0;
 
 const main = () => document.getElementById("main");
 const rows = () => document.getElementById("rows");
 const byId = (root) => new Map([...root.querySelectorAll(".row")].map((row) => [idOf(row), row]));
 const inView = (row) => row.getBoundingClientRect().bottom > 0;
 
-// What changes the list by itself is done one after the other, so that nothing writes over what came later.
+// Automatic changes of the list run one after another, so that none overwrites a later one.
 let last = Promise.resolve();
 function inTurn(work) {
   const done = last.then(work);
@@ -25,32 +25,32 @@ function inTurn(work) {
 // Search
 
 function addressOf(form) {
-  const told = new URLSearchParams();
-  const least = (name) => (name === "q" ? SHORTEST : 1); // fewer are no question yet
-  for (const [name, value] of new FormData(form)) if (value.trim().length >= least(name)) told.append(name, value);
-  return told.size ? `/?${told}` : "/";
+  const query = new URLSearchParams();
+  const least = (name) => (name === "q" ? SHORTEST : 1); // shorter texts are not searched for
+  for (const [name, value] of new FormData(form)) if (value.trim().length >= least(name)) query.append(name, value);
+  return query.size ? `/?${query}` : "/";
 }
 
 async function show(address) {
-  const mine = ++asked;
+  const mine = ++latest;
   const page = await load(address);
-  if (mine !== asked) return; // something else was asked meanwhile
+  if (mine !== latest) return; // a newer request has started
   history.replaceState(null, "", address);
   put(page);
 }
 
 function put(page) {
-  const within = main().contains(document.activeElement);
+  const focused = main().contains(document.activeElement);
   document.title = page.title;
   recount(page);
   main().replaceWith(document.adoptNode(page.getElementById("main")));
-  tellTimes(main());
+  showTimes(main());
   settle();
   watch();
-  if (within) main().focus({preventScroll: true});
+  if (focused) main().focus({preventScroll: true});
 }
 
-// The facets with their counts, as another page has them; not from under somebody who is in them.
+// Takes the filters with their counts from a loaded page, unless the focus is in them.
 function recount(page) {
   const facets = document.querySelector(".facets");
   if (facets.contains(document.activeElement)) return;
@@ -65,14 +65,14 @@ function recount(page) {
 let typing;
 function typed() {
   clearTimeout(typing);
-  typing = setTimeout(() => show(addressOf(q.form)).catch(complain), TYPED);
+  typing = setTimeout(() => show(addressOf(q.form)).catch(showError), TYPED);
 }
 q.addEventListener("input", typed);
-if (q.value !== q.defaultValue) typed(); // somebody was quicker than this script
+if (q.value !== q.defaultValue) typed(); // typed before this script ran
 q.form.addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(typing);
-  show(addressOf(q.form)).then(() => rows().querySelector(".name a")?.focus()).catch(complain);
+  show(addressOf(q.form)).then(() => rows().querySelector(".name a")?.focus()).catch(showError);
 });
 q.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") rows().querySelector(".name a")?.focus();
@@ -82,7 +82,7 @@ addEventListener("popstate", () => location.reload());
 // More rows
 
 const near = new IntersectionObserver((seen) => {
-  if (seen.some((each) => each.isIntersecting)) more().catch(complain);
+  if (seen.some((each) => each.isIntersecting)) more().catch(showError);
 }, {rootMargin: "600px"});
 
 function watch() {
@@ -97,18 +97,18 @@ const more = () => (coming ??= inTurn(next).finally(() => (coming = null)));
 async function next() {
   const link = document.getElementById("following");
   if (!link) return;
-  const mine = asked;
+  const mine = latest;
   const page = await load(link.href);
-  if (mine !== asked) return;
+  if (mine !== latest) return;
   const known = byId(rows());
-  let above; // a fork goes below its family, also where that has come earlier
+  let above; // a fork goes below its family, even if that was loaded earlier
   for (const [id, row] of byId(page)) {
     const shown = known.get(id);
     if (!shown && row.dataset.depth && above) above.after(document.adoptNode(row));
     else if (!shown) rows().append(document.adoptNode(row));
     above = shown ?? row;
   }
-  tellTimes(rows());
+  showTimes(rows());
   settle();
   const following = page.getElementById("following");
   if (following) link.replaceWith(document.adoptNode(following));
@@ -116,7 +116,7 @@ async function next() {
   watch();
 }
 
-// Who comes back from a session finds the list as long as it was, and at the same place.
+// Coming back from a session, the list is as long as before, at the same position.
 
 const placeOf = () => `place ${location.pathname}${location.search}`;
 
@@ -126,18 +126,18 @@ addEventListener("pagehide", () => {
   sessionStorage.setItem(placeOf(), JSON.stringify(place));
 });
 
-async function comeBack() {
+async function restoreScroll() {
   const place = JSON.parse(sessionStorage.getItem(placeOf()));
   if (!place || performance.getEntriesByType("navigation")[0].type !== "back_forward") return;
-  const mine = asked;
-  while (mine === asked && rows().children.length < place.rows && document.getElementById("following")) await more();
+  const mine = latest;
+  while (mine === latest && rows().children.length < place.rows && document.getElementById("following")) await more();
   const row = byId(rows()).get(place.id);
-  if (mine === asked && row) scrollBy({top: row.getBoundingClientRect().top - place.top, behavior: "instant"});
+  if (mine === latest && row) scrollBy({top: row.getBoundingClientRect().top - place.top, behavior: "instant"});
 }
 
 // What changes
 
-// The rows of these sessions, of those that belong to the list.
+// Loads the rows of those of these sessions that match the list.
 async function read(ids) {
   const found = new Map();
   for (let at = 0; at < ids.length; at += AT_ONCE) {
@@ -148,22 +148,22 @@ async function read(ids) {
   return found;
 }
 
-// Rows that have changed change where they stand, or go; those that something was said in move up; all others stay.
+// Changed rows change in place or disappear, rows with new messages move up, all others stay.
 const refresh = (changed = [], gone = []) => inTurn(async () => {
-  const mine = asked;
+  const mine = latest;
   const page = await load(main().dataset.here);
-  if (mine !== asked) return;
+  if (mine !== latest) return;
   const first = byId(page), shown = byId(rows());
   const beyond = changed.filter((id) => shown.has(id) && !first.has(id));
   const others = await read(beyond);
-  if (mine !== asked) return;
+  if (mine !== latest) return;
   if (!shown.size || !first.size) return put(page);
   recount(page);
-  tellTimes(rows());
-  still(new Set([...changed, ...gone]), () => {
+  showTimes(rows());
+  keepScroll(new Set([...changed, ...gone]), () => {
     const known = byId(rows());
     for (const id of gone) drop(known.get(id));
-    for (const id of beyond) others.has(id) ? swap(known.get(id), likened(known.get(id), others.get(id))) : drop(known.get(id));
+    for (const id of beyond) others.has(id) ? swap(known.get(id), keepContext(known.get(id), others.get(id))) : drop(known.get(id));
     arrange(first, known);
   });
   settle();
@@ -178,29 +178,29 @@ function arrange(first, known) {
     if (shown === place) place = place.nextElementSibling;
     else if (!isWritten(shown)) lift(shown, place);
   }
-  tellTimes(rows());
+  showTimes(rows());
 }
 
-// What moves in a document loses the focus.
+// An element that moves in the document loses the focus: restore it.
 function lift(row, place) {
   const focused = row.contains(document.activeElement) ? document.activeElement : null;
   rows().insertBefore(row, place);
   focused?.focus({preventScroll: true});
 }
 
-// What is in view stays where it is, apart from what moves; at the top of the list one sees what comes.
-function still(moving, work) {
+// Changes rows without moving what is in view, except at the top of the list, where new rows appear.
+function keepScroll(moving, work) {
   const kept = scrollY ? [...rows().children].find((row) => inView(row) && !moving.has(idOf(row))) : null;
   const before = kept?.getBoundingClientRect().top;
   work();
   if (kept?.isConnected) scrollBy({top: kept.getBoundingClientRect().top - before, behavior: "instant"});
 }
 
-const isWritten = (row) => row.querySelector("input:not(.choose)"); // somebody is writing in it
+const isWritten = (row) => row.querySelector("input:not(.choose)"); // it is being edited
 
-// One row in the place of another, if they differ. Who is in it stays in it.
+// Replaces a row if it differs, and keeps the focus.
 function swap(old, row) {
-  tellTimes(row);
+  showTimes(row);
   row.hidden = old.hidden;
   if (isWritten(old) || row.isEqualNode(old)) return old;
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -214,8 +214,8 @@ function sameAs(element) {
   return [".choose", ".rename", ".retag"].find((each) => element.matches(each)) ?? ".name a";
 }
 
-// A row read by itself does not know its family, nor what was found in it.
-function likened(old, row) {
+// A row that was loaded alone lacks its family level and its search hit: take them from the old row.
+function keepContext(old, row) {
   const found = old.querySelector(".found");
   if (old.dataset.depth) row.dataset.depth = old.dataset.depth;
   if (found) {
@@ -240,11 +240,11 @@ function drop(row) {
 const current = () => document.activeElement.closest?.(".row");
 const writable = () => current()?.querySelector(".rename") && current();
 
-async function patch(row, name, told) {
+async function patch(row, name, notices) {
   if (!row) return;
   const on = !row.querySelector(`.flag.${name}`);
   await call("sessions.patch", {session_id: idOf(row), [name]: on});
-  say(told[on ? 0 : 1]);
+  say(notices[on ? 0 : 1]);
   await refresh([idOf(row)]);
 }
 
@@ -255,7 +255,7 @@ function move(step) {
   next?.querySelector(".name a")?.focus();
 }
 
-beginChoosing(refresh);
+beginSelection(refresh);
 begin({
   refresh,
   keys: {
@@ -265,13 +265,13 @@ begin({
     x: () => choose(current()),
     e: () => current() && rename(current(), refresh),
     t: () => current() && retag(current(), refresh),
-    p: () => patch(writable(), "pinned", ["Pinned.", "Unpinned."]).catch(complain),
-    a: () => patch(writable(), "archived", ["Archived.", "Unarchived."]).catch(complain),
+    p: () => patch(writable(), "pinned", ["Pinned.", "Unpinned."]).catch(showError),
+    a: () => patch(writable(), "archived", ["Archived.", "Unarchived."]).catch(showError),
     f: () => document.querySelector(".facets a")?.focus(),
     o: () => location.assign("/overview"),
   },
 });
-addEventListener("pageshow", (event) => event.persisted && refresh().catch(complain)); // back from reading one
+addEventListener("pageshow", (event) => event.persisted && refresh().catch(showError)); // back from a session
 watch();
-comeBack().catch(complain);
+restoreScroll().catch(showError);
 follow({after: main().dataset.newest, heard: (news) => refresh(news.changed, news.gone), away});

@@ -1,4 +1,4 @@
-// Charts with the keyboard: one stop for each, arrows from mark to mark.
+// Keyboard access to charts: one tab stop for each, arrow keys between marks.
 
 import {follow} from "./following.js";
 import {away, begin} from "./shared.js";
@@ -28,4 +28,4 @@ begin({
     u: () => location.assign("/"),
   },
 });
-follow({heard: () => {}, away}); // whether the server is there, and knows us
+follow({heard: () => {}, away}); // notices when the server is away, or the sign-in ended

@@ -1,39 +1,38 @@
-// A session: opens at its end or at a message, follows what is said, and what else one does as a reader.
+// The session page: opens at the end or at a message, follows new messages, and handles the keys.
 
 import {Refused, load} from "./wire.js";
 import {follow} from "./following.js";
-import {beginActing, lookAtQuestion, openMenu, recognise, settle, writeHere} from "./acting.js";
+import {beginActions, focusQuestion, openMenu, forgetArrivedPrompt, settle, focusPrompt} from "./actions.js";
 import {beginCopying} from "./copying.js";
 import {
-  MOST, address, atEnd, chosen, entries, feed, here, inTurn, link, point, session, showAt, stretch, toEnd, toFirst, toLast, trim, turnTo, watch,
+  MOST, address, atEnd, chosen, entries, feed, here, inTurn, link, point, session, showAt, loadWindow, toEnd, toFirst, toLast, trim, scrollToMessage, watch,
 } from "./feed.js";
 import {beginFinding, beginJumping, find, jump, stepHit} from "./finding.js";
-import {away, begin, complain, rename, retag, say, tellTimes} from "./shared.js";
+import {away, begin, showError, rename, retag, say, showTimes} from "./shared.js";
 
 const fresh = document.getElementById("fresh");
 
-// What is said meanwhile
+// New messages
 
 let unseen = 0;
-let read = Number(feed.dataset.total); // how much there was when one was at the end of it, or came
-function tellFresh(number) {
+let read = Number(feed.dataset.total); // the number of messages when the reader was last at the end
+function showNewCount(number) {
   unseen = number;
   fresh.hidden = unseen <= 0;
   fresh.textContent = `${unseen} new ↓`;
 }
-function tellNone() {
+function clearNewCount() {
   read = Number(feed.dataset.total);
-  tellFresh(0);
+  showNewCount(0);
 }
-fresh.addEventListener("click", () => toLast().catch(complain));
-addEventListener("scroll", () => unseen && atEnd() && !link("newer") && tellNone(), {passive: true});
+fresh.addEventListener("click", () => toLast().catch(showError));
+addEventListener("scroll", () => unseen && atEnd() && !link("newer") && clearNewCount(), {passive: true});
 
-// A message whose tools had not come back is read again, with what they came back with. What was unfolded stays so, and has the focus
-// if it had it.
+// Replaces a message that waited for tool results by its new version. What was unfolded stays unfolded, and keeps the focus.
 function renew(was, now) {
   const folds = [...now.querySelectorAll("details")];
   [...was.querySelectorAll("details")].forEach((fold, at) => folds[at] && (folds[at].open = fold.open));
-  if (was.matches(".same")) now.className = now.className.replace(/^entry \w+/, "$& same"); // where the page has it
+  if (was.matches(".same")) now.className = now.className.replace(/^entry \w+/, "$& same"); // as on the page
   if (was.matches(".target")) now.classList.add("target");
   was.setAttribute("aria-setsize", now.getAttribute("aria-setsize"));
   if (was.isEqualNode(now)) return;
@@ -43,7 +42,7 @@ function renew(was, now) {
   if (focused >= 0) places(now)[focused]?.focus({preventScroll: true});
 }
 
-// How many are new.
+// Adds messages and returns how many are new.
 function add(made) {
   const known = new Map(entries().map((each) => [each.dataset.id, each]));
   for (const each of made) {
@@ -54,24 +53,24 @@ function add(made) {
   return made.filter((each) => !known.has(each.dataset.id)).length;
 }
 
-const NEAR = 30; // of the forty that a page has: so something new is in it too
-const ROUNDS = 4; // pages that are read one after the other; if more was said, the last of it takes their place
+const NEAR = 30; // of the forty messages of a page, so that new ones fit in it too
+const ROUNDS = 4; // pages to load one after another; if there is more, the end of the session replaces them
 
-// Where to read on from: what is near the end and waits for its tools is read again.
+// Where to continue loading: messages near the end that wait for tool results are loaded again.
 function place() {
   const waits = [...feed.querySelectorAll(":scope > .waits")].find((each) => feed.dataset.end - each.ariaPosInSet < NEAR);
   return waits?.previousElementSibling?.dataset.until ?? feed.dataset.last;
 }
 
-// Whether this goes on from what is shown; not if something before it came or went.
-function goesOn(got, made) {
+// Whether these messages follow the shown ones; not if earlier messages were added or removed.
+function continuesShown(got, made) {
   const shown = made.length && entries().find((each) => each.dataset.id === made[0].dataset.id);
   return shown ? shown.ariaPosInSet === made[0].ariaPosInSet : got.dataset.start === feed.dataset.end;
 }
 
 async function readMore(from) {
-  const {page, got, made} = await stretch(from ? `${address}?after=${from}` : address);
-  if (!goesOn(got, made)) return location.assign(address);
+  const {page, got, made} = await loadWindow(from ? `${address}?after=${from}` : address);
+  if (!continuesShown(got, made)) return location.assign(address);
   const added = add(made);
   if (got.dataset.last && Number(got.dataset.end) > Number(feed.dataset.end)) {
     feed.dataset.last = got.dataset.last;
@@ -83,8 +82,8 @@ async function readMore(from) {
   return page.getElementById("newer") ? added : -1;
 }
 
-async function readOn() {
-  if (link("newer")) return tellFresh(await look() - read);
+async function readNewMessages() {
+  if (link("newer")) return showNewCount(await look() - read);
   const following = atEnd();
   for (let round = 0, from = place(); ; round += 1, from = feed.dataset.last) {
     if (following && round === ROUNDS && getSelection().isCollapsed) {
@@ -104,21 +103,21 @@ async function readOn() {
   document.querySelector(".nothing")?.remove();
   if (following) {
     toEnd();
-    tellNone();
-  } else tellFresh(feed.dataset.total - read);
-  await recognise();
+    clearNewCount();
+  } else showNewCount(feed.dataset.total - read);
+  await forgetArrivedPrompt();
 }
 
-// What there is about the session, without its messages; how much was said in it.
+// Updates the header of the session and returns its number of messages.
 async function look() {
   const page = await load(feed.dataset.last ? `${address}?after=${feed.dataset.last}` : address);
   refreshAbout(page);
   return Number(page.getElementById("feed").dataset.total);
 }
 
-const sayGone = () => say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
+const showDeleted = () => say("This session was deleted.", {stays: true, link: {href: "/", text: "All sessions"}});
 
-const heard = (news) => (news.gone.length ? sayGone() : inTurn(readOn));
+const heard = (news) => (news.gone.length ? showDeleted() : inTurn(readNewMessages));
 
 const nameOf = (at) => (at.dataset.act ? `[data-act=${at.dataset.act}]` : at.classList[1] ? `.${at.classList[1]}` : "");
 
@@ -126,7 +125,7 @@ function refreshAbout(page) {
   const about = document.querySelector(".about");
   document.title = page.title;
   settle(page);
-  if (about.querySelector("input")) return; // somebody is writing in it
+  if (about.querySelector("input")) return; // it is being edited
   const focused = about.contains(document.activeElement) ? nameOf(document.activeElement) : "";
   const shown = document.adoptNode(page.querySelector(".about"));
   about.replaceWith(shown);
@@ -145,47 +144,47 @@ async function followed(news) {
 
 const isMissing = (error) => error instanceof Refused && error.status === 404;
 
-// What one went on from is not there any more: it was rewound, or all of it is gone, which may be heard of later.
+// The message to continue from is gone: the session was rewound, or deleted.
 async function readAgain() {
   try {
     await load(address);
   } catch (error) {
-    if (isMissing(error)) return sayGone();
+    if (isMissing(error)) return showDeleted();
     throw error;
   }
   location.assign(address);
 }
 
-// Sessions within, keys
+// Child sessions and keys
 
-// The end of a session that a tool has started, below its card. It is only read there.
+// Shows the end of a session that a tool started below its card, read-only.
 async function showChild(at) {
   const inner = at.querySelector(".inner");
   if (inner.childElementCount) return;
   const page = await load(`/s/${at.dataset.session}?glance`);
   const got = page.getElementById("feed");
-  tellTimes(got);
+  showTimes(got);
   for (const each of got.querySelectorAll(".fork, .rewind, .refold")) each.remove();
   for (const each of [got, ...got.querySelectorAll("[id]")]) each.removeAttribute("id");
   inner.append(...[...got.children].map((each) => document.adoptNode(each)));
 }
 
 feed.addEventListener("toggle", (event) => {
-  if (event.target.matches(".child") && event.target.open) showChild(event.target).catch(complain);
+  if (event.target.matches(".child") && event.target.open) showChild(event.target).catch(showError);
 }, {capture: true});
 
 function step(by) {
   const all = entries();
   const next = all[all.indexOf(here()) + (chosen() || by < 0 ? by : 0)];
-  if (next) turnTo(next.dataset.id);
+  if (next) scrollToMessage(next.dataset.id);
 }
 
 const about = () => document.querySelector(".about");
 const refresh = () => look();
-const jumping = (kind, back) => () => jump(kind, back).catch(complain);
-const hit = (by) => () => stepHit(by).catch(complain);
+const jumping = (kind, back) => () => jump(kind, back).catch(showError);
+const hit = (by) => () => stepHit(by).catch(showError);
 
-beginActing();
+beginActions();
 beginCopying();
 beginFinding();
 beginJumping();
@@ -201,11 +200,11 @@ begin({
     "/": find,
     n: hit(1),
     N: hit(-1),
-    c: writeHere,
+    c: focusPrompt,
     o: openMenu,
-    y: lookAtQuestion,
-    g: () => toFirst().catch(complain),
-    G: () => toLast().catch(complain),
+    y: focusQuestion,
+    g: () => toFirst().catch(showError),
+    G: () => toLast().catch(showError),
     e: () => rename(about(), refresh),
     t: () => retag(about(), refresh),
     u: () => location.assign("/"),
@@ -214,9 +213,9 @@ begin({
 
 const wanted = location.hash.startsWith("#m-") ? location.hash.slice(3) : feed.dataset.target;
 if (!wanted) {
-  const asked = new URLSearchParams(location.search);
-  if (!["before", "after", "first"].some((each) => asked.has(each))) toEnd();
-} else if (!turnTo(wanted) && !feed.dataset.target) location.replace(`${address}?at=${wanted}#m-${wanted}`);
+  const query = new URLSearchParams(location.search);
+  if (!["before", "after", "first"].some((each) => query.has(each))) toEnd();
+} else if (!scrollToMessage(wanted) && !feed.dataset.target) location.replace(`${address}?at=${wanted}#m-${wanted}`);
 watch();
 const {newest, apart} = document.getElementById("main").dataset;
 follow({after: newest, session: decodeURIComponent(session), apart: apart !== undefined, heard: followed, away});

@@ -1,8 +1,8 @@
-// What both pages have: notices, times, keys, signing out, and the name and tags of a session, changed where they stand.
+// Shared by all pages: notices, times, keys, signing out, and editing titles and tags in place.
 
-import {SignedOut, announce, call, overhear, post} from "./wire.js";
+import {SignedOut, announce, call, listen, post} from "./wire.js";
 
-// Notices: what passes is told for some seconds; what stands has a name, and stays beside it until it is over.
+// Notices: a passing one is shown for some seconds; a standing one has a name and stays until it is dismissed.
 
 const notice = document.getElementById("notice");
 const PASSING = 6_000;
@@ -10,10 +10,10 @@ const PASSING = 6_000;
 export function say(words, {stays = false, name = stays ? "standing" : "passing", link, action} = {}) {
   const item = document.createElement("p");
   item.dataset.name = name;
-  const told = document.createElement("span");
-  told.className = "words";
-  told.textContent = words;
-  item.append(told);
+  const content = document.createElement("span");
+  content.className = "words";
+  content.textContent = words;
+  item.append(content);
   if (action) {
     const element = document.createElement("button");
     element.className = "quiet";
@@ -30,7 +30,7 @@ export function say(words, {stays = false, name = stays ? "standing" : "passing"
     element.textContent = link.text;
     item.append(" ", element);
   }
-  const old = noticed(name);
+  const old = noticeNamed(name);
   if (old) old.replaceWith(item);
   else notice.append(item);
   notice.hidden = false;
@@ -38,7 +38,7 @@ export function say(words, {stays = false, name = stays ? "standing" : "passing"
   return item;
 }
 
-const noticed = (name) => [...notice.children].find((each) => each.dataset.name === name);
+const noticeNamed = (name) => [...notice.children].find((each) => each.dataset.name === name);
 
 function end(item) {
   if (item.contains(document.activeElement)) document.getElementById("main")?.focus({preventScroll: true});
@@ -46,8 +46,8 @@ function end(item) {
   notice.hidden = !notice.childElementCount;
 }
 
-export function unsay(name) {
-  const item = noticed(name);
+export function dismiss(name) {
+  const item = noticeNamed(name);
   if (item) end(item);
 }
 
@@ -59,12 +59,12 @@ export function away(state) {
   if (out) say("You were signed out.", {stays: true, name: "away", action: again});
   else if (state === "away") say("Cannot reach the server. Retrying.", {stays: true, name: "away"});
   else {
-    unsay("away");
+    dismiss("away");
     say("Reconnected.");
   }
 }
 
-export function complain(error) {
+export function showError(error) {
   if (error instanceof SignedOut) away("signed out");
   else say(error.message || "Something went wrong.");
 }
@@ -86,7 +86,7 @@ function age(at, now) {
   return (at.getFullYear() === now.getFullYear() ? day : dayOfYear).format(at);
 }
 
-export function tellTimes(root = document) {
+export function showTimes(root = document) {
   const now = new Date();
   for (const element of root.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
@@ -127,15 +127,15 @@ function ask(place, {value = "", label, most, back, save, refresh}) {
       await save(words);
     } catch (error) {
       over = false;
-      return complain(error);
+      return showError(error);
     }
     close(byKey);
-    await refresh().catch(complain);
+    await refresh().catch(showError);
   };
   input.addEventListener("keydown", (event) => {
     event.stopPropagation();
     if (over || (event.key !== "Enter" && event.key !== "Escape")) return;
-    event.preventDefault(); // or it would also press what has the focus next
+    event.preventDefault(); // or it would also press the element that gets the focus next
     if (event.key === "Enter") keep(true);
     else close(true);
   });
@@ -181,15 +181,15 @@ export function editing(event) {
 
 export function begin({refresh, keys}) {
   if (location.hash.startsWith("#code=")) history.replaceState(null, "", location.pathname + location.search);
-  tellTimes();
-  setInterval(tellTimes, MINUTE);
+  showTimes();
+  setInterval(showTimes, MINUTE);
   document.getElementById("signout").addEventListener("click", async () => {
     await post("/signout").catch(() => {});
     announce("out");
     location.replace("/");
   });
-  // Whoever signs in again may be somebody else, so all is read anew.
-  overhear(({data}) => (data === "out" ? away("signed out") : out && location.reload()));
+  // Another owner may have signed in, so everything is reloaded.
+  listen(({data}) => (data === "out" ? away("signed out") : out && location.reload()));
   const help = document.getElementById("keys");
   document.getElementById("help").addEventListener("click", () => help.showModal());
   document.addEventListener("click", (event) => {
@@ -198,7 +198,7 @@ export function begin({refresh, keys}) {
     if (event.target.closest(".rename")) rename(row, refresh);
     else if (event.target.closest(".retag")) retag(row, refresh);
     else if (event.target.closest(".untag")) {
-      untag(row, decodeURIComponent(event.target.closest(".untag").dataset.tag), refresh).catch(complain);
+      untag(row, decodeURIComponent(event.target.closest(".untag").dataset.tag), refresh).catch(showError);
     }
   });
   for (const name of ["help", "signout"]) document.getElementById(name).hidden = false;

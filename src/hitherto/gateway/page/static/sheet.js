@@ -1,4 +1,4 @@
-// A sheet, or a checkpoint, as a page of its own.
+// A sheet, or a checkpoint, as its own page.
 
 import {follow} from "./following.js";
 import {away, begin} from "./shared.js";
@@ -12,4 +12,4 @@ beginSheets();
 begin({refresh: () => {}, keys: {u: () => location.assign(`/s/${session}`)}});
 const wanted = location.hash.startsWith("#m-") ? document.getElementById(location.hash.slice(1)) : null;
 wanted?.scrollIntoView();
-follow({heard: () => {}, away}); // whether the server is there, and knows us
+follow({heard: () => {}, away}); // notices when the server is away, or the sign-in ended

@@ -1,7 +1,7 @@
-// Sheets: what is shown before something is done with a session. Each is a page of its own, and opens above the session.
+// Sheets: previews of actions on a session. Each is its own page, and opens above the session.
 
-import {LONG, Refused, call, load} from "./wire.js";
-import {complain, say, tellTimes} from "./shared.js";
+import {LONG_TIMEOUT, Refused, call, load} from "./wire.js";
+import {showError, say, showTimes} from "./shared.js";
 import {draft, keepDraft} from "./drafts.js";
 import {copyText} from "./copying.js";
 import {download} from "./exporting.js";
@@ -10,16 +10,16 @@ const sheet = document.getElementById("sheet");
 const sessionOf = (at) => decodeURIComponent(at.closest("[data-session]").dataset.session);
 const checkpointOf = (at) => decodeURIComponent(at.closest("[data-checkpoint]").dataset.checkpoint);
 const address = (id) => `/s/${encodeURIComponent(id)}`;
-const toldOf = (id) => `told ${id}`;
+const noticeKey = (id) => `notice ${id}`;
 const many = (number, one, more) => (number === 1 ? `1 ${one}` : `${number} ${more}`);
 
-// To a session; nothing else is done here any more.
+// Leaves for a session; the promise never resolves.
 export function go(id) {
   location.assign(address(id));
   return new Promise(() => {});
 }
 
-// What a button does, once however often it is pressed meanwhile.
+// Runs the action of a button once, however often it is pressed meanwhile.
 const pressed = new WeakSet();
 export async function press(button, work) {
   if (pressed.has(button)) return;
@@ -27,37 +27,37 @@ export async function press(button, work) {
   try {
     await work();
   } catch (error) {
-    complain(error);
+    showError(error);
   } finally {
     pressed.delete(button);
   }
 }
 
-// What is to be said when the session is shown again: it may be loaded anew at any moment, as soon as it has changed. `was` says what
-// was put into the box, and what stood there.
+// Stores a notice for the next time the session is shown, since a change may reload the page at any moment. `was` has the new and the old
+// draft.
 export function leave(id, words, work, was = null) {
-  tell(id, words, was);
+  keepNotice(id, words, was);
   return work.catch((error) => {
-    sessionStorage.removeItem(toldOf(id));
+    sessionStorage.removeItem(noticeKey(id));
     throw error;
   });
 }
 
-const tell = (id, words, was = null) => sessionStorage.setItem(toldOf(id), JSON.stringify({words, was}));
+const keepNotice = (id, words, was = null) => sessionStorage.setItem(noticeKey(id), JSON.stringify({words, was}));
 
-// The newest checkpoint is what was there before; whoever takes it back can take that back too.
-async function takeBack(id, was) {
+// Restores the newest checkpoint, which is the state before; this can be undone too.
+async function undo(id, was) {
   const {checkpoints} = await call("sessions.compaction.list", {session_id: id, limit: 1});
   if (!checkpoints.length) throw new Error("There is no checkpoint to go back to.");
   if (was && draft(id) === was.put) keepDraft(id, was.box);
   await restore(id, checkpoints.at(-1).checkpoint_id, false);
 }
 
-export function tellWhatWasDone(id) {
-  const told = JSON.parse(sessionStorage.getItem(toldOf(id)) ?? "null");
-  sessionStorage.removeItem(toldOf(id));
-  if (!told) return;
-  say(told.words, {stays: true, action: {text: "Undo", work: () => takeBack(id, told.was).catch(complain)}});
+export function showUndo(id) {
+  const notice = JSON.parse(sessionStorage.getItem(noticeKey(id)) ?? "null");
+  sessionStorage.removeItem(noticeKey(id));
+  if (!notice) return;
+  say(notice.words, {stays: true, action: {text: "Undo", work: () => undo(id, notice.was).catch(showError)}});
 }
 
 async function restore(id, checkpoint, since) {
@@ -71,13 +71,13 @@ async function compact(button) {
   button.disabled = true;
   button.textContent = "Summarising…";
   try {
-    const done = await leave(id, "Compacted.", call("session.compact", {session_id: id}, LONG));
+    const done = await leave(id, "Compacted.", call("session.compact", {session_id: id}, LONG_TIMEOUT));
     if (!done.compacted) {
-      sessionStorage.removeItem(toldOf(id));
+      sessionStorage.removeItem(noticeKey(id));
       throw new Refused(200, `Nothing to compact: ${done.reason}.`);
     }
     const gone = many(done.messages_before - done.messages_after + 1, "message", "messages");
-    tell(id, `Compacted: a summary replaces ${gone} in the context.`);
+    keepNotice(id, `Compacted: a summary replaces ${gone} in the context.`);
     await go(id);
   } finally {
     button.disabled = false;
@@ -85,7 +85,7 @@ async function compact(button) {
   }
 }
 
-const WORKS = {
+const ACTIONS = {
   compact,
   restore: (button) => restore(sessionOf(button), checkpointOf(button), document.getElementById("since")?.checked ?? false),
   branch: async (button) => {
@@ -95,7 +95,7 @@ const WORKS = {
   download: async (button) => {
     const {format, file, type} = button.dataset;
     const raw = document.getElementById("raw")?.checked ?? false;
-    const {data} = await call("session.export", {session_id: sessionOf(button), format, raw}, LONG);
+    const {data} = await call("session.export", {session_id: sessionOf(button), format, raw}, LONG_TIMEOUT);
     download(file, [typeof data === "string" ? data : JSON.stringify(data)], type);
     sheet?.close();
     say(`Downloaded ${file}.`);
@@ -103,11 +103,11 @@ const WORKS = {
   copy: (button) => copyText(button.previousElementSibling.textContent),
 };
 
-// A page of ours, above this one.
+// Opens a page as a sheet above this one.
 async function open(href) {
   const page = await load(href);
   const got = document.adoptNode(page.getElementById("main"));
-  tellTimes(got);
+  showTimes(got);
   sheet.dataset.session = got.dataset.session;
   sheet.replaceChildren(...got.childNodes);
   if (!sheet.open) sheet.showModal();
@@ -117,13 +117,13 @@ async function open(href) {
 export function beginSheets() {
   document.addEventListener("click", (event) => {
     const at = event.target.closest?.("[data-do], [data-sheet], [data-close]");
-    if (event.target === sheet) sheet.close(); // beside it
+    if (event.target === sheet) sheet.close(); // a click outside of it
     if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if ("do" in at.dataset) press(at, () => WORKS[at.dataset.do](at));
+    if ("do" in at.dataset) press(at, () => ACTIONS[at.dataset.do](at));
     else if ("close" in at.dataset) sheet ? sheet.close() : location.assign(address(sessionOf(at)));
     else if (sheet) {
       event.preventDefault();
-      open(at.href).catch(complain);
+      open(at.href).catch(showError);
     }
   });
 }

@@ -1,15 +1,15 @@
-// Signing in: the code in the address is exchanged for a cookie, and taken out of the address before anything else.
+// Signs in: removes the code from the address first, then exchanges it for a cookie.
 
-import {SignedOut, announce, overhear, post, text} from "./wire.js";
+import {SignedOut, announce, listen, post, text} from "./wire.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("state");
 
-// The same address once more; what differs in its fragment alone would not be loaded again.
+// Reloads the address; browsers do not reload an address that differs only in its fragment.
 function enter() {
-  const asked = new URLSearchParams(location.search);
-  if (location.hash) asked.set("in", "1");
-  location.replace(location.pathname + (asked.size ? `?${asked}` : "") + location.hash);
+  const query = new URLSearchParams(location.search);
+  if (location.hash) query.set("in", "1");
+  location.replace(location.pathname + (query.size ? `?${query}` : "") + location.hash);
 }
 
 async function signIn(given, refused) {
@@ -39,7 +39,7 @@ document.getElementById("token-form").addEventListener("submit", (event) => {
   signIn({token: new FormData(event.target).get("token").trim()}, "This token is not valid.");
 });
 addEventListener("hashchange", useCode);
-overhear((event) => event.data === "in" && enter());
+listen((event) => event.data === "in" && enter());
 
-// Somebody who followed a link on another site may be signed in all the same: the browser does not say so then.
+// After a link on another site you may be signed in all the same: the browser withholds the cookie then.
 if (!useCode() && "elsewhere" in main.dataset) text("/").then(enter, () => {});

@@ -1,18 +1,18 @@
-// Several sessions at once: chosen in the list, then tagged, put away, exported or deleted together.
+// Selected sessions of the list: tag, pin, archive, export or delete them together.
 
 import {call} from "./wire.js";
-import {askForTag, complain, idOf, say, tagsOf} from "./shared.js";
+import {askForTag, showError, idOf, say, tagsOf} from "./shared.js";
 import {deleteSoon} from "./deleting.js";
 import {exportAll} from "./exporting.js";
 
 const bar = document.getElementById("chosen");
-const told = document.getElementById("how-many");
+const counter = document.getElementById("how-many");
 const chosen = new Set();
-const doomed = new Set();
+const deleting = new Set();
 const rows = () => [...document.querySelectorAll("#rows .row")];
 const chosenRows = () => rows().filter((row) => chosen.has(idOf(row)));
 
-// After every change of the list: what was chosen stays so, what will be deleted stays out of sight.
+// After every change of the list: the selection stays, and sessions about to be deleted stay hidden.
 export function settle() {
   const there = new Set();
   for (const row of rows()) {
@@ -21,10 +21,10 @@ export function settle() {
     const id = idOf(row);
     there.add(id);
     box.checked = chosen.has(id);
-    row.hidden = doomed.has(id);
+    row.hidden = deleting.has(id);
   }
   for (const id of chosen) if (!there.has(id)) chosen.delete(id);
-  told.textContent = `${chosen.size} selected`;
+  counter.textContent = `${chosen.size} selected`;
   bar.hidden = !chosen.size;
   document.body.classList.toggle("choosing", chosen.size > 0);
 }
@@ -37,7 +37,7 @@ export function choose(row, on) {
   settle();
 }
 
-// The same change of all that are chosen; tells which they were.
+// Makes the same change in all selected sessions and returns their ids.
 async function each(params) {
   const ids = [];
   for (const row of chosenRows()) {
@@ -52,7 +52,7 @@ function clear() {
   settle();
 }
 
-const WORKS = {
+const ACTIONS = {
   none: clear,
   pin: async (refresh) => {
     const pinned = !chosenRows().every((row) => row.querySelector(".flag.pinned"));
@@ -70,7 +70,7 @@ const WORKS = {
   },
   tag: (refresh, button) => {
     const place = document.createElement("span");
-    told.after(place);
+    counter.after(place);
     let ids = [];
     const save = async (tag) => (ids = await each((row) => ({tags: [...new Set([...tagsOf(row), tag])]})));
     askForTag(place, "Tag for all selected", button, save, () => {
@@ -85,20 +85,20 @@ const WORKS = {
   delete: (refresh) => {
     const ids = [...chosen];
     const hide = (on, which) => {
-      for (const id of which) on ? doomed.add(id) : doomed.delete(id);
+      for (const id of which) on ? deleting.add(id) : deleting.delete(id);
       settle();
       const back = on ? null : rows().find((row) => which.includes(idOf(row)));
       back?.querySelector(".name a").focus();
     };
     const done = (gone) => {
-      refresh([], gone).catch(complain);
+      refresh([], gone).catch(showError);
     };
     clear();
     deleteSoon(ids, {hide, done});
   },
 };
 
-export function beginChoosing(refresh) {
+export function beginSelection(refresh) {
   const select = document.getElementById("select");
   document.addEventListener("change", (event) => {
     if (event.target.matches(".choose")) choose(event.target.closest(".row"), event.target.checked);
@@ -109,7 +109,7 @@ export function beginChoosing(refresh) {
     if (!on) clear();
   });
   bar.addEventListener("click", async (event) => {
-    const work = WORKS[event.target.dataset.all];
-    if (work) await Promise.resolve(work(refresh, event.target)).catch(complain);
+    const work = ACTIONS[event.target.dataset.all];
+    if (work) await Promise.resolve(work(refresh, event.target)).catch(showError);
   });
 }

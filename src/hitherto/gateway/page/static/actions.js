@@ -1,11 +1,11 @@
-// Acting in a session: saying something, stopping the answer, answering what a tool asks, forking, going back, and so on.
+// Actions in a session: send a prompt, stop the answer, answer a permission request, fork, rewind, and so on.
 
 import {SignedOut, call, text} from "./wire.js";
-import {complain, idOf, say} from "./shared.js";
+import {showError, idOf, say} from "./shared.js";
 import {deleteSoon} from "./deleting.js";
-import {forget, keepDraft, keyOf, sentBefore, unsent} from "./drafts.js";
+import {forgetSent, keepDraft, keyOf, sentPrompt, unsentText} from "./drafts.js";
 import {atEnd, feed, link, named, toEnd} from "./feed.js";
-import {beginSheets, go, leave, press, tellWhatWasDone} from "./sheets.js";
+import {beginSheets, go, leave, press, showUndo} from "./sheets.js";
 
 const form = document.getElementById("composer");
 const prompt = document.getElementById("prompt");
@@ -13,12 +13,12 @@ const stop = document.getElementById("stop");
 const menu = document.getElementById("acts");
 const about = () => document.querySelector(".about");
 const session = () => idOf(about());
-const asked = () => document.querySelector("#asking > .asking");
-const UNSURE = new Set(["busy"]); // it may be this very prompt that is being answered
+const openRequest = () => document.querySelector("#asking > .asking");
+const UNSURE = new Set(["busy"]); // the running turn may be of this very prompt
 let asking = false;
-let kept = ""; // the prompt that the server has and that is not shown yet
+let kept = ""; // the id of the prompt that the server has and the page does not show yet
 
-// After every change of the session: what it waits for, what became of it, and whether there is something to stop.
+// After every change of the session: update the permission request, the failure and the stop button.
 export function settle(page) {
   if (page) {
     renewQuestion(page);
@@ -28,15 +28,15 @@ export function settle(page) {
   if (stop) stop.hidden = !asking && !kept && !about().querySelector(".status:is(.running, .waiting)");
 }
 
-// Left as it is while the same question stands, since somebody may be about to answer it.
+// The same request stays untouched, since you may be about to answer it.
 function renewQuestion(page) {
   const now = page.querySelector("#asking > .asking");
-  if (now?.dataset.call === asked()?.dataset.call) return;
+  if (now?.dataset.call === openRequest()?.dataset.call) return;
   const place = document.getElementById("asking");
   place.replaceChildren(...(now ? [document.adoptNode(now)] : []));
 }
 
-// Saying something
+// Sending a prompt
 
 async function send() {
   const content = prompt.value.trim();
@@ -48,19 +48,19 @@ async function send() {
   settle();
   try {
     kept = (await call("session.send", {session_id: session(), content, ask: true, wait: false, idempotency_key: key})).prompt_id;
-    forget(session());
+    forgetSent(session());
   } catch (error) {
-    if (!(error instanceof SignedOut || UNSURE.has(error.code) || error.status === 0)) forget(session());
+    if (!(error instanceof SignedOut || UNSURE.has(error.code) || error.status === 0)) forgetSent(session());
     write([content, prompt.value].filter(Boolean).join("\n\n"));
     showSending("");
-    complain(error);
+    showError(error);
   }
   asking = false;
   settle();
-  recognise().catch(complain);
+  forgetArrivedPrompt().catch(showError);
 }
 
-// What was sent, pale, until it stands among the messages.
+// Shows the sent prompt, pale, until it is among the messages.
 function showSending(content) {
   const entry = document.createElement("article"), words = document.createElement("div");
   entry.className = "entry user sending";
@@ -72,19 +72,19 @@ function showSending(content) {
   if (follows && content) toEnd();
 }
 
-// A prompt of which nobody knows whether it came, and which stands among the messages, has come.
-export async function recognise() {
-  const sent = prompt && !asking && sentBefore(session());
+// A prompt whose arrival was unknown has arrived if it is among the messages.
+export async function forgetArrivedPrompt() {
+  const sent = prompt && !asking && sentPrompt(session());
   if (!sent) return;
   for (const entry of feed.querySelectorAll(":scope > .prompt")) {
     if (entry.ariaPosInSet <= sent.total || (await wordsOf(entry)).trim() !== sent.content) continue;
-    forget(session());
+    forgetSent(session());
     if (prompt.value.startsWith(sent.content)) write(prompt.value.slice(sent.content.length).trimStart());
     return;
   }
 }
 
-// What is in the box is still there when the page is loaded again.
+// The draft survives a reload.
 function write(words) {
   prompt.value = words;
   keep();
@@ -93,20 +93,20 @@ function write(words) {
 const keep = () => keepDraft(session(), prompt.value);
 
 async function answer(button) {
-  const given = {session_id: session(), tool_call_id: decodeURIComponent(asked().dataset.call), choice: button.dataset.answer};
-  for (const each of asked().querySelectorAll("button")) each.disabled = true;
+  const given = {session_id: session(), tool_call_id: decodeURIComponent(openRequest().dataset.call), choice: button.dataset.answer};
+  for (const each of openRequest().querySelectorAll("button")) each.disabled = true;
   try {
-    const told = await call("session.answer", given);
-    if (!told.answered) say("This request was already answered, or is no longer open.");
+    const result = await call("session.answer", given);
+    if (!result.answered) say("This request was already answered, or is no longer open.");
     document.getElementById("asking").replaceChildren();
-    writeHere();
+    focusPrompt();
   } catch (error) {
-    for (const each of asked()?.querySelectorAll("button") ?? []) each.disabled = false;
+    for (const each of openRequest()?.querySelectorAll("button") ?? []) each.disabled = false;
     throw error;
   }
 }
 
-// Going another way: with an answer, it is kept; with a prompt, all before it is, and it goes into the box.
+// Fork and rewind: at an answer, the answer is kept; at a prompt, everything before it is, and the prompt goes into the box.
 
 const idAt = (entry, before) => decodeURIComponent(before ? entry.dataset.id : entry.dataset.until);
 const wordsOf = (entry) => text(entry.querySelector(".copy").dataset.from);
@@ -121,7 +121,7 @@ async function fork(entry) {
   return go(made.session_id);
 }
 
-// What stood in the box stays in it, below the prompt; who takes it back has it alone again.
+// The draft stays in the box, below the prompt; undo restores the draft alone.
 async function rewind(entry) {
   const before = isPrompt(entry), id = session(), box = prompt?.value ?? "";
   const put = before ? [await wordsOf(entry), box].filter(Boolean).join("\n\n") : box;
@@ -156,7 +156,7 @@ function workOf(button) {
 }
 
 function beginWriting() {
-  prompt.value = prompt.value || unsent(session());
+  prompt.value = prompt.value || unsentText(session());
   if (prompt.value) prompt.focus();
   prompt.addEventListener("input", keep);
   form.addEventListener("submit", (event) => {
@@ -171,15 +171,15 @@ function beginWriting() {
   });
   stop.addEventListener("click", async () => {
     try {
-      const told = await call("session.cancel", {session_id: session()});
-      say(told.cancelled ? "Stopped." : "Nothing is running.");
+      const result = await call("session.cancel", {session_id: session()});
+      say(result.cancelled ? "Stopped." : "Nothing is running.");
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   });
 }
 
-export function beginActing() {
+export function beginActions() {
   document.addEventListener("click", (event) => {
     if (!event.target.closest?.("#acts > summary")) menu.open = false;
     const button = event.target.closest?.("[data-act], [data-answer], .fork, .rewind");
@@ -193,12 +193,12 @@ export function beginActing() {
   beginSheets();
   if (form) beginWriting();
   settle();
-  recognise().catch(complain);
-  tellWhatWasDone(session());
+  forgetArrivedPrompt().catch(showError);
+  showUndo(session());
 }
 
-export const writeHere = () => prompt?.focus();
-export const lookAtQuestion = () => asked()?.querySelector("button")?.focus();
+export const focusPrompt = () => prompt?.focus();
+export const focusQuestion = () => openRequest()?.querySelector("button")?.focus();
 
 export function openMenu() {
   menu.open = true;
