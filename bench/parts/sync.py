@@ -43,7 +43,7 @@ def near(title: str) -> str:
     return f"a sync of unchanged sessions, {title}: within {NEAR} times the cost of one `stat` for each"
 
 
-class Spent(NamedTuple):
+class SessionUsage(NamedTuple):
     """What something took: by the clock, and of the processors."""
 
     seconds: float
@@ -100,7 +100,7 @@ class _First:
         files = [path for path in home.rglob("*.jsonl") if path.is_file()]
         texts = [search_text(entry) for each in source.find() for entry in source.read(each, None).entries]
         self.size, self.entries = sum(path.stat().st_size for path in files), len(texts)
-        bare, ours = list[Spent](), list[Spent]()
+        bare, ours = list[SessionUsage](), list[SessionUsage]()
         for _ in range(ROUNDS):
             bare.append(_bare(files, texts, folder / "bare.db"))
             meter.step()
@@ -152,22 +152,22 @@ class _Unchanged(NamedTuple):
         )
 
 
-def _median(spent: Sequence[Spent]) -> Spent:
-    return Spent(*map(statistics.median, zip(*spent, strict=True)))
+def _median(spent: Sequence[SessionUsage]) -> SessionUsage:
+    return SessionUsage(*map(statistics.median, zip(*spent, strict=True)))
 
 
-def _now() -> Spent:
+def _now() -> SessionUsage:
     """By the clock, and of the processors: this process and those that it has begun and that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return Spent(time.perf_counter(), sum(each.ru_utime + each.ru_stime for each in used))
+    return SessionUsage(time.perf_counter(), sum(each.ru_utime + each.ru_stime for each in used))
 
 
-def _since(before: Spent) -> Spent:
+def _since(before: SessionUsage) -> SessionUsage:
     now = _now()
-    return Spent(now.seconds - before.seconds, now.cpu - before.cpu)
+    return SessionUsage(now.seconds - before.seconds, now.cpu - before.cpu)
 
 
-def _bare(files: Sequence[Path], texts: Sequence[str], place: Path) -> Spent:
+def _bare(files: Sequence[Path], texts: Sequence[str], place: Path) -> SessionUsage:
     began = _now()
     decode = msgspec.json.Decoder().decode
     for path in files:
@@ -186,7 +186,7 @@ def _bare(files: Sequence[Path], texts: Sequence[str], place: Path) -> Spent:
     return spent
 
 
-async def _synced(source: Source, place: Path) -> tuple[Spent, int]:
+async def _synced(source: Source, place: Path) -> tuple[SessionUsage, int]:
     """What the first sync took, and how many files the second one has parsed."""
     ledger = Ledger(place / "ledger.db")
     async with hitherto.open(f"sqlite:///{place / 'store.db'}") as sessions:
@@ -200,7 +200,7 @@ async def _synced(source: Source, place: Path) -> tuple[Spent, int]:
         again = await Sync(sessions, LOCAL, ledger).run([source], source.find())
     ledger.close()
     shutil.rmtree(place)
-    return Spent(seconds, cpu), again.parsed_files
+    return SessionUsage(seconds, cpu), again.parsed_files
 
 
 def _end_readers() -> None:

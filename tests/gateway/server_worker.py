@@ -83,7 +83,7 @@ async def main(given: Any) -> None:
     live.WAIT_SECONDS = given.get("live", live.WAIT_SECONDS)
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
-    where = gateway.Where(port=given.get("port", 0), **given.get("where", {}))
+    where = gateway.ListenAddress(port=given.get("port", 0), **given.get("where", {}))
     with gateway.listening(where) as listener:
         async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}

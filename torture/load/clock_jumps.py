@@ -184,7 +184,7 @@ async def _swept(place: Path, clock: Path) -> Json:
             return await owners()
 
         sessions.admin.owners = counted  # type: ignore[method-assign]
-        keeping = asyncio.create_task(schedule.keep_to(policy, sessions, 0.001))
+        keeping = asyncio.create_task(schedule.prune_regularly(policy, sessions, 0.001))
         try:
             for ahead in JUMPS:
                 set_clock(clock, ahead)

@@ -10,10 +10,10 @@ import psycopg
 from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 from torture.load.multiply import TIMES, multiply
-from torture.load.store_growth import Spent, checked, fill, grown, measured
+from torture.load.store_growth import SessionUsage, checked, fill, grown, measured
 from torture.trial.program import Environment, apart, store_in
 
-Grown = dict[int, dict[str, Spent]]
+Grown = dict[int, dict[str, SessionUsage]]
 """By number of sessions, what each use costs."""
 Say = Callable[[str], None]
 SETTINGS = ("autovacuum = off", "max_wal_size = '8GB'")
@@ -44,8 +44,8 @@ def on_postgres(environment: Environment, sizes: Sequence[int], seed: int, say: 
         }
 
 
-def _spent(found: Mapping[str, Sequence[float]]) -> dict[str, Spent]:
-    return {name: Spent(*each) for name, each in found.items()}
+def _spent(found: Mapping[str, Sequence[float]]) -> dict[str, SessionUsage]:
+    return {name: SessionUsage(*each) for name, each in found.items()}
 
 
 def _larger(server: PostgresServer, environment: Environment, number: int, size: int) -> str:

@@ -160,15 +160,15 @@ USES: dict[str, Kind] = {
 """Last what changes the store."""
 
 
-class Spent(NamedTuple):
+class SessionUsage(NamedTuple):
     """CPU seconds, and pages that were looked at, in a cache or not."""
 
     cpu: float
     pages: float
 
-    def minus(self, other: Spent, calls: int) -> Spent:
+    def minus(self, other: SessionUsage, calls: int) -> SessionUsage:
         """What one call costs more than the other."""
-        return Spent(max(self.cpu - other.cpu, TICK) / calls, (self.pages - other.pages) / calls)
+        return SessionUsage(max(self.cpu - other.cpu, TICK) / calls, (self.pages - other.pages) / calls)
 
 
 def _is_client(process: psutil.Process) -> bool:
@@ -220,7 +220,7 @@ def _looked_at(connection: apsw.Connection) -> int:
     raise TimeoutError("a connection of SQLite stays busy")
 
 
-async def _spent(url: str, server: int | None, kind: Kind, seed: int, size: int) -> Spent:
+async def _spent(url: str, server: int | None, kind: Kind, seed: int, size: int) -> SessionUsage:
     """What it takes to open the store and do it so often."""
     dice, pages = random.Random(seed), _server_pages(url)
     cpu = _server_cpu(server) + time.process_time()
@@ -233,11 +233,11 @@ async def _spent(url: str, server: int | None, kind: Kind, seed: int, size: int)
         own = _own_pages()
     spent = time.process_time()
     pages = _server_pages(url) - pages + own
-    return Spent(spent + _server_cpu(server) - cpu, pages)
+    return SessionUsage(spent + _server_cpu(server) - cpu, pages)
 
 
-async def _measured(url: str, size: int, seed: int, server: int | None, few: bool) -> dict[str, Spent]:
-    found = dict[str, Spent]()
+async def _measured(url: str, size: int, seed: int, server: int | None, few: bool) -> dict[str, SessionUsage]:
+    found = dict[str, SessionUsage]()
     for name, (use, calls) in USES.items():
         many = Kind(use, calls // 10 if few and use is not _append else calls)
         once = await _spent(url, server, Kind(use, 0), seed, size)
@@ -247,7 +247,7 @@ async def _measured(url: str, size: int, seed: int, server: int | None, few: boo
 
 def measured(
     url: str, size: int, seed: int, server: int | None = None, few: bool = False
-) -> dict[str, Spent]:
+) -> dict[str, SessionUsage]:
     """What each use costs a store of this size, once it is open; `server` is PostgreSQL's process.
 
     A few calls do for the pages, which are the same each time, but for an append.
@@ -255,7 +255,7 @@ def measured(
     return asyncio.run(_measured(url, size, seed, server, few))
 
 
-def grown(url: str, sizes: list[int], seed: int, few: bool) -> list[dict[str, Spent]]:
+def grown(url: str, sizes: list[int], seed: int, few: bool) -> list[dict[str, SessionUsage]]:
     """What each use costs a store that grows from one size to the next."""
     found = []
     for first, size in zip([0, *sizes], sizes, strict=False):

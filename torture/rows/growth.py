@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.mutants import Change
 from torture.load.growth import Grown, on_postgres, on_sqlite
-from torture.load.store_growth import MESSAGES, Spent
+from torture.load.store_growth import MESSAGES, SessionUsage
 from torture.trial import charts
 from torture.trial.program import Environment, changed, whole
 from torture.trial.row import Outcome, Row, Setting
@@ -73,7 +73,7 @@ def _worst(grown: Grown, *, by_pages: bool) -> tuple[float, str]:
     return max((_cost(last[name], by_pages) / _cost(first[name], by_pages), name) for name in first)
 
 
-def _cost(spent: Spent, by_pages: bool) -> float:
+def _cost(spent: SessionUsage, by_pages: bool) -> float:
     return spent.pages if by_pages else spent.cpu
 
 

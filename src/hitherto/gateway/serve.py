@@ -36,8 +36,8 @@ PING_SECONDS = 20.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Where(Value, frozen=True):
-    """Where a server listens, and what it is called from outside. `grace`: so long may turns run on when it ends."""
+class ListenAddress(Value, frozen=True):
+    """Where a server listens, and its names for clients. `grace`: how many seconds turns may continue at shutdown."""
 
     host: str = "127.0.0.1"
     port: int = 8787
@@ -53,7 +53,7 @@ class Where(Value, frozen=True):
         return self.tls_cert is not None
 
 
-def checked(where: Where) -> Where:
+def checked(where: ListenAddress) -> ListenAddress:
     """The same, if a server may listen there: beyond this machine only with TLS, its own or that of a proxy."""
     if (where.tls_cert is None) != (where.tls_key is None):
         raise InvalidInput("give both --tls-cert and --tls-key, or neither")
@@ -93,7 +93,7 @@ def _because(error: OSError) -> str:
     return "" if isinstance(error, ssl.SSLError) else f": {error.strerror}"
 
 
-def listening(where: Where) -> socket.socket:
+def listening(where: ListenAddress) -> socket.socket:
     """A socket that listens there; `InvalidInput` says why there cannot be one."""
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:
@@ -103,7 +103,7 @@ def listening(where: Where) -> socket.socket:
         raise InvalidInput(f"{told}; is another server running? Choose another port with --port") from None
 
 
-def address(where: Where, port: int) -> str:
+def address(where: ListenAddress, port: int) -> str:
     """What to open in a browser: a name of the machine, if it has one, and never "everywhere", which is no place."""
     host = where.names[0] if where.names else LOOPBACK if where.host in EVERYWHERE else where.host
     host = f"[{host}]" if ":" in host else host
@@ -111,7 +111,10 @@ def address(where: Where, port: int) -> str:
 
 
 async def run(
-    state: ServerState, where: Where, listener: socket.socket, started: Callable[[], None] = lambda: None
+    state: ServerState,
+    where: ListenAddress,
+    listener: socket.socket,
+    started: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until the process is told to end: then what runs is finished within the grace, or ended and kept.
 
@@ -189,7 +192,7 @@ def _ignore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _config(app: ASGIApp, state: ServerState, where: Where) -> uvicorn.Config:
+def _config(app: ASGIApp, state: ServerState, where: ListenAddress) -> uvicorn.Config:
     http, ws = protocols(state.limits, state.room)
     return uvicorn.Config(
         app,
@@ -238,7 +241,7 @@ _SECRET = re.compile(r"(?:hth|rcl)_[A-Za-z0-9_-]{8,}|(?i:bearer\s+)\S+")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-class Calm(logging.Formatter):
+class SafeFormatter(logging.Formatter):
     """Tokens are left out, and whatever would steer a terminal or forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -251,5 +254,5 @@ class Calm(logging.Formatter):
 def start_logging() -> None:
     """Write warnings and worse to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Calm("hitherto: %(message)s"))
+    handler.setFormatter(SafeFormatter("hitherto: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

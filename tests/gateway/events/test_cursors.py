@@ -1,4 +1,4 @@
-"""What subscribers are told of sessions that are deleted, and of keys that pass from one session to another."""
+"""What subscribers are pending_events of sessions that are deleted, and of keys that pass from one session to another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.gateway.events.cursors import OwnersNews, SessionsNews
+from hitherto.gateway.events.cursors import OwnerEvents, SessionEvents
 from hitherto.gateway.events.feeds import Feed, Feeds
 from hitherto.model import Change, Json
 from hitherto.service import Sessions
@@ -32,9 +32,9 @@ async def feed(asker: Asker) -> AsyncIterator[Feed]:
     feeds.leave(sessions, who, heard)
 
 
-async def told(news: OwnersNews | SessionsNews, feed: Feed) -> list[Json]:
+async def pending_events(events: OwnerEvents | SessionEvents, feed: Feed) -> list[Json]:
     feed.forget()
-    return [event async for event in news.news()]
+    return [event async for event in events.pending()]
 
 
 async def test_a_deleted_session_is_told_by_its_key_also_to_whoever_never_saw_it(
@@ -42,10 +42,10 @@ async def test_a_deleted_session_is_told_by_its_key_also_to_whoever_never_saw_it
 ) -> None:
     made = (await asker.say("one"))["session_id"]
     keyless = (await asker.ask("session.create"))["session_id"]
-    news = await OwnersNews.begin(feed, None)
+    events = await OwnerEvents.begin(feed, None)
     for session in (made, keyless):
         await asker.ask("session.delete", session_id=session)
-    assert await told(news, feed) == [
+    assert await pending_events(events, feed) == [
         {"event": "deleted", "session_key": KEY, "session_id": made},
         {"event": "deleted", "session_key": keyless, "session_id": keyless},
     ]
@@ -53,13 +53,13 @@ async def test_a_deleted_session_is_told_by_its_key_also_to_whoever_never_saw_it
 
 async def test_whoever_follows_a_key_is_told_which_session_has_it_now(asker: Asker, feed: Feed) -> None:
     made = (await asker.say("one"))["session_id"]
-    news = await SessionsNews.begin(feed, made, None)
+    events = await SessionEvents.begin(feed, made, None)
     fresh = (await asker.ask("sessions.new", session_key=KEY))["session_id"]
-    moved, updated = await told(news, feed)
+    moved, updated = await pending_events(events, feed)
     assert moved == {"event": "moved", "session_key": KEY, "session_id": made, "new_session_id": fresh}
     assert (updated["event"], updated["session_key"]) == ("updated", made)
     await asker.ask("session.append", session_id=made, messages=[{"role": "user", "content": "two"}])
-    assert [(event["event"], event["session_key"]) for event in await told(news, feed)] == [
+    assert [(event["event"], event["session_key"]) for event in await pending_events(events, feed)] == [
         ("entries", made),
         ("updated", made),
     ]

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from hitherto.gateway.dispatch.context import Held
-from hitherto.gateway.dispatch.uploads import Arguments
+from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.model import Draft, Json, Text, encode
 from hitherto.service import Imported
 
@@ -22,7 +22,7 @@ def silent() -> Held:
     async def tell(method: str, params: Json) -> None:
         pass
 
-    return Held(tell, Arguments())
+    return Held(tell, Uploads())
 
 
 MINE = (Text(text="mine"),)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.gateway.dispatch.context import Subscribed, Wish
+from hitherto.gateway.dispatch.context import Subscribed, SubscriptionRequest
 from hitherto.gateway.methods import read
 from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from hitherto.service import Sessions
@@ -741,9 +741,9 @@ class Connection:
     """The subscriptions of a connection that only notes them."""
 
     def __init__(self) -> None:
-        self.wishes: list[Wish] = []
+        self.wishes: list[SubscriptionRequest] = []
 
-    async def add(self, wish: Wish) -> Subscribed:
+    async def add(self, wish: SubscriptionRequest) -> Subscribed:
         self.wishes.append(wish)
         return Subscribed(id=f"s{len(self.wishes)}", cursor="c")
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import hitherto
 from hitherto.errors import TooLarge
 from hitherto.gateway.dispatch.context import Held
-from hitherto.gateway.dispatch.uploads import Arguments, Bounds
+from hitherto.gateway.dispatch.uploads import Bounds, Uploads
 from hitherto.gateway.methods import METHODS, store_streams
 from hitherto.model import Draft, Entry, Principal, Text, encode
 from hitherto.remote.calls import CALLS
@@ -131,7 +131,7 @@ async def test_whoever_may_only_read_hands_nothing_over(asker: Asker) -> None:
 
 
 def test_a_token_hands_over_no_more_on_many_connections_than_on_one() -> None:
-    waiting = Arguments(Bounds(each=8, most=100, names=2))
+    waiting = Uploads(Bounds(each=8, most=100, names=2))
     assert waiting.add("one", "t", "n", b"12345") == 5
     with pytest.raises(TooLarge):
         waiting.add("two", "t", "n", b"1234")
@@ -146,7 +146,7 @@ def test_a_token_hands_over_no_more_on_many_connections_than_on_one() -> None:
 
 
 def test_a_server_holds_no_more_than_so_much_for_all_tokens() -> None:
-    waiting = Arguments(Bounds(each=8, most=12))
+    waiting = Uploads(Bounds(each=8, most=12))
     for each in "ab":
         waiting.add(each, each, "n", b"123456")
     with pytest.raises(TooLarge):
@@ -156,7 +156,7 @@ def test_a_server_holds_no_more_than_so_much_for_all_tokens() -> None:
 
 def test_what_is_handed_over_and_left_lying_is_dropped() -> None:
     now = [0.0]
-    waiting = Arguments(Bounds(seconds=30), lambda: now[0])
+    waiting = Uploads(Bounds(seconds=30), lambda: now[0])
     waiting.add("one", "t", "old", b"1")
     now[0] = 20.0
     waiting.add("one", "t", "new", b"22")
@@ -166,7 +166,7 @@ def test_what_is_handed_over_and_left_lying_is_dropped() -> None:
 
 
 async def test_a_connection_that_ends_leaves_nothing_that_it_handed_over() -> None:
-    waiting = Arguments()
+    waiting = Uploads()
     ending, staying = (Held(_unheard, waiting) for _ in range(2))
     for line in (ending, staying):
         line.hand_over(token("ann"), "n", b"123")
@@ -204,7 +204,7 @@ async def test_a_slow_listener_is_told_everything_in_order_and_what_goes_on_at_o
         await arrives(reading.wait(), "the listener to read")
         told.append(params["data"])
 
-    async with store_streams.Telling(Held(tell, Arguments()), "s") as telling:
+    async with store_streams.Telling(Held(tell, Uploads()), "s") as telling:
         for text in "abc":
             telling.emit(Said(entry="e", text=text))
             await asyncio.sleep(0)

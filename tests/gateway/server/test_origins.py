@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.errors import InvalidInput
 from hitherto.gateway.auth.cookies import kept
-from hitherto.gateway.serve import Where, address
+from hitherto.gateway.serve import ListenAddress, address
 from hitherto.gateway.transport.origin import checked_origin, places, verdict
 from tests.gateway.servers import Reply, Server, serving
 
@@ -177,13 +177,13 @@ def test_a_machine_is_called_by_the_names_that_it_was_given() -> None:
 @pytest.mark.parametrize(
     ("where", "shown"),
     [
-        (Where(host="0.0.0.0"), "http://127.0.0.1:9"),  # noqa: S104 - nothing listens
-        (Where(host="::", names=("a.example", "b.example")), "http://a.example:9"),
-        (Where(host="::1"), "http://[::1]:9"),
-        (Where(host="10.0.0.7", tls_cert="c", tls_key="k"), "https://10.0.0.7:9"),
+        (ListenAddress(host="0.0.0.0"), "http://127.0.0.1:9"),  # noqa: S104 - nothing listens
+        (ListenAddress(host="::", names=("a.example", "b.example")), "http://a.example:9"),
+        (ListenAddress(host="::1"), "http://[::1]:9"),
+        (ListenAddress(host="10.0.0.7", tls_cert="c", tls_key="k"), "https://10.0.0.7:9"),
     ],
 )
-def test_the_address_that_is_printed_is_one_that_is_answered(where: Where, shown: str) -> None:
+def test_the_address_that_is_printed_is_one_that_is_answered(where: ListenAddress, shown: str) -> None:
     assert address(where, 9) == shown
 
 

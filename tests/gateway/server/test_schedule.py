@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from hitherto.errors import SessionNotFound, StoreUnavailable
-from hitherto.gateway.server.schedule import again_and_again, keep_to, reset_chats, steady
+from hitherto.gateway.server.schedule import prune_regularly, repeat_for_owners, reset_chats, steady
 from hitherto.model import Principal
 from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
 from hitherto.stores import connector
@@ -48,7 +48,7 @@ DAY_MS = 86_400_000
 
 OLD = Policy(older_than_ms=DAY_MS, spare_read_ms=0, delete=True)
 WORKS: dict[str, Callable[[Sessions, Callable[[], int]], Coroutine[None, None, None]]] = {
-    "sessions are deleted": lambda sessions, now: keep_to(OLD, sessions, 0, now),
+    "sessions are deleted": lambda sessions, now: prune_regularly(OLD, sessions, 0, now),
     "chats start anew": lambda sessions, now: reset_chats(parse_resets("idle@1d"), sessions, 0, now),
 }
 
@@ -98,7 +98,7 @@ async def test_what_fails_for_one_owner_is_done_for_the_others_and_tried_again(
         sessions = Sessions(store, now=clock)
         for who in (ann, bob):
             await sessions.create(who)
-        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        running = asyncio.create_task(repeat_for_owners(sessions, work, 0))
         await arrives(twice.wait(), "the work to be done twice")
         running.cancel()
         await arrives(asyncio.wait([running]), "the end of what runs")
@@ -121,7 +121,7 @@ async def test_it_ends_when_it_is_told_to_whatever_the_store_makes_of_that(
     async with connector("memory:")("memory:", clock) as store:
         sessions = Sessions(store, now=clock)
         await sessions.create(ann)
-        running = asyncio.create_task(again_and_again(sessions, work, 0))
+        running = asyncio.create_task(repeat_for_owners(sessions, work, 0))
         await arrives(begun.wait(), "the work to begin")
         running.cancel()
         await arrives(asyncio.wait([running]), "the end of what runs")

@@ -31,7 +31,7 @@ import hitherto
 from hitherto.cli import app
 from hitherto.errors import InvalidInput
 from hitherto.gateway.auth.local_token import token_file
-from hitherto.gateway.serve import Calm, Where, checked
+from hitherto.gateway.serve import ListenAddress, SafeFormatter, checked
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL
 from tests.gateway.servers import Reply, Server, Token
@@ -159,17 +159,19 @@ def test_beyond_this_machine_it_does_not_start_in_the_clear(tmp_path: Path, host
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_on_this_machine_it_may_start_anywhere(host: str) -> None:
-    assert checked(Where(host=host)).host == host
+    assert checked(ListenAddress(host=host)).host == host
 
 
 def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> None:
     for place in (
-        Where(tls_cert="x"),
-        Where(tls_key="x"),
-        Where(tls_cert=str(tmp_path / "no"), tls_key=str(tmp_path / "no")),
-        Where(host=EVERYWHERE, origins=("example.org",)),
-        Where(host=EVERYWHERE, origins=("http://hitherto.example.org",)),
-        Where(host=EVERYWHERE, origins=("https://hitherto.example.org", "http://hitherto.example.org")),
+        ListenAddress(tls_cert="x"),
+        ListenAddress(tls_key="x"),
+        ListenAddress(tls_cert=str(tmp_path / "no"), tls_key=str(tmp_path / "no")),
+        ListenAddress(host=EVERYWHERE, origins=("example.org",)),
+        ListenAddress(host=EVERYWHERE, origins=("http://hitherto.example.org",)),
+        ListenAddress(
+            host=EVERYWHERE, origins=("https://hitherto.example.org", "http://hitherto.example.org")
+        ),
     ):
         with pytest.raises(InvalidInput):
             checked(place)
@@ -189,7 +191,7 @@ def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
             serialization.BestAvailableEncryption(b"secret"),
         )
     )
-    checked(Where(tls_cert=cert, tls_key=key))
+    checked(ListenAddress(tls_cert=cert, tls_key=key))
     for given, told in (
         ((bad, key), f"{bad} is not a PEM certificate"),
         ((cert, bad), f"{bad} is not a PEM private key without a password"),
@@ -197,7 +199,7 @@ def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
         ((cert, other), f"the key in {other} does not match the certificate in {cert}"),
     ):
         with pytest.raises(InvalidInput) as refused:
-            checked(Where(tls_cert=given[0], tls_key=given[1]))
+            checked(ListenAddress(tls_cert=given[0], tls_key=given[1]))
         assert refused.value.message == told
 
 
@@ -302,7 +304,7 @@ def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> No
 )
 def test_what_is_logged_holds_no_secret_and_forges_no_line(text: str, written: str) -> None:
     record = logging.LogRecord("x", logging.WARNING, "x", 1, "%s", (text,), None)
-    assert Calm("%(message)s").format(record) == written
+    assert SafeFormatter("%(message)s").format(record) == written
 
 
 def test_hostile_requests_leave_nothing_in_the_log(tmp_path: Path) -> None:

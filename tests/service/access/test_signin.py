@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 
-from hitherto.gateway.serve import Calm
+from hitherto.gateway.serve import SafeFormatter
 from hitherto.secrets import redact
 from hitherto.service import Sessions
 from hitherto.service.access.signin import CODE_MS, PASS_MS
@@ -67,6 +67,6 @@ async def test_neither_a_code_nor_a_pass_is_left_in_what_is_exported_or_logged(s
     )
     for told in (
         redact(f"Open http://127.0.0.1:8787/#code={code}\nhitherto-8787={given}; Path=/", Counter()),
-        Calm("%(message)s").format(record),
+        SafeFormatter("%(message)s").format(record),
     ):
         assert not [secret for secret in (code, given) if secret.rpartition("hth_")[2] in told], told

@@ -121,7 +121,7 @@ async def _serve(
     from hitherto.gateway.server.state import ServerState
 
     gateway.start_logging()
-    settings, where = read_settings(model=model), gateway.checked(gateway.Where(**place))
+    settings, where = read_settings(model=model), gateway.checked(gateway.ListenAddress(**place))
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(gateway.listening(where))
         sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
@@ -141,7 +141,7 @@ async def _serve(
         resets = schedule.reset_chats(parse_resets(settings.reset), sessions)
         stack.callback(asyncio.create_task(resets).cancel)
         for policy in _policies(archive_after, delete_after):
-            stack.callback(asyncio.create_task(schedule.keep_to(policy, sessions)).cancel)
+            stack.callback(asyncio.create_task(schedule.prune_regularly(policy, sessions)).cancel)
 
         def started() -> None:
             address = gateway.address(where, listener.getsockname()[1])

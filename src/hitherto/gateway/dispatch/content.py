@@ -101,13 +101,13 @@ Content = str | tuple[Block, ...]
 
 
 class Function(Params, frozen=True, kw_only=True):
-    """A call as OpenAI's API writes it: the arguments are JSON in a text."""
+    """A call as OpenAI's API writes it: the arguments are JSON in a string."""
 
     name: str
     arguments: str = ""
 
 
-class GivenCall(Params, frozen=True, kw_only=True):
+class NewToolCall(Params, frozen=True, kw_only=True):
     """A tool that the assistant has called."""
 
     id: str
@@ -117,19 +117,19 @@ class GivenCall(Params, frozen=True, kw_only=True):
     function: Function | None = None
 
 
-class GivenMessage(Params, frozen=True, kw_only=True):
+class NewMessage(Params, frozen=True, kw_only=True):
     """A message to be appended; that of a tool says to which call it is the result."""
 
     role: Role
     content: Content | None = None
     timestamp: Number | None = None
-    tool_calls: tuple[GivenCall, ...] = ()
+    tool_calls: tuple[NewToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
     message_id: str | None = None
 
 
-def drafts_of(messages: Sequence[GivenMessage]) -> list[Draft]:
+def drafts_of(messages: Sequence[NewMessage]) -> list[Draft]:
     """What is to be appended; tokens are estimated, and marked so."""
     return [_draft(message) for message in messages]
 
@@ -141,7 +141,7 @@ def parts_of(content: Content) -> tuple[Part, ...]:
     return tuple(map(_part, content))
 
 
-def _draft(given: GivenMessage) -> Draft:
+def _draft(given: NewMessage) -> Draft:
     said = parts_of(given.content or "")
     if given.role == "tool" and given.tool_call_id is not None:
         said = (ToolResult(id=given.tool_call_id, content=said, is_error=given.is_error),)
@@ -162,7 +162,7 @@ def _draft(given: GivenMessage) -> Draft:
     )
 
 
-def _call(given: GivenCall) -> ToolCall:
+def _call(given: NewToolCall) -> ToolCall:
     if given.function is None:
         if not given.name:
             raise InvalidInput("a tool call needs a name")

@@ -1,4 +1,4 @@
-"""What a request is answered with: who asks, on what rights, and what this server has to answer it."""
+"""The context of a request: the token with its rights, and what this server offers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgspec
 
 from hitherto.engine import Engine
 from hitherto.errors import InvalidInput
-from hitherto.gateway.dispatch.uploads import Arguments
+from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.model import Json, Principal, Session, Token
 from hitherto.service import OpenSession, Sessions
 from hitherto.updates import Update
 from hitherto.values.keys import DmScopes
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client wants to be told: of one session or of all its owner's, which events, and from where on.
+class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription to make: to one session or to all of the owner's, which events, and from where.
 
-    `after` is a cursor that an event or a subscription has told; without one, what happens from now on.
+    `after` is a cursor from an event or a subscription; without one, events start now.
     """
 
     session: Session | None
@@ -31,7 +31,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscribed(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription that was made, and the cursor of the moment at which it begins."""
+    """A new subscription, and the cursor at which it starts."""
 
     id: str
     cursor: str
@@ -40,34 +40,34 @@ class Subscribed(msgspec.Struct, frozen=True, kw_only=True):
 class Subscriptions(Protocol):
     """The subscriptions of one connection; they end with it."""
 
-    async def add(self, wish: Wish) -> Subscribed:
-        """Tell what is wished for, from now on. `InvalidCursor` for a cursor that is not one of the owner's."""
+    async def add(self, request: SubscriptionRequest) -> Subscribed:
+        """Add a subscription. Raises `InvalidCursor` for a cursor of another owner."""
 
     async def drop(self, subscription_id: str) -> bool:
-        """Tell it no longer; False if there is no such subscription."""
+        """End a subscription; False if there is none with this id."""
 
 
 class Held:
-    """What a connection that stays open can do besides: be told more before an answer, and hand over long arguments."""
+    """What only an open connection can do: receive notifications before a response, and upload long arguments."""
 
-    def __init__(self, tell: Callable[[str, Json], Awaitable[None]], arguments: Arguments) -> None:
-        self.tell, self._arguments = tell, arguments
+    def __init__(self, tell: Callable[[str, Json], Awaitable[None]], uploads: Uploads) -> None:
+        self.tell, self._uploads = tell, uploads
 
     def hand_over(self, token: Token, name: str, data: bytes) -> int:
-        """More of an argument, under a name that the client gives it; returns how much is there."""
-        return self._arguments.add(self, token.id, name, data)
+        """Add a piece of an upload; returns its size so far."""
+        return self._uploads.add(self, token.id, name, data)
 
     def taken(self, name: str) -> bytes | None:
-        """An argument that was handed over, once; None if there is none."""
-        return self._arguments.take(self, name)
+        """Take an upload, once; None if there is none of this name."""
+        return self._uploads.take(self, name)
 
     def end(self) -> None:
-        """Forget what was handed over and never used."""
-        self._arguments.drop(self)
+        """Discard unused uploads."""
+        self._uploads.drop(self)
 
 
 class Turns:
-    """The turns that run in this process."""
+    """The running turns of this process."""
 
     def __init__(self) -> None:
         self._opened: dict[tuple[str, str], list[OpenSession]] = {}
@@ -85,21 +85,21 @@ class Turns:
                 del self._opened[name]
 
     def cancel(self, who: Principal, session_id: str) -> bool:
-        """End the session's turn that runs here; False if none does."""
+        """Cancel the session's turn in this process; False if none runs."""
         return sum(opened.cancel() for opened in self._opened.get((who.owner, session_id), ())) > 0
 
 
-def tell_nobody(session_id: str, update: Update) -> None:
-    """What happens in a turn is stored and shown by the change feed; nobody has to be told of it besides."""
+def ignore_updates(session_id: str, update: Update) -> None:
+    """Ignore updates of a turn: they are stored, and the change feed shows them."""
 
 
 Beside = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
-"""Has something done beside the request that asks for it."""
+"""Starts a task that outlives its request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """One request's. The rights are those of `token`, as the server's record has them at this moment.
+    """The context of one request. Its rights are those of `token`, as the server's record has them now.
 
     `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
     at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
@@ -114,16 +114,16 @@ class Context:
     turns: Turns = field(default_factory=Turns)
     subscriptions: Subscriptions | None = None
     held: Held | None = None
-    emit: Callable[[str, Update], None] = tell_nobody
+    emit: Callable[[str, Update], None] = ignore_updates
     beside: Beside = asyncio.create_task
 
     def offered(self, model: str) -> str:
-        """The model, if it may be chosen here: others would be paid for by whoever runs the server."""
+        """The model, if this server offers it: the operator pays for it. Raises `InvalidInput`."""
         if self.models is not None and model not in self.models:
             raise InvalidInput(f"this server does not offer the model {model!r:.100}")
         return model
 
     @property
     def who(self) -> Principal:
-        """On whose behalf everything is done."""
+        """The owner on whose behalf the request runs."""
         return Principal(owner=self.token.owner, local="commands" in self.token.scopes)

@@ -100,7 +100,7 @@ class Row(Answer, frozen=True, kw_only=True):
     revision: int
 
 
-class Told(Row, frozen=True, kw_only=True):
+class SessionInfo(Row, frozen=True, kw_only=True):
     """More about a session."""
 
     last_compaction: int | None
@@ -115,14 +115,14 @@ class Told(Row, frozen=True, kw_only=True):
     cost_usd: float | None
 
 
-class Details(Told, frozen=True, kw_only=True):
+class Details(SessionInfo, frozen=True, kw_only=True):
     """All about a session but what was said. `model` and `metadata` are what `sessions.patch` has put there."""
 
     model: str | None
     metadata: dict[str, Any]
 
 
-class RuntimeRow(Told, frozen=True, kw_only=True):
+class RuntimeRow(SessionInfo, frozen=True, kw_only=True):
     """The same under the names of the runtime's own methods, beside ours."""
 
     key: str
@@ -140,7 +140,7 @@ class Call(Answer, frozen=True, kw_only=True):
 
 
 class Usage(Answer, frozen=True, kw_only=True):
-    """What was used, as far as the provider told."""
+    """What was used, as far as the provider session_info."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -185,9 +185,9 @@ def row(session: Session) -> Row:
     return Row(**_row(session))
 
 
-def told(session: Session) -> Told:
+def session_info(session: Session) -> SessionInfo:
     """A session as events show it."""
-    return Told(**_row(session), **_details(session))
+    return SessionInfo(**_row(session), **_details(session))
 
 
 def details(session: Session) -> Details:
@@ -269,7 +269,7 @@ def message(entry: Entry) -> Message:
         is_error=True if any(result.is_error for result in results) else UNSET,
         model=UNSET if entry.model is None else entry.model,
         usage=UNSET if entry.usage is None else usage(entry.usage),
-        parts=UNSET if _is_told(entry, results) else entry.parts,
+        parts=UNSET if _fits_message(entry, results) else entry.parts,
         erased=True if is_erased(entry) else UNSET,
     )
 
@@ -308,7 +308,7 @@ def _calls(entry: Entry) -> tuple[Call, ...]:
     )
 
 
-def _is_told(entry: Entry, results: list[ToolResult]) -> bool:
+def _fits_message(entry: Entry, results: list[ToolResult]) -> bool:
     """Whether text, calls and the one result say all that the entry holds."""
     plain = all(isinstance(part, Text | ToolCall | ToolResult) for part in entry.parts)
     inner = all(isinstance(part, Text) for result in results for part in result.content)

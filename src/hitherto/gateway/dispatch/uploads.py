@@ -1,4 +1,4 @@
-"""Long arguments that clients hand over piece by piece before they use them. Pure: whoever asks tells the time."""
+"""Uploads: arguments that are too long for one message, sent in pieces before they are used. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hitherto.model import Value
 
 
 class Bounds(Value, frozen=True):
-    """How much may wait, for one token and in all, and for how long without being added to."""
+    """How much may be uploaded for one token and in all, and how long an upload may stay idle."""
 
     each: int = IMPORT_BYTES + RAW_BYTES
     """A session, and the file that it was read from."""
     most: int = 2 * (IMPORT_BYTES + RAW_BYTES)
     names: int = 64
-    """How many arguments of one token."""
+    """Uploads of one token."""
     seconds: float = 30.0
 
 
@@ -29,19 +29,19 @@ class _Waiting:
     data: bytearray = field(default_factory=bytearray)
 
 
-class Arguments:
-    """What waits to be used, in one server. It goes with the connection that handed it over."""
+class Uploads:
+    """The unused uploads of one server. They are discarded with their connection."""
 
     def __init__(self, bounds: Bounds = Bounds(), clock: Callable[[], float] = monotonic) -> None:  # noqa: B008 - a frozen value
         self._bounds, self._clock = bounds, clock
         self._waiting: dict[tuple[Hashable, str], _Waiting] = {}
 
     def __len__(self) -> int:
-        """How many bytes wait."""
+        """The bytes of all uploads."""
         return sum(len(waiting.data) for waiting in self._waiting.values())
 
     def add(self, line: Hashable, token: str, name: str, data: bytes) -> int:
-        """More of an argument; returns how much of it is there. `TooLarge`, and this connection's are dropped."""
+        """Add a piece; returns the size so far. Raises `TooLarge` and discards the connection's uploads beyond the limits."""
         self.forget()
         waiting = self._waiting.setdefault((line, name), _Waiting(token, 0.0))
         if not self._fits(token, len(data)):
@@ -55,17 +55,17 @@ class Arguments:
         return len(waiting.data)
 
     def take(self, line: Hashable, name: str) -> bytes | None:
-        """An argument, once; None if nothing waits under this name."""
+        """Take an upload, once; None if there is none of this name."""
         waiting = self._waiting.pop((line, name), None)
         return None if waiting is None else bytes(waiting.data)
 
     def drop(self, line: Hashable) -> None:
-        """Forget what this connection handed over."""
+        """Discard the uploads of this connection."""
         for name in [name for name in self._waiting if name[0] is line]:
             del self._waiting[name]
 
     def forget(self) -> None:
-        """Forget what was left lying."""
+        """Discard idle uploads."""
         before = self._clock() - self._bounds.seconds
         for name in [name for name, waiting in self._waiting.items() if waiting.at < before]:
             del self._waiting[name]

@@ -1,7 +1,7 @@
-"""What there is to tell of one session, or of all, since somebody was last told.
+"""The pending events of one session, or of all, after a cursor.
 
-Nothing is kept for a client but its place: what there is to tell is read when the client has taken what came before. So
-one that reads slowly is told less often and nothing twice, and one that does not read at all costs nothing.
+A subscription keeps only its position: events are read from the store when the client has taken the previous ones. So a
+client that reads slowly gets fewer, merged events, and one that does not read at all costs nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ REMEMBERED = 256
 CREATED = ("create", "fork", "import")
 
 
-class News(Protocol):
-    """A place in what happens. `over`: nothing will happen any more."""
+class PendingEvents(Protocol):
+    """A position among events. `over`: there will be no more events."""
 
     over: bool
 
     def concerns(self, change: Change) -> bool:
-        """Whether there may be something to tell after this change."""
+        """Whether this change may cause an event."""
 
-    def news(self) -> AsyncIterator[Json]:
-        """What is to be told now; the place moves on with each event that is taken."""
+    def pending(self) -> AsyncIterator[Json]:
+        """The events after the position, which moves on with each event taken."""
 
     def cursor(self) -> str:
-        """The place, for somebody who comes back."""
+        """The position as a cursor, for a client that reconnects."""
 
 
 class _Seen(NamedTuple):
@@ -42,8 +42,8 @@ class _Seen(NamedTuple):
     key: str
 
 
-class OwnersNews:
-    """What happens to an owner's sessions: one event for each that has changed, however often it has."""
+class OwnerEvents:
+    """Events of all sessions of an owner: one for each changed session, however often it changed."""
 
     over = False
 
@@ -52,8 +52,8 @@ class OwnersNews:
         self._seen: dict[str, _Seen] = {}
 
     @classmethod
-    async def begin(cls, feed: Feed, cursor: str | None) -> OwnersNews:
-        """From that cursor, or from now on."""
+    async def begin(cls, feed: Feed, cursor: str | None) -> OwnerEvents:
+        """Start at the cursor, or now."""
         if cursor is not None:
             return cls(feed, feed.sessions.changes.position(feed.who, None, cursor, int))
         return cls(feed, await feed.sessions.changes.newest(feed.who))
@@ -62,7 +62,7 @@ class OwnersNews:
         seen = self._seen.get(change.session)
         return seen is None or seen.revision != change.revision
 
-    async def news(self) -> AsyncIterator[Json]:
+    async def pending(self) -> AsyncIterator[Json]:
         while changes := await self._feed.changes(self._position, PAGE):
             for change in changes:
                 event = await self._event(change) if self.concerns(change) else None
@@ -89,22 +89,22 @@ class OwnersNews:
         return _about("compacted" if compacted else "updated", session)
 
     def _note(self, session: Session) -> None:
-        """Remember the sessions that changed lately: their words being said are no event, nor the same state twice."""
+        """Remember recently changed sessions, so that live text and repeated states cause no event."""
         self._seen[session.id] = _Seen(session.revision, session.last_compaction, schema.key_of(session))
         if len(self._seen) > REMEMBERED:
             del self._seen[next(iter(self._seen))]
 
 
 class _Place(NamedTuple):
-    """The last message that was told, and the state of the session that was."""
+    """The last message sent, and the state of the session sent with it."""
 
     last: str | None
     revision: int
     compaction: int | None
 
 
-class SessionsNews:
-    """What happens in one session: its messages, the words that are being said, its own state."""
+class SessionEvents:
+    """Events of one session: its messages, live text, and its own state."""
 
     def __init__(self, feed: Feed, session: Session, place: _Place) -> None:
         self.over = False
@@ -113,8 +113,8 @@ class SessionsNews:
         self._saying: tuple[str, bool, int, int] | None = None
 
     @classmethod
-    async def begin(cls, feed: Feed, session_id: str, cursor: str | None) -> SessionsNews:
-        """From that cursor, or from now on."""
+    async def begin(cls, feed: Feed, session_id: str, cursor: str | None) -> SessionEvents:
+        """Start at the cursor, or now."""
         session = await feed.get(session_id)
         if cursor is not None:
             return cls(feed, session, feed.sessions.changes.position(feed.who, session.id, cursor, _Place))
@@ -124,7 +124,7 @@ class SessionsNews:
     def concerns(self, change: Change) -> bool:
         return change.session == self._id
 
-    async def news(self) -> AsyncIterator[Json]:
+    async def pending(self) -> AsyncIterator[Json]:
         try:
             session = await self._feed.get(self._id)
             if session.revision != self._place.revision:
@@ -162,7 +162,7 @@ class SessionsNews:
                 }
 
     async def _moved(self, session: Session) -> Json:
-        """The key is another session's now; this one goes on to be followed, by its id."""
+        """The key belongs to another session now; this one is followed by its id."""
         key, self._key = self._key, schema.key_of(session)
         try:
             fresh = (await self._feed.sessions.channels.resolve(self._feed.who, key)).id
@@ -171,12 +171,12 @@ class SessionsNews:
         return {"event": "moved", "session_key": key, "session_id": self._id, "new_session_id": fresh}
 
     async def _reset(self) -> Json:
-        """The conversation was rewound to before what was told: whoever follows it reads it again."""
+        """The conversation was rewound to before the last message sent: the client must read it again."""
         self._place = self._place._replace(last=await self._feed.last_entry(self._id))
         return {"event": "entries", **self._named(), "messages": [], "reset": True}
 
     async def _delta(self) -> Json | None:
-        """What is being said, as far as it was not told yet."""
+        """The live text that was not sent yet."""
         data = await self._feed.live(self._id)
         if data is None:
             return None
@@ -199,4 +199,4 @@ class SessionsNews:
 
 def _about(event: str, session: Session) -> Json:
     names = {"session_key": schema.key_of(session), "session_id": session.id}
-    return {"event": event, **names, "session": schema.told(session)}
+    return {"event": event, **names, "session": schema.session_info(session)}

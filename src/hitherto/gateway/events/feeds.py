@@ -1,7 +1,7 @@
-"""The change feed of each owner, read once for everybody in this process who listens to it.
+"""The change feed of each owner, read once for all listeners in this process.
 
-What the listeners read after a change is the same for most of them, so that is read once too: an answer of the store is
-good for all until the next change is seen.
+Most listeners read the same after a change, so that is read once too: an answer of the store is reused until the next
+change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Feed:
-    """One owner's sessions, as those who are told of their changes read them."""
+    """The sessions of one owner, as listeners of their changes read them."""
 
     def __init__(self, sessions: Sessions, who: Principal, position: int) -> None:
         self.sessions, self.who = sessions, who
@@ -74,7 +74,7 @@ class Feed:
         return await self.once(("last", session_id), read)
 
     async def once(self, question: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        """What `read` returns, or has returned to the same question since the last change."""
+        """The result of `read`, reused for the same question until the next change."""
         asked = self._answers.get(question)
         if asked is None:
             if len(self._answers) >= ANSWERS:
@@ -85,17 +85,17 @@ class Feed:
         return answer
 
     def _keep(self, question: Hashable, done: asyncio.Future[Any]) -> None:
-        """What failed is asked again next time."""
+        """Do not reuse a failure."""
         failed = done.cancelled() or done.exception() is not None
         if failed and self._answers.get(question) is done:
             del self._answers[question]
 
     def forget(self) -> None:
-        """From now on everything is read anew."""
+        """Drop all reused answers."""
         self._answers.clear()
 
     def end(self) -> None:
-        """Follow it no longer."""
+        """Stop following the feed."""
         self._task.cancel()
 
     async def _follow(self) -> None:
@@ -112,13 +112,13 @@ class Feed:
 
 
 class Feeds:
-    """Who listens to what. A feed is followed for as long as somebody does."""
+    """The feeds with listeners. A feed is followed as long as it has one."""
 
     def __init__(self) -> None:
         self._feeds: dict[tuple[Sessions, str], Feed] = {}
 
     async def join(self, sessions: Sessions, who: Principal, listener: Listener) -> Feed:
-        """The owner's feed, which tells the listener of each change from now on, if not of earlier ones too."""
+        """Add a listener to the owner's feed. It gets each change from now on, and possibly some earlier ones."""
         name = (sessions, who.owner)
         if name not in self._feeds:
             position = await sessions.changes.newest(who)
@@ -130,7 +130,7 @@ class Feeds:
         return feed
 
     def leave(self, sessions: Sessions, who: Principal, listener: Listener) -> None:
-        """Tell the listener no longer."""
+        """Remove the listener."""
         feed = self._feeds.get((sessions, who.owner))
         if feed is not None:
             feed.listeners.discard(listener)

@@ -1,4 +1,4 @@
-"""The subscriptions of one connection: each is told its news, in order, when the client has taken what came before."""
+"""The subscriptions of one connection: each sends its events in order, when the client has taken the previous ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from hitherto.errors import HithertoError, TooLarge
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.dispatch.context import Subscribed, Wish
+from hitherto.gateway.dispatch.context import Subscribed, SubscriptionRequest
 from hitherto.gateway.dispatch.schema import key_of
-from hitherto.gateway.events.cursors import News, OwnersNews, SessionsNews
+from hitherto.gateway.events.cursors import OwnerEvents, PendingEvents, SessionEvents
 from hitherto.gateway.events.feeds import RETRY_SECONDS, Feed, Feeds
 from hitherto.gateway.transport.metrics import Metrics
 from hitherto.ids import uuid7
@@ -32,19 +32,19 @@ class _Subscription:
     home: Sessions
     events: frozenset[str]
     feed: Feed | None = None
-    news: News | None = None
+    pending: PendingEvents | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
     def heard(self, change: Change) -> None:
-        if self.news is None or self.news.concerns(change):
+        if self.pending is None or self.pending.concerns(change):
             self.wake.set()
 
 
 class Subscribing:
-    """See `context.Subscriptions`. Whether the caller may be told is looked at before it is told something.
+    """See `context.Subscriptions`. The token is checked before each event.
 
-    `fail` ends the connection: a client must not believe in a subscription that tells nothing any more.
+    `fail` ends the connection: a client must not rely on a subscription that no longer sends events.
     """
 
     def __init__(
@@ -60,31 +60,31 @@ class Subscribing:
         self._metrics, self._notify, self._fail = metrics, notify, fail
         self._all: dict[str, _Subscription] = {}
 
-    async def add(self, wish: Wish) -> Subscribed:
-        """Make a subscription; it is told nothing before `begin`."""
+    async def add(self, request: SubscriptionRequest) -> Subscribed:
+        """Make a subscription; it sends nothing before `begin`."""
         if len(self._all) >= self._most:
             raise TooLarge(f"a connection can have at most {self._most} subscriptions")
         home, who = self._caller.sessions, self._caller.who
-        if wish.session is not None:
-            home = home.at(key_of(wish.session))
-        made = _Subscription(uuid7(), home, frozenset(wish.events))
+        if request.session is not None:
+            home = home.at(key_of(request.session))
+        made = _Subscription(uuid7(), home, frozenset(request.events))
         self._all[made.id] = made
         try:
             made.feed = await self._feeds.join(home, who, made.heard)
-            if wish.session is None:
-                made.news = await OwnersNews.begin(made.feed, wish.after)
+            if request.session is None:
+                made.pending = await OwnerEvents.begin(made.feed, request.after)
             else:
-                made.news = await SessionsNews.begin(made.feed, wish.session.id, wish.after)
+                made.pending = await SessionEvents.begin(made.feed, request.session.id, request.after)
         except BaseException:
             await self.drop(made.id)
             raise
-        return Subscribed(id=made.id, cursor=made.news.cursor())
+        return Subscribed(id=made.id, cursor=made.pending.cursor())
 
     async def begin(self) -> None:
-        """Tell those that were made what there is; called when the client knows that they are."""
+        """Start the new subscriptions; called when the client knows their ids."""
         for each in self._all.values():
-            if each.task is None and each.news is not None and each.feed is not None:
-                each.task = asyncio.create_task(self._run(each, each.feed, each.news))
+            if each.task is None and each.pending is not None and each.feed is not None:
+                each.task = asyncio.create_task(self._run(each, each.feed, each.pending))
 
     async def drop(self, subscription_id: str) -> bool:
         """End a subscription."""
@@ -104,13 +104,13 @@ class Subscribing:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _run(self, subscription: _Subscription, feed: Feed, news: News) -> None:
-        with suppress(Gone):  # whoever reads requests notices it too
-            while not news.over:
+    async def _run(self, subscription: _Subscription, feed: Feed, events: PendingEvents) -> None:
+        with suppress(Gone):  # the reader of requests notices it too
+            while not events.over:
                 subscription.wake.clear()
                 try:
-                    await self._tell(subscription, feed, news)
-                    if not news.over:
+                    await self._send(subscription, feed, events)
+                    if not events.over:
                         await subscription.wake.wait()
                 except HithertoError as error:
                     log.warning("cannot send events to a subscriber, retrying: %s", error.message)
@@ -122,12 +122,13 @@ class Subscribing:
                     self._fail()
                     return
 
-    async def _tell(self, subscription: _Subscription, feed: Feed, news: News) -> None:
-        async for event in news.news():
+    async def _send(self, subscription: _Subscription, feed: Feed, events: PendingEvents) -> None:
+        async for event in events.pending():
             if event["event"] not in subscription.events:
                 continue
             if not await feed.once(("token", self._caller.token.id), self._caller.holds):
                 raise Gone
-            told = {"subscription_id": subscription.id, **event, "cursor": news.cursor()}
-            await self._notify(EVENT, told)
+            await self._notify(
+                EVENT, {"subscription_id": subscription.id, **event, "cursor": events.cursor()}
+            )
             self._metrics.events.add(event=event["event"])

@@ -45,7 +45,7 @@ METHODS: dict[str, Method] = {
     "session.get": Method(read.get, Named, Details, "read", SESSION),
     "session.list": Method(list.list_sessions, list.ListSessions, list.Rows, "read", OWN),
     "session.history": Method(read.history, read.GetHistory, read.History, "read", SESSION, most=PAGE),
-    "session.usage": Method(read.usage, Named, read.Spent, "read", SESSION),
+    "session.usage": Method(read.usage, Named, read.SessionUsage, "read", SESSION),
     "session.search": Method(search.search, search.Search, search.Results, "read", OWN),
     "session.resolve": Method(search.resolve, search.Resolve, search.Resolved, "read", OWN),
     "session.create": Method(create.create, create.Create, create.Created, "write", OWN),
@@ -70,7 +70,7 @@ METHODS: dict[str, Method] = {
         read.runtime_history, read.RuntimeHistory, read.CountedHistory, "read", SESSION, most=PAGE
     ),
     "sessions.preview": Method(read.preview, read.GetPreview, read.Preview, "read", SESSION, most=PAGE),
-    "sessions.new": Method(create.start_anew, create.Anew, create.Renewed, "write", SESSION),
+    "sessions.new": Method(create.move_key, create.NewSession, create.MovedKey, "write", SESSION),
     "sessions.reset": Method(edit.reset, Overwriting, edit.Reset, "write", SESSION),
     "sessions.delete": Method(edit.delete_runtime, Overwriting, edit.RuntimeDeleted, "write", SESSION, final=True),
     "sessions.set_topic": Method(edit.set_topic, edit.SetTopic, edit.Updated, "write", SESSION),

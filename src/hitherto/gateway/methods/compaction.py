@@ -47,7 +47,7 @@ class Compacted(Answer, frozen=True, kw_only=True):
     fallback: str | UnsetType = UNSET
 
 
-class Kept(Answer, frozen=True, kw_only=True):
+class CheckpointInfo(Answer, frozen=True, kw_only=True):
     """What the session was once, and why it was kept."""
 
     checkpoint_id: str
@@ -61,7 +61,7 @@ class Checkpoints(Answer, frozen=True, kw_only=True):
     """The newest checkpoints, oldest first."""
 
     session_key: str
-    checkpoints: tuple[Kept, ...]
+    checkpoints: tuple[CheckpointInfo, ...]
     total: int
 
 
@@ -132,8 +132,8 @@ async def restore(call: Call[Restore]) -> Restored:
     )
 
 
-def _kept(checkpoint: Checkpoint) -> Kept:
-    return Kept(
+def _kept(checkpoint: Checkpoint) -> CheckpointInfo:
+    return CheckpointInfo(
         checkpoint_id=checkpoint.id,
         created_at=checkpoint.at,
         reason=checkpoint.reason,

@@ -38,7 +38,7 @@ class Fork(NamedWriting, frozen=True, kw_only=True):
     new_session_key: str | None = None
 
 
-class Anew(Overwriting, frozen=True, kw_only=True):
+class NewSession(Overwriting, frozen=True, kw_only=True):
     """`topic` is the title of the fresh one."""
 
     topic: Title | None = None
@@ -68,7 +68,7 @@ class Forked(Answer, frozen=True, kw_only=True):
     parent: str
 
 
-class Renewed(Answer, frozen=True, kw_only=True):
+class MovedKey(Answer, frozen=True, kw_only=True):
     """The fresh session under the key, and the old one, which now goes by its id."""
 
     session_key: str
@@ -126,12 +126,12 @@ async def fork(call: Call[Fork]) -> Forked:
     )
 
 
-async def start_anew(call: Call[Anew]) -> Renewed:
+async def move_key(call: Call[NewSession]) -> MovedKey:
     """Move the key to a new session. The old session keeps its id and its messages."""
 
-    def answer(both: tuple[Session, Session]) -> Renewed:
+    def answer(both: tuple[Session, Session]) -> MovedKey:
         old, fresh = both
-        return Renewed(
+        return MovedKey(
             session_key=key_of(fresh),
             session_id=fresh.id,
             old_session_key=key_of(old),

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from hitherto import model
 from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
-from hitherto.gateway.dispatch.content import GivenMessage, drafts_of
+from hitherto.gateway.dispatch.content import NewMessage, drafts_of
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import MODEL, Answer, NamedWriting, Overwriting, key_of
 from hitherto.gateway.methods.create import Title, addressed
@@ -17,7 +17,7 @@ from hitherto.limits import ENTRIES_PER_APPEND
 from hitherto.model import Draft, Session
 from hitherto.service import Sessions
 
-Messages = Annotated[tuple[GivenMessage, ...], Meta(min_length=1, max_length=ENTRIES_PER_APPEND)]
+Messages = Annotated[tuple[NewMessage, ...], Meta(min_length=1, max_length=ENTRIES_PER_APPEND)]
 
 
 class Append(Overwriting, frozen=True, kw_only=True):

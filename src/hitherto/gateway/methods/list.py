@@ -31,7 +31,7 @@ Offset = Annotated[int, Meta(ge=0, le=MOST_SKIPPED)]
 _DOING: dict[Status, Doing] = {"idle": "idle", "running": "running", "error": "failed"}
 
 
-class Wanted(Params, frozen=True, kw_only=True):
+class ListFilter(Params, frozen=True, kw_only=True):
     """All that is given must hold. Archived sessions are listed only if asked for. `day` (`2026-11-15`, in UTC) asks for
     those in which something was said on that day; `project` may be the end of a name."""
 
@@ -45,7 +45,7 @@ class Wanted(Params, frozen=True, kw_only=True):
 class ListSessions(Params, frozen=True, kw_only=True):
     """`cursor` goes on where an answer ended; it is bound to the filter."""
 
-    filter: Wanted | None = None
+    filter: ListFilter | None = None
     limit: ListLimit = 50
     offset: Offset = 0
     cursor: str | None = None
@@ -86,7 +86,7 @@ class RuntimeRows(Answer, frozen=True, kw_only=True):
 
 async def list_sessions(call: Call[ListSessions]) -> Rows:
     """List your sessions, newest activity first."""
-    given, wanted = call.params, call.params.filter or Wanted()
+    given, wanted = call.params, call.params.filter or ListFilter()
     looked = await _filter(call, wanted)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
     total = await call.sessions.count(call.who, looked)
@@ -103,7 +103,7 @@ async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
     return RuntimeRows(sessions=rows, count=len(rows), total=total, cursor=cursor or UNSET)
 
 
-async def _filter(call: Call[Any], given: Wanted | ListRuntime) -> Filter:
+async def _filter(call: Call[Any], given: ListFilter | ListRuntime) -> Filter:
     """What both lists narrow by."""
     project = given.project
     return Filter(

@@ -40,7 +40,7 @@ class Forget(Writing, frozen=True, kw_only=True):
     id: str
 
 
-class Remembered(Answer, frozen=True, kw_only=True):
+class FactInfo(Answer, frozen=True, kw_only=True):
     """A fact that still holds; `created_at` is when it was said."""
 
     id: str
@@ -54,7 +54,7 @@ class Remembered(Answer, frozen=True, kw_only=True):
 class Facts(Answer, frozen=True, kw_only=True):
     """Facts: the best first in a search, else the newest."""
 
-    facts: tuple[Remembered, ...]
+    facts: tuple[FactInfo, ...]
 
 
 class Forgotten(Answer, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ async def _told(call: Call[Recall] | Call[ListFacts], found: list[Fact]) -> Fact
     keys = {fact.session: await _key(call, fact.session) for fact in found}
     return Facts(
         facts=tuple(
-            Remembered(
+            FactInfo(
                 id=fact.id,
                 content=fact.text,
                 kind=fact.kind,

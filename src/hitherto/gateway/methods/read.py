@@ -77,7 +77,7 @@ class Preview(Answer, frozen=True, kw_only=True):
     message_count: int
 
 
-class Spent(Answer, frozen=True, kw_only=True):
+class SessionUsage(Answer, frozen=True, kw_only=True):
     """`cost_status`: `complete` if every answer has a price, `partial_missing_price` if some have, else `unknown`."""
 
     session_key: str
@@ -138,11 +138,11 @@ async def preview(call: Call[GetPreview]) -> Preview:
     )
 
 
-async def usage(call: Call[Named]) -> Spent:
+async def usage(call: Call[Named]) -> SessionUsage:
     """Get the total usage of a session, including messages that were compacted."""
     session = call.session
     used = await call.sessions.usage(call.who, session.id)
-    return Spent(
+    return SessionUsage(
         session_key=key_of(session),
         tokens=used.tokens,
         input_tokens=used.input_tokens,

@@ -42,7 +42,7 @@ class ResolveRoute(Params, frozen=True, kw_only=True):
     dm_scope: str | None = None
 
 
-class Found(Answer, frozen=True, kw_only=True):
+class SearchHit(Answer, frozen=True, kw_only=True):
     """The newest hit in one session; `more` counts the others, at most 99. A hit in a title has no message."""
 
     session_key: str
@@ -56,7 +56,7 @@ class Found(Answer, frozen=True, kw_only=True):
 class Results(Answer, frozen=True, kw_only=True):
     """A page, which may be short and still have a cursor."""
 
-    results: tuple[Found, ...]
+    results: tuple[SearchHit, ...]
     cursor: str | UnsetType = UNSET
 
 
@@ -116,8 +116,8 @@ async def _meant(call: Call[Resolve]) -> Session:
         return await home.get(call.who, await home.resolve(call.who, name))
 
 
-def _found(hit: Hit) -> Found:
-    return Found(
+def _found(hit: Hit) -> SearchHit:
+    return SearchHit(
         session_key=key_of(hit.session),
         session_id=hit.session.id,
         title=hit.session.title,

@@ -39,13 +39,13 @@ BASES: Mapping[tuple[bool, bool], type[Params]] = {
 NOTHING_HELD = "this method needs an open connection: use the WebSocket /ws"
 
 
-class HandedOver(Params, frozen=True, kw_only=True):
+class Uploaded(Params, frozen=True, kw_only=True):
     """The name of an argument that was handed over in pieces, by `store.hand_over`."""
 
     handed_over: str
 
 
-Exact = bytes | HandedOver
+Exact = bytes | Uploaded
 """The bytes of a value's own JSON, in base64; or where they are."""
 
 
@@ -77,7 +77,7 @@ def held(call: Call[Any]) -> Held:
 def put_together(call: Call[Any]) -> Call[Any]:
     """The call with the arguments that were handed over in pieces, each of which is taken once."""
     fields = {name: getattr(call.params, name) for name in call.params.__struct_fields__}
-    named = {name: value.handed_over for name, value in fields.items() if isinstance(value, HandedOver)}
+    named = {name: value.handed_over for name, value in fields.items() if isinstance(value, Uploaded)}
     if not named:
         return call
     taken = {name: held(call).taken(each) for name, each in named.items()}

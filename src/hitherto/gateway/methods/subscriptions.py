@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.gateway.dispatch.context import Subscriptions, Wish
+from hitherto.gateway.dispatch.context import SubscriptionRequest, Subscriptions
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Named, Params
 
@@ -45,8 +45,10 @@ class Unsubscribed(Answer, frozen=True, kw_only=True):
 async def subscribe(call: Call[Subscribe]) -> Subscribed:
     """Receive the events of one session, or of all, on this connection: in order, starting from a cursor."""
     given = call.params
-    wish = Wish(session=call.found, events=tuple(dict.fromkeys(given.events)), after=given.cursor)
-    made = await _subscriptions(call).add(wish)
+    request = SubscriptionRequest(
+        session=call.found, events=tuple(dict.fromkeys(given.events)), after=given.cursor
+    )
+    made = await _subscriptions(call).add(request)
     return Subscribed(subscription_id=made.id, cursor=made.cursor)
 
 

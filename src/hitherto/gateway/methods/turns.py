@@ -49,7 +49,7 @@ class Sent(Answer, frozen=True, kw_only=True):
     usage: Usage | None
 
 
-class Asked(Answer, frozen=True, kw_only=True):
+class PermissionRequest(Answer, frozen=True, kw_only=True):
     """A tool call that needs a permission."""
 
     tool_call_id: str
@@ -63,7 +63,7 @@ class Question(Answer, frozen=True, kw_only=True):
     """What the running turn waits for; null if it waits for nobody."""
 
     session_key: str
-    question: Asked | None
+    question: PermissionRequest | None
 
 
 class GiveAnswer(NamedWriting, frozen=True, kw_only=True):
@@ -146,7 +146,9 @@ def engine_of(call: Call[object]) -> Engine:
 async def question(call: Call[Named]) -> Question:
     """Get the tool call that waits for permission in the running turn, in whichever process it runs."""
     asked = await call.sessions.questions.pending(call.who, call.session.id)
-    return Question(session_key=key_of(call.session), question=None if asked is None else _asked(asked))
+    return Question(
+        session_key=key_of(call.session), question=None if asked is None else _permission_request(asked)
+    )
 
 
 async def answer(call: Call[GiveAnswer]) -> Answered:
@@ -180,8 +182,10 @@ class Rootless:
         return self._engine.open(replace(setup, roots=()))
 
 
-def _asked(call: ToolCall) -> Asked:
-    return Asked(tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input)
+def _permission_request(call: ToolCall) -> PermissionRequest:
+    return PermissionRequest(
+        tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input
+    )
 
 
 async def _sent(call: Call[Send], outcome: Outcome) -> Sent:

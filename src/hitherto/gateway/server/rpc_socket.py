@@ -37,7 +37,7 @@ class Connection:
             self._notify,
             partial(socket.close, FAULT, "a subscription failed: subscribe again from the last cursor"),
         )
-        self.held = Held(self._notify, state.arguments)
+        self.held = Held(self._notify, state.uploads)
         self.context: Context = state.context(socket.caller, self.subscriptions, self.held)
 
     async def answer(self, name: str, params: Raw) -> bytes:

@@ -36,18 +36,18 @@ def steady(clock: Clock, passed: Callable[[], float] = running_time) -> Clock:
     return lambda: min(clock(), began + int((passed() - at) * 1_000))
 
 
-async def keep_to(
+async def prune_regularly(
     policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS, clock: Clock | None = None
 ) -> None:
     """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
     now = clock or steady(now_ms)
 
-    async def put_away(who: Principal) -> None:
+    async def prune(who: Principal) -> None:
         gone = await sessions.admin.prune(who, policy, dry_run=False, now=now())
         if gone:
             log.warning("%s %d old sessions", "deleted" if policy.delete else "archived", len(gone))
 
-    await again_and_again(sessions, put_away, every)
+    await repeat_for_owners(sessions, prune, every)
 
 
 async def reset_chats(
@@ -62,29 +62,29 @@ async def reset_chats(
             log.info("reset %d chats", len(done))
 
     if policy:
-        await again_and_again(sessions, reset, every)
+        await repeat_for_owners(sessions, reset, every)
 
 
-async def again_and_again(
+async def repeat_for_owners(
     sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
 ) -> None:
     """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
-    while not _is_called_off():
-        with _noted():
+    while not _is_cancelled():
+        with _log_failure():
             for owner in await sessions.admin.owners():
-                with _noted():
+                with _log_failure():
                     await work(Principal(owner=owner))
         await asyncio.sleep(every)
 
 
-def _is_called_off() -> bool:
+def _is_cancelled() -> bool:
     """Whether the server has ended this: a store that is cut off in the middle may tell that as a fault of its own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 @contextmanager
-def _noted() -> Iterator[None]:
+def _log_failure() -> Iterator[None]:
     try:
         yield
     except HithertoError as error:

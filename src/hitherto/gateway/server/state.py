@@ -18,7 +18,7 @@ from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import guest_of
 from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
 from hitherto.gateway.dispatch.context import Context, Held, Subscriptions, Turns
-from hitherto.gateway.dispatch.uploads import Arguments
+from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.gateway.events.feeds import Feeds
 from hitherto.gateway.methods import METHODS, call
 from hitherto.gateway.server.background import BackgroundRequests, Outgoing
@@ -67,7 +67,7 @@ class ServerState:
         self.room = Room(limits.connections, limits.peer_connections)
         self.waiting = Room(limits.connections, limits.stranger_sockets)
         self.sockets: set[ServedSocket] = set()
-        self.feeds, self.turns, self.metrics, self.arguments = Feeds(), Turns(), Metrics(), Arguments()
+        self.feeds, self.turns, self.metrics, self.uploads = Feeds(), Turns(), Metrics(), Uploads()
         self.background = BackgroundRequests()
         self.outgoing = Outgoing(limits.answer_bytes)
         self.ending = False
@@ -204,7 +204,7 @@ class ServerState:
                     known = revoked
             except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
                 log.warning("cannot check for revoked tokens, retrying: %s", error)
-            self.arguments.forget()
+            self.uploads.forget()
             await asyncio.sleep(REVOKED_SECONDS)
 
     async def _close_revoked(self) -> None:
