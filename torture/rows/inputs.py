@@ -1,4 +1,4 @@
-"""Bad inputs: whatever is sent, from wherever and by whomever, nothing is done that may not be."""
+"""Rows about hostile input: whoever sends whatever, nothing forbidden happens."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ ROWS = (
         key="S1",
         promise="A page of another site reaches nothing, whatever its name and origin",
         target="20 origins × 10 hosts × every route: 100 % refused",
-        how="Every route of the application's own table, sockets included, is asked with a good token under each pair of"
-        " a Host and an Origin, and under each foreign Host without any Origin: 421 or 403 with an empty body, and our own"
-        " page passes. The routes and the guard are the real ones, in a process of their own, with a limit lifted so that it"
-        " does not answer first.",
+        how=(
+            "Every route in the application's own table, including sockets, is requested with a valid token for each"
+            " pair of Host and Origin, and for each foreign Host without an Origin: the answer must be 421 or 403 with"
+            " an empty body, and our own page must work. The routes and the guard are the real ones, in a separate"
+            " process, with one limit lifted so that it does not answer first."
+        ),
         run=whole(origins.tried),
         control=each(broken(origins.tried, "origin-unchecked"), broken(origins.tried, "host-unchecked")),
         broken="a server that ignores Origin, and one that ignores Host",
@@ -38,12 +40,15 @@ ROWS = (
         promise="A token allows exactly what its scopes say",
         target="every method × {none, wrong, revoked, other principal, URL token, declared scopes}: 0 bypass; a method"
         " without a rule fails the build",
-        how="Every method of the gateway's own table over HTTP and on sockets, every method of the agent for editors, and"
-        " every other route of the application's table (those that anybody may ask apart), each asked without a token, with a"
-        " wrong one, a revoked one, one in the address, as somebody else, and without the right, which is only claimed (the"
-        " agent for editors has no rights for single methods: its socket is asked for without each right that it needs)."
-        " Where a session is named, foreign is compared with missing byte for byte. The routes, the guard and the methods are"
-        " the real ones, in a process of their own, with limits lifted so that these do not answer first.",
+        how=(
+            "Every method in the gateway's own table over HTTP and on sockets, every method of the ACP agent, and"
+            " every other route in the application's table (except public ones) is requested without a token, with a"
+            " wrong one, a revoked one, one in the address, as another owner, and without the scope, which is only"
+            " claimed (ACP methods have no scopes of their own: its socket is requested without each scope that it"
+            " needs). Where a request names a session, the answers for another owner's and for a missing session must"
+            " be equal byte for byte. The routes, the guard and the methods are the real ones, in a separate process,"
+            " with request limits lifted so that they do not answer first."
+        ),
         run=whole(authorisation.tried),
         control=broken(authorisation.tried, "scope-unchecked", "foreign-unlike-missing"),
         broken="a server that ignores a token's scopes, and a store whose errors reveal other owners' sessions",
@@ -53,12 +58,15 @@ ROWS = (
         promise="Owners are fully isolated",
         target="3 principals, 50,000 Hypothesis steps over all methods + 10,000 tampered cursors: 0 leaks, foreign = absent"
         " byte for byte",
-        how="Three owners of one server on SQLite ask, as Hypothesis chooses, every method of the gateway about sessions,"
-        " messages, checkpoints and subscriptions of their own, of each other and of nobody, over HTTP and on sockets, on"
-        " which each is told what happens all the while; every answer and every event is searched for ids and words of the"
-        " others, and each about something foreign is asked again about something missing. Then cursors, those of"
-        " subscriptions too, that are flipped, cut, spliced, made up, or another's. The routes, the guard and the methods are"
-        " the real ones, in a process of their own, with the limits of requests lifted so that these do not answer first.",
+        how=(
+            "Three owners of one server on SQLite call, as Hypothesis chooses, every method of the gateway on"
+            " sessions, messages, checkpoints and subscriptions of their own, of each other and of nobody, over HTTP"
+            " and on sockets that receive events all the time. Every answer and every event is searched for ids and"
+            " words of the others, and each call on something of another owner is repeated on something missing. Then"
+            " cursors, including those of subscriptions, are flipped, cut, spliced, made up, or taken from another"
+            " owner. The routes, the guard and the methods are the real ones, in a separate process, with request"
+            " limits lifted so that they do not answer first."
+        ),
         run=whole(isolation.tried),
         # With their checksums, the sessions of others would be taken for damaged ones of one's own, and not be told.
         control=each(
@@ -71,7 +79,7 @@ ROWS = (
             broken(isolation.tried, "one-feed-for-all-owners"),
         ),
         broken="a store that finds a session by its id alone, whatever its checksum, and cursors without a signature; and a"
-        " server that tells all owners the same news",
+        " server that sends the same events to all owners",
     ),
     Row(
         key="S4",
@@ -79,9 +87,9 @@ ROWS = (
         target="200 payloads × 8 fields × {page, HTML, Markdown}: 0 executions, 0 outside requests, in Chromium",
         how=f"{len(PAYLOADS)} payloads in every field of a session and of its messages that takes them (id, title, tags, folder,"
         " project, branch, model, agent, channel, texts, thoughts, tools with their input and output, files, plans): the page"
-        " and the HTML file in Chromium with hooked alerts, requests and errors, and every HTML and Markdown file taken apart."
-        " The fields that hold a payload are counted afterwards. Each breakage of the control must be noticed by a test that"
-        " shows these payloads.",
+        " and the HTML file are opened in Chromium with hooks on alerts, requests and errors, and every HTML and Markdown file"
+        " is parsed. The fields that hold a payload are counted afterwards. A test with these payloads must notice each fault"
+        " of the control.",
         run=payloads.tried,
         control=suites.breakages("page-unescaped", "export-passes-html", "fence-too-short"),
         broken="a page without escaping, an export that passes HTML through, a code fence that a text can close",
@@ -92,12 +100,15 @@ ROWS = (
         key="S5",
         promise="No path and no link escapes the folders of a session",
         target="500 names + 1,000 symlink swap races: 0 opens outside root, 0 hangs",
-        how="Names to each tool of a session, and as sessions, folders, cursors and routes over the gateway; links, pipes and"
-        " devices among the transcripts of every agent; then tools and syncs while another process lets a folder or a file"
-        " and a link or a pipe change places without a pause. The system (inotify) and the interpreter (audit events) say"
-        " what was opened; what a server opens by a relative name is meant from the folder in which it runs, which is not"
-        " that of the sources. The routes and methods of the gateway are the real ones, in a process of their own, with the"
-        " limits of requests lifted so that these do not answer first.",
+        how=(
+            "Hostile names are given to each tool of a session, and used as sessions, folders, cursors and routes"
+            " over the gateway; links, pipes and devices are put among the transcripts of every agent; then tools and"
+            " syncs run while another process constantly swaps a folder or a file with a link or a pipe. The system"
+            " (inotify) and the interpreter (audit events) report what was opened; a relative name is resolved from"
+            " the folder in which the server runs, which is not that of the sources. The routes and methods of the"
+            " gateway are the real ones, in a separate process, with request limits lifted so that they do not answer"
+            " first."
+        ),
         run=whole(paths.tried),
         control=each(
             broken(paths.tried, "walk-follows-links"), changed(paths.over_gateway, paths.FILE_BY_NAME)
@@ -109,11 +120,14 @@ ROWS = (
         promise="No input crashes the program or causes an internal error",
         target="2,000 fixed hostile frames + 10 minutes of atheris on parser, framing, cursor, importer: 0 crashes, 0 internal"
         " errors, RSS +< 50 MB",
-        how="The frames go to `hitherto serve` over HTTP and on both kinds of socket, and to `hitherto acp` on its standard"
-        " input, with a good request after every few. Then coverage-guided fuzzing of the parser, the framing, cursors and the"
-        " importer, each for two minutes and a half, and for 15 seconds each of every method, the files of every other agent,"
-        " queries and the search for secrets. Memory is that of each process beyond what it had after the first tenth of the"
-        " frames, or after the first 200 inputs of a fuzzer, whose own memory of inputs is in it.",
+        how=(
+            "The frames go to `hitherto serve` over HTTP and on both kinds of socket, and to `hitherto acp` on its"
+            " standard input, with a valid request after every few. Then coverage-guided fuzzing runs on the parser,"
+            " the framing, cursors and the importer for two and a half minutes each, and on every method, the files of"
+            " every other agent, queries and the search for secrets for 15 seconds each. Memory is that of each"
+            " process beyond what it had after the first tenth of the frames, or after the first 200 inputs of a"
+            " fuzzer; it includes the fuzzer's own corpus."
+        ),
         run=whole(fuzzers.tried),
         control=broken(fuzzers.tried, "deep-frame-uncaught"),
         broken="a parser that fails on deep nesting",
@@ -124,10 +138,12 @@ ROWS = (
         promise="You can search for any text",
         target="10,000 fuzzed queries on SQLite and on PostgreSQL: 0 engine errors, none above 200 ms (of CPU, since the"
         " machine is shared)",
-        how="Words of every query language, quotes, wildcards, operators, injections, surrogates, all of Unicode and thousands"
-        " of words at once, to every method of the gateway that searches; the CPU of the server and of PostgreSQL is read from"
-        " the system before and after each. The routes and methods are the real ones, in a process of their own, with the"
-        " limits of requests lifted so that these do not answer first.",
+        how=(
+            "Words of every query language, quotes, wildcards, operators, injections, surrogates, all of Unicode, and"
+            " thousands of words at once are sent to every method of the gateway that searches. The CPU time of the"
+            " server and of PostgreSQL is read from the system before and after each. The routes and methods are the"
+            " real ones, in a separate process, with request limits lifted so that they do not answer first."
+        ),
         run=whole(searches.tried),
         control=searches.noticed,
         broken="search words are put into the query unquoted, on SQLite and on PostgreSQL separately",
@@ -136,10 +152,12 @@ ROWS = (
         key="S8",
         promise="Every published limit is enforced, with its documented error code",
         target="each published limit + 1 gives its documented code",
-        how="The tables of limits in docs/storage.md and docs/serving.md are read, and each row is tried at its limit and one"
-        " beyond: by the SDK, over the gateway's methods, over HTTP and on sockets. A row without a trial fails. The"
-        " routes, the guard and the methods are the real ones, in a process of their own, with the limits that are published;"
-        " only do rates not refill, and strangers are given longer, while their number is tried.",
+        how=(
+            "The tables of limits in docs/storage.md and docs/serving.md are read, and each limit is tried exactly"
+            " and one beyond: with the SDK, the gateway's methods, HTTP and sockets. A row without a trial fails. The"
+            " routes, the guard and the methods are the real ones, in a separate process, with the published limits;"
+            " only rates do not refill, and unauthenticated sockets get more time while their number is tried."
+        ),
         run=whole(limits.tried),
         control=broken(limits.tried, "lengths-unchecked"),
         broken="a program that allows texts that are too long",
@@ -148,13 +166,16 @@ ROWS = (
         key="S9",
         promise="Exports contain no secrets, and our own tokens appear nowhere",
         target="recall >= 95 % of 40 kinds, < 1 % false hits on code; own tokens 0 anywhere (logs, URLs, errors, exports)",
-        how="Secrets drawn by their form, in sentences, code, JSON and base64, are said over the gateway and exported as Markdown"
-        " and HTML (the routes and methods are the real ones, in a process of their own); files of the standard library and of"
-        " packages are searched for secrets that are none. Then tokens of `hitherto serve` are said in a session, which is"
-        " exported in every form, over the gateway and by command, and deleted; they are used rightly and wrongly on routes,"
-        " and looked for in those exports, all answers, the log, the store's files and the process. JSON by command is for"
-        " others with `--redact` alone: without, it is one's own copy, and keeps what was said. Our own kind is counted at 0"
-        " among the others too.",
+        how=(
+            "Random secrets of each kind, in sentences, code, JSON and base64, are sent over the gateway and exported"
+            " as Markdown and HTML (the routes and methods are the real ones, in a separate process); files of the"
+            " standard library and of packages are searched for false hits. Then tokens of `hitherto serve` are"
+            " written in a session, which is exported in every form, over the gateway and by command, and deleted;"
+            " they are used validly and invalidly on routes, and searched for in those exports, all answers, the log,"
+            " the store's files and the process. JSON exported by command is only meant for others with `--redact`:"
+            " without it, it is your own copy and keeps everything. None of our own tokens may remain among the other"
+            " secrets either."
+        ),
         run=whole(secrets.tried),
         control=each(
             broken(secrets.others_secrets, "secret-kinds-not-looked-for"),
@@ -167,12 +188,15 @@ ROWS = (
         promise="Neither outsiders nor project files can start programs or reach private addresses",
         target="0 processes from unprivileged requests or project files; 60 address spellings + redirect + rebinding: 0 private"
         " sockets",
-        how="`hitherto serve` and `hitherto acp`, whose every start of a program and every connection the interpreter notes:"
-        " somebody without the right names programs in `session/new`, `load`, `resume` and `fork`; sessions are opened in a"
-        " project full of files that ask for programs. Then, in a process of its own, the part of the program that connects to"
-        " such servers for somebody from outside (`McpServers`): at every spelling of private addresses, over both transports,"
-        " with a listener that would hear it; and the transport below (`PublicTransport`), with a resolver put in for the"
-        " trial and 127.0.0.1 in the place of a public address: redirects of every kind, and names whose address changes.",
+        how=(
+            "`hitherto serve` and `hitherto acp` run while the interpreter notes every start of a program and every"
+            " connection: a caller without the scope names programs in `session/new`, `load`, `resume` and `fork`;"
+            " sessions are opened in a project full of files that ask for programs. Then, in a separate process, the"
+            " part that connects to MCP servers for outside callers (`McpServers`) is given every spelling of private"
+            " addresses, over both transports, with a listener that would notice; and the transport below it"
+            " (`PublicTransport`), with a test resolver and 127.0.0.1 in place of a public address, gets redirects of"
+            " every kind and names whose address changes."
+        ),
         run=whole(mcp_servers.tried),
         control=broken(mcp_servers.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
         broken="a server that starts programs for everybody, treats loopback as public and follows redirects there",
@@ -188,8 +212,11 @@ ROWS = (
         key="S11",
         promise="Stored files are readable by their user only, whatever the umask",
         target="umask 000 start: 0 files or dirs open to others",
-        how="`hitherto serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and others, started"
-        " with a mask of 000; modes of all that is there while the server runs and afterwards.",
+        how=(
+            "`hitherto serve`, `acp`, `import`, `backup`, `sync`, `token`, `export` in every form, `doctor` and"
+            " others are started with a umask of 000; the modes of all files and folders are checked while the server"
+            " runs and afterwards."
+        ),
         run=whole(file_modes.tried),
         # An open data folder would be refused by the second command, and nothing more be seen.
         control=broken(file_modes.tried, "store-open-to-others", "data-folder-open-to-others"),

@@ -69,10 +69,11 @@ R16 = Row(
     promise="Durable appends through the server reach the target rate",
     target="8 clients, 2 cores, synchronous=FULL: >= 1,500/s one by one, >= 8,000 messages/s grouped, p99 < 50 ms",
     how=(
-        "`hitherto serve` on SQLite; eight WebSocket clients in another process, each with a session of its own, send"
-        " messages of 1 KB: 80,000 one by one, then 400,000 in requests of 20, each request when the one before is answered. The"
-        " time counts until the search index has them too. Afterwards the sessions must count every message. The short form compares the"
-        " server's CPU time for a message with what two cores have at the target's rate."
+        "`hitherto serve` on SQLite; eight WebSocket clients in another process, each with its own session, send"
+        " messages of 1 KB: 80,000 one by one, then 400,000 in requests of 20, each request after the answer to"
+        " the one before. The time includes updating the search index. Afterwards the sessions must count every"
+        " message. The short form compares the server's CPU time for a message with what two cores have at the"
+        " target rate."
     ),
     run=append,
     control=slow_append,
@@ -157,12 +158,13 @@ R17 = Row(
     promise="An hour of steady use leaks no memory, files or disk space",
     target="1 h, 200 sockets, 50 appends/s: RSS +< 5 %, descriptors +0, WAL < 64 MB, 0 errors",
     how=(
-        "`hitherto serve` on SQLite with 150,000 messages of 1 KB in 50 sessions, so that its caches are full. 198 sockets"
-        " follow a session each and check that the numbered messages come without a gap; one writes 50 messages a second."
-        " Each second a follower leaves and comes back with its cursor, and a client comes, lists, reads, searches, subscribes"
-        " and goes. Five minutes of that warm up; then memory (the median of the last minute, of the warm-up that of five seconds), descriptors and the longest WAL"
-        " are compared with those after the hour. A refused request, a gap, a lost socket and a line in the server's log are"
-        " errors."
+        "`hitherto serve` on SQLite with 150,000 messages of 1 KB in 50 sessions, so that its caches are full."
+        " 198 sockets follow one session each and check that the numbered messages arrive without a gap; one"
+        " writes 50 messages a second. Each second a follower disconnects and reconnects with its cursor, and a"
+        " client connects, lists, reads, searches, subscribes and disconnects. Five minutes of this warm the"
+        " server up; then memory (the median of the last minute, for the warm-up of five seconds),"
+        " descriptors and the longest WAL are compared with those after the hour. A refused request, a gap, a lost"
+        " socket or a line in the server's log is an error."
     ),
     run=soak,
     control=leaking_soak,
@@ -231,11 +233,12 @@ R18 = Row(
     promise="Clients that never read do not harm others, and can resume",
     target="100 of them: RSS < +1 MB each, others' p99 < 2 x, closed with a cursor that resumes with 0 gaps",
     how=(
-        "`hitherto serve` on SQLite; 100 WebSocket clients follow a session and read nothing, while 2 MB are written to it in"
-        " messages of 20 KB and then messages of 1 KB until the server has given all of them up. The others are four that"
-        " read: the time from sending a message until each has it, before and beside. Then each reads what was on its way"
-        " and comes back with its last cursor: the numbered messages must go on where they stopped and reach the last. The"
-        " short form waits a second for a silent client, not twenty, and judges no time."
+        "`hitherto serve` on SQLite; 100 WebSocket clients follow a session and read nothing, while 2 MB are"
+        " written to it in messages of 20 KB, and then messages of 1 KB until the server has closed all of them."
+        " Four other clients read: the time from sending a message until each has it is measured before and"
+        " meanwhile. Then each silent client reads what was in flight and reconnects with its last cursor: the"
+        " numbered messages must continue where they stopped and reach the last one. In the short form the server"
+        " waits one second for a silent client, not twenty, and times are not judged."
     ),
     run=silent,
     control=silent_unbounded,

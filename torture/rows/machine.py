@@ -14,11 +14,12 @@ POWER_CUTS = Row(
     promise="No acknowledged message is lost when the operating system crashes or the power fails",
     target="0 lost in 500 cuts",
     how=(
-        "Four clients append to `hitherto serve` through WebSockets. Its store is on ext4, on a loop device whose file is"
-        " in memory. After a random number of acknowledgements the server is stopped and that file copied at once; the copy"
-        " is mounted, which replays its journal, and opened: every message acknowledged before the cut must be there, in"
-        " order, the last of each session found by search, the store without fault, and one can go on. This models a crash of the system, not a disk"
-        " that tells lies about what it has written."
+        "Four clients append to `hitherto serve` through WebSockets. Its store is on ext4, on a loop device whose"
+        " file is in memory. After a random number of acknowledgements the server is stopped and that file is"
+        " copied at once. The copy is mounted, which replays its journal, and opened: every message acknowledged"
+        " before the cut must be there, in order, search must find the last message of each session, the store"
+        " must pass its check, and appending must work again. This models a crash of the system, not a disk that"
+        " lies about what it has written."
     ),
     run=whole(power_cuts.tried),
     control=broken(power_cuts.tried, "synchronous-normal"),
@@ -85,13 +86,12 @@ CLOCK_JUMPS = Row(
     promise="A clock jump changes no order, ends no turn and expires nothing",
     target="jumps of 5 days ahead and back, and beyond 2038: order unchanged, no storm of expiries",
     how=(
-        "`faketime` gives the server (with an engine that does as it is told) a clock that is set while it runs; the time"
-        " that passes is left alone. Before and after"
-        " each jump messages are appended through a WebSocket with idempotency keys, and an early request is repeated; a"
-        " turn runs across each jump; all with the same token. The history must be in the order of the acknowledgements."
-        " Then the job that keeps to a policy (deleting what is older than 90 days, without the pauses that it makes in the"
-        " server) runs across the same jumps over sessions of today. What is broken for the"
-        " control is the job, the order and the keys, each by itself; turns have no control of their own."
+        "`faketime` gives the server (with a scripted engine) a clock that is changed while it runs; elapsed time"
+        " is not affected. Before and after each jump, messages are appended through a WebSocket with idempotency"
+        " keys, and an early request is repeated; a turn runs across each jump; all with the same token. The"
+        " history must be in the order of the acknowledgements. Then the retention job (which deletes what is"
+        " older than 90 days, here without its pauses) runs across the same jumps over sessions of today. The"
+        " control breaks the job, the order and the keys separately; turns have no control of their own."
     ),
     run=whole(clock_jumps.tried),
     control=each(

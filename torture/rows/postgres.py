@@ -12,12 +12,15 @@ R4 = Row(
     promise="PostgreSQL can be killed, restarted or cut off under load without losing a message",
     target="0 lost and 0 stored twice in 100 kills, 50 restarts and 50 partitions; all served again within 5 s "
     "(p95 of each kind)",
-    how="Four clients append through `hitherto serve` and say again, with the same key, what was not acknowledged. "
-    "Meanwhile all processes of PostgreSQL are killed with SIGKILL and it is started again, it is restarted in its fast "
-    "mode, or every packet to and from it is dropped for 0.3 to 12 seconds (it runs in a network namespace of its own). "
-    "The time counts from the moment that PostgreSQL answers again, or packets pass, until all four are acknowledged. In "
-    "the end every acknowledged message is looked for. The short form puts a relay that falls silent in the place of the "
-    "namespace, and needs no root. The control has kills only: in a restart PostgreSQL writes everything out before it ends.",
+    how=(
+        "Four clients append through `hitherto serve` and retry, with the same key, what was not acknowledged."
+        " Meanwhile all processes of PostgreSQL are killed with SIGKILL and it is started again, it is restarted"
+        " in its fast mode, or every packet to and from it is dropped for 0.3 to 12 seconds (it runs in a network"
+        " namespace of its own). The time counts from the moment when PostgreSQL answers again, or packets pass,"
+        " until all four clients are acknowledged. In the end every acknowledged message must be in the store. The"
+        " short form uses a relay that falls silent instead of the namespace, and needs no root. The control only"
+        " has kills: before a restart PostgreSQL writes everything to disk."
+    ),
     run=postgres.trial(),
     control=postgres.trial(careless=True),
     broken="`synchronous_commit=off` in the address of the store, and PostgreSQL is killed",
@@ -26,13 +29,16 @@ R4 = Row(
 R20 = Row(
     key="R20",
     promise="Clients of three servers on one PostgreSQL lose nothing when a server is killed or cut off",
-    target="20 rounds: 0 lost, 0 stored twice, 0 missed or told twice by cursors; every turn taken over within 3 s of the "
+    target="20 rounds: 0 lost, 0 stored twice, 0 missed or sent twice by cursors; every turn taken over within 3 s of the "
     "end of its lease, never before, and 0 words of the late one stored",
-    how="PostgreSQL, with its tables in 16 partitions, runs in a network namespace and has an address for each server; the "
-    "servers have spaces of process numbers of their own, so that only time tells them that another has died. Six clients "
-    "write and six listen, spread over the servers; two turns run. Then one server is killed with SIGKILL, and all packets "
-    "between another and PostgreSQL are dropped. Clients go to the next server with their keys and cursors; new prompts take "
-    "the turns over. A client that listens must be told of every message that was said after it had subscribed. The server that was cut off is let back in at the moment when its turn wants to store its answer.",
+    how=(
+        "PostgreSQL, with its tables in 16 partitions, runs in a network namespace and has an address for each server; the"
+        " servers have separate process id namespaces, so that only time shows them that another has died. Six clients write"
+        " and six listen, spread over the servers; two turns run. Then one server is killed with SIGKILL, and all packets"
+        " between another and PostgreSQL are dropped. Clients move to the next server with their keys and cursors; new prompts"
+        " take the turns over. A listening client must receive every message that was sent after it subscribed. The server"
+        " that was cut off is reconnected at the moment when its turn wants to store its answer."
+    ),
     run=whole(cluster.tried),
     control=broken(cluster.tried, "fence-ignored"),
     broken="the fence of a lease is ignored",

@@ -19,11 +19,15 @@ R6 = Row(
     key="R6",
     promise="A store of any earlier version is migrated completely, even if the migration is killed",
     target="Each old schema to the newest, killed at every statement: row counts and content hash equal",
-    how="Stores of every earlier schema, the empty one included, on SQLite and PostgreSQL, hold sessions, forks, "
-    "compactions, facts and raw copies. They are not files that older programs have written: the first steps of today make "
-    "them, and their rows are those of a store of today without the columns that there were not yet. The program that opens one is stopped before each statement in turn and killed; "
-    "on PostgreSQL its server is killed too at every fourth, with the transaction open. The store is opened again and "
-    "examined: every table must have the rows that it had, and be what it becomes without a kill.",
+    how=(
+        "Stores of every earlier schema, including the empty one, on SQLite and PostgreSQL, hold sessions, forks,"
+        " compactions, facts and raw copies. They are not files that older programs wrote: today's first migration"
+        " steps create them, and their rows are those of a store of today without the newer columns. The program"
+        " that opens one is stopped before each statement in turn and killed; on PostgreSQL, at every fourth"
+        " statement, the database server is killed too, with the transaction open. The store is opened again and"
+        " examined: every table must have the same rows as before, and the same content as after a migration"
+        " without a kill."
+    ),
     run=whole(migrations.tried),
     control=broken(
         migrations.tried,
@@ -36,10 +40,12 @@ R7 = Row(
     key="R7",
     promise="A backup of a store in use is complete",
     target="100 backups under load: 0 bad, content equal on restore",
-    how="While processes append, `hitherto backup` copies the store again and again. Each copy is put in the place of a "
-    "store, examined by the program's own check, and compared byte for byte with what the store held in the end; all that "
-    "was acknowledged before the command must be there. This is SQLite: PostgreSQL is backed up by its own `pg_dump`, and that "
-    "is not tried.",
+    how=(
+        "While processes append, `hitherto backup` copies the store again and again. Each copy takes the place of"
+        " a store, is examined by the program's own check, and is compared byte for byte with the final content of"
+        " the store; everything acknowledged before the command must be there. This tests SQLite: PostgreSQL is"
+        " backed up by its own `pg_dump`, which is not tested."
+    ),
     run=whole(backups.tried),
     control=changed(
         backups.tried,
@@ -55,8 +61,10 @@ R10 = Row(
     key="R10",
     promise="Many processes can write to one SQLite store without a busy error",
     target="8 and 32 writers: 0 busy errors, 0 gaps, 0 places given twice; p99 below 100 ms with 8",
-    how="So many processes append to one common session and to one of their own, as fast as they can; then every "
-    "acknowledged entry is looked for, and the places of each log are counted.",
+    how=(
+        "So many processes append to one shared session and to one of their own, as fast as they can; then every"
+        " acknowledged entry must be in the store, and the positions in each log are counted."
+    ),
     run=whole(writers.tried),
     control=broken(writers.tried, "deferred-begin"),
     broken="transactions that start without the write lock",
@@ -65,8 +73,11 @@ R11 = Row(
     key="R11",
     promise="Only SQLite opens SQLite's files",
     target="0 stray opens in the whole test suite; 60 s of commands opening a store under load: integrity ok",
-    how="Every Python process of the test suite, and those that it starts, has an audit hook that notes who opens a "
-    "database in use, its log or the log's index; a test that fails may open less, and fails the row. Then two processes append while commands open and close the same store.",
+    how=(
+        "Every Python process of the test suite, and every process that it starts, has an audit hook that notes"
+        " who opens a database in use, its log or the log's index. A test that fails may open fewer files, and"
+        " fails the row. Then two processes append while commands open and close the same store."
+    ),
     run=whole(sqlite_files.tried),
     control=changed(
         sqlite_files.tried,
@@ -106,9 +117,11 @@ R13 = Row(
     promise="Damage to a transcript costs only the damaged records",
     target="At least 1,000 files with 14 kinds of damage: every intact record read, damage told, files unchanged, other "
     "sessions unaffected",
-    how="Transcripts and databases of all seven agents that are read are damaged, each at a random message, and lie beside "
-    "whole ones. One `hitherto sync` takes them in; what each session says is compared with what was written, and every "
-    "file with what it was.",
+    how=(
+        "Transcripts and databases of all seven agents are damaged, each at a random message, beside intact ones."
+        " One `hitherto sync` imports them; each session is compared with what was written, and every file with"
+        " its original bytes."
+    ),
     run=whole(damaged_transcripts.tried),
     control=changed(
         damaged_transcripts.tried,
@@ -125,11 +138,14 @@ R14 = Row(
     promise="Data that the disk has altered is never returned as genuine",
     target="1,000 random bytes changed in a store: detected or harmless, never a crash loop, the rest still served (at most "
     "20 % of stores or lists refused, one session for each byte at most not whole in the others)",
-    how="Four bytes of a SQLite store with 40 sessions are changed at random places, 250 times; the server is started on it and "
-    "asked for every session and for the list. A session must be served as it was or answered with a typed error; one that "
-    "lacks messages, is not found or is not in the list must be told by `hitherto doctor`; a message, id or title that nobody "
-    "wrote fails the row. A server may refuse to start, or to list, saying that the store is damaged: where SQLite cannot read "
-    "its first page or the tables that all sessions share, there is no rest.",
+    how=(
+        "Four bytes of a SQLite store with 40 sessions are changed at random places, 250 times; the server is"
+        " started on it and asked for every session and for the list. A session must be served unchanged or"
+        " answered with a typed error; `hitherto doctor` must report a session that lacks messages, is not found"
+        " or is not in the list; a message, id or title that nobody wrote fails the row. A server may refuse to"
+        " start, or to list, with the error that the store is damaged: if SQLite cannot read its first page, or"
+        " the tables that all sessions share, nothing else can be read."
+    ),
     run=whole(bit_rot.tried),
     control=broken(bit_rot.tried, "altered-entry-served", "altered-session-served"),
     broken="checksums are not verified",

@@ -118,8 +118,10 @@ ROWS = (
         key="S12",
         promise="Every installed package is pinned, listed and without a known vulnerability",
         target="every package hashed, listed and with a reason; no known fault; SQLite 3.51.3 or newer; bandit 0",
-        how="`tests/project/test_supply.py`, then the rules of bandit as ruff has them over the program (`--select S`), then `make"
-        " audit` over every requirement file, which counts a package that it cannot look up as a failure.",
+        how=(
+            "`tests/project/test_supply.py`, then the rules of bandit (ruff's `--select S`) over the program, then"
+            " `make audit` over every requirement file, which counts a package that it cannot look up as a failure."
+        ),
         run=_supply,
         control=_unpinned,
         broken="a pin without a hash",
