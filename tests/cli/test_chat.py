@@ -194,7 +194,7 @@ def test_the_commands_change_and_tell_what_they_name(here: Shell, provider: Prov
         ("continuing in the fork", "Edit.\r"),
         ("Edited.", "/title A new name\r"),
         ("title: A new name", "/nonsense\r"),
-        ("/nonsense; /help", "/etc/hosts is a file\r"),
+        ("/nonsense; type /help", "/etc/hosts is a file\r"),
         ("Noted.", "/exit\r"),
     ]
     done = chat(here, titled, typed=typed)
