@@ -7,26 +7,32 @@ import json
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from hitherto.cli.terminal.diffs import LINE_CHARS, LINES, change, request
-from hitherto.cli.terminal.line_editor import Interrupted, Typist
+from hitherto.cli.terminal.input import bare_interrupts, interrupts
+from hitherto.cli.terminal.line_reader import Interrupted, LineReader
+from hitherto.cli.turns.permission import QUESTION
 from hitherto.model import LOCAL, Text, ToolCall, ToolResult
 from hitherto.service import Sessions
-from tests.cli.shell import Done, Shell, plain
+from tests.cli.shell import COLOURS, Done, Shell, plain
 from tests.cli.test_output import HOSTILE, unsafe_in
 from tests.cli.test_prompt import asked, entries_of, sessions_of, texts_of
 from tests.engines.provider import PAUSE, Provider, Thinking, ToolUse
 from tests.support.waits import arrives, ended, line_of
 
-UP = "\x1b[A"
+T = TypeVar("T")
+UP, LEFT, BACKSPACE = "\x1b[A", "\x1b[D", "\x7f"
 INTERRUPT, END = "\x03", "\x04"
-ASKING = ("> ", "… ", "ever: ")
+ASKING = {"> ": "> ", "… ": "… ", "ever: ": QUESTION}
+# How the line editor moves past the space at the end of a question: to the left, then one more to the right.
+LAST_SPACE = re.compile("(?:\x08|\x1b\\[[0-9]+D)\x1b\\[[0-9]+C")
 # What the line editor itself writes.
-EDITING = re.compile("\x1b\\[(?:\\?2004[hl]|[0-9]*[ABCDKP]|2?7m)|[\x07\x08\r]")
+EDITING = re.compile("\x1b\\[(?:\\?(?:1|7|12|25|2004)[hl]|[0-9]*[ABCDJKP])|[\x07\x08\r]")
 
 
 @pytest.fixture
@@ -51,13 +57,24 @@ def chat(
     prompt or a question: a line editor does not see what was typed before."""
     steps: list[tuple[str, str]] = []
     for appears, keys in typed:
-        at_once = appears in ASKING or keys == INTERRUPT
-        steps += [(appears, keys)] if at_once else [(appears, ""), ("> ", keys)]
+        if appears in ASKING:
+            steps.append((waiting(appears), keys))
+        elif keys == INTERRUPT:
+            steps.append((appears, keys))
+        else:
+            steps += [(appears, ""), (waiting("> "), keys)]
     variables = {
         name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "HITHERTO_M"))
     }
     done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
-    return Done(done.code, EDITING.sub("", done.out))
+    return Done(done.code, EDITING.sub("", LAST_SPACE.sub(" ", done.out)))
+
+
+def waiting(question: str) -> str:
+    """A question for which the line editor waits, not one whose answer it draws for the last time."""
+    shown = ASKING[question].rstrip()
+    left = "\x08" if len(shown) == 1 else f"\x1b[{len(shown)}D"
+    return f"{shown}{left}\x1b[{len(shown) + 1}C"
 
 
 def edit(old: str, new: str, id: str = "edit") -> ToolUse:
@@ -137,9 +154,21 @@ def test_a_prompt_may_have_several_lines(here: Shell, provider: Provider, titled
     chat(
         here,
         titled,
-        typed=[("> ", "one\\\r"), ("… ", "two\r"), ("Noted.", pasted), ("Noted.", END)],
+        typed=[
+            ("> ", "one\\\r"),
+            ("… ", "two\r"),
+            ("Noted.", pasted),
+            ("Noted.", f"{UP}\r"),
+            ("Noted.", END),
+        ],
     )
-    assert asked(provider) == ["one\ntwo", "Noted.", "three\nfour"]
+    assert asked(provider)[::2] == ["one\ntwo", "three\nfour", "three\nfour"]
+
+
+def test_wide_characters_are_edited_one_by_one(here: Shell, provider: Provider, titled: str) -> None:
+    done = chat(here, titled, typed=[("> ", f"日本語だ{LEFT}{LEFT}{BACKSPACE}!\r"), ("Noted.", END)])
+    assert asked(provider) == ["日!語だ"]
+    assert "> 日!語だ\n" in plain(done.out)
 
 
 def test_a_tool_is_allowed_once_then_always_and_its_changes_are_shown(
@@ -165,11 +194,18 @@ def test_a_tool_is_allowed_once_then_always_and_its_changes_are_shown(
 
 def test_a_tool_is_rejected_once_then_for_good(here: Shell, provider: Provider, titled: str) -> None:
     provider.script([edit("one", "two")], [edit("one", "two")], [edit("one", "two")], ["Well."])
-    typed = [("> ", "Edit.\r"), ("ever: ", "n\r"), ("ever: ", "d\r"), ("Well.", END)]
+    typed = [
+        ("> ", "Edit.\r"),
+        ("ever: ", "n\r"),
+        ("ever: ", "d\r"),
+        ("Well.", f"{UP}\r"),  # an answer is not recalled
+        ("Noted.", END),
+    ]
     shown = plain(chat(here, titled, typed=typed).out)
     assert Path("notes.txt").read_text() == "one\n"
     assert shown.count("  ← failed: refused by the user") == 3
     assert shown.count("wants to change a file") == 2
+    assert texts_of(here, titled).count("Edit.") == 2
 
 
 def test_an_interrupt_at_a_question_cancels_the_turn(here: Shell, provider: Provider, titled: str) -> None:
@@ -248,8 +284,21 @@ def test_no_color_is_honoured(here: Shell, provider: Provider, titled: str) -> N
     provider.script([Thinking("A thought."), edit("one", "two")], ["Done."])
     typed = [("> ", "Hi.\r"), ("ever: ", "y\r"), ("Done.", END)]
     done = chat(here, titled, typed=typed, NO_COLOR="1")
-    assert plain(done.out) == done.out
+    assert set(COLOURS.findall(done.out)) <= {"\x1b[0m"}  # the line editor writes it, and it is none
     assert "  +two\n" in done.out
+
+
+@pytest.mark.parametrize("way", ["stdout is a file", "the terminal cannot move its cursor"])
+def test_where_no_line_can_be_edited_lines_are_read_as_they_are(here: Shell, way: str) -> None:
+    file = here.folder / "out" if way == "stdout is a file" else None
+    done = here.terminal(
+        "chat",
+        answers=[("> ", "/mode\n"), ("> ", "un"), ("un", INTERRUPT), ("to leave.", ""), ("> ", INTERRUPT)],
+        env={"TERM": "dumb"} if file is None else {},
+        stdout=file,
+    )
+    assert done.code == 130
+    assert "mode: default\n> un^C\nPress ^C again or ^D to leave.\n> ^C\n" in plain(done.out)
 
 
 # Without a terminal
@@ -306,6 +355,19 @@ def test_a_server_that_does_not_start_is_told_and_the_conversation_goes_on(here:
     assert re.search(r"gone +a server", done.err)
 
 
+def test_each_line_of_a_pipe_is_read_at_once_also_if_several_come_together(
+    shell: Shell, models: dict[str, str]
+) -> None:
+    with shell.start("chat", env=models) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"/mode\r\n/mode plan\n")
+        process.stdin.flush()
+        for mode in (b"default", b"plan"):
+            assert line_of(process, "an answer", pipe=process.stderr) == b"mode: %s\n" % mode
+        process.stdin.close()
+        assert ended(process, "the command to end") == 0
+
+
 def test_an_interrupt_between_lines_of_a_pipe_leaves(shell: Shell, models: dict[str, str]) -> None:
     with shell.start("chat", env=models) as process:
         assert process.stdin is not None
@@ -317,51 +379,56 @@ def test_an_interrupt_between_lines_of_a_pipe_leaves(shell: Shell, models: dict[
         assert ended(process, "the command to end") == 130
 
 
-# The typist
+# What ^C means
 
 
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def conversation(work: Callable[[LineReader], Awaitable[T]]) -> T:
+    """What comes of a conversation, as a command has it."""
+
+    async def whole() -> T:
+        lines = LineReader()
+        with interrupts(), lines.hearing():
+            return await work(lines)
+
+    with bare_interrupts():
+        return asyncio.run(whole())
+
+
 def test_the_second_interrupt_ends_a_conversation_that_does_not_heed_the_first() -> None:
     cancelled: list[str] = []
 
-    async def stubborn(typist: Typist) -> None:
+    async def stubborn(lines: LineReader) -> None:
         heard = asyncio.Event()
 
         def cancel() -> None:
             cancelled.append("once")
             heard.set()
 
-        with typist.cancelling(cancel):
+        with lines.cancelling(cancel):
             interrupt()
             await arrives(heard.wait(), "the first interrupt to be heard")
             interrupt()
             await asyncio.Event().wait()
 
     with pytest.raises(KeyboardInterrupt):
-        Typist().serve(stubborn)
+        conversation(stubborn)
     assert cancelled == ["once"]
 
 
 def test_an_interrupt_between_two_lines_counts_for_the_next_one() -> None:
-    async def careless(typist: Typist) -> bool:
-        interrupt()
-        await asyncio.to_thread(lambda: None)
-        with pytest.raises(Interrupted) as raised:
-            await typist.line("> ")
+    async def careless(lines: LineReader) -> bool:
+        for _ in range(2):
+            interrupt()
+            await asyncio.sleep(0)
+            with pytest.raises(Interrupted) as raised:
+                await lines.line("> ")
         return raised.value.empty
 
-    assert Typist().serve(careless)
-
-
-def test_what_a_conversation_raises_is_raised() -> None:
-    async def failing(_: Typist) -> None:
-        raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        Typist().serve(failing)
+    assert conversation(careless)
 
 
 # What is about to be done, and what was

@@ -87,7 +87,7 @@ def test_a_command_imports_no_other_command_and_nothing_for_terminals(shell: She
     done = _python(shell, code)
     loaded = set(done.split())
     assert {listed.module for listed in COMMANDS.values()} & loaded == {"hitherto.cli.commands.list"}
-    assert not {"rich", "psycopg", "readline"} & loaded
+    assert not {"rich", "psycopg", "prompt_toolkit"} & loaded
 
 
 def test_only_what_answers_prompts_imports_engines(shell: Shell) -> None:

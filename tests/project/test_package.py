@@ -26,7 +26,17 @@ def run(code: str, cwd: Path) -> str:
 
 def test_importing_the_package_imports_nothing_heavy(tmp_path: Path) -> None:
     loaded = run("import sys, hitherto; print(*sys.modules)", tmp_path).split()
-    heavy = {"msgspec", "apsw", "asyncio", "click", "rich", "psycopg", "platformdirs", "zstandard"}
+    heavy = {
+        "msgspec",
+        "apsw",
+        "asyncio",
+        "click",
+        "rich",
+        "psycopg",
+        "platformdirs",
+        "prompt_toolkit",
+        "zstandard",
+    }
     assert heavy & set(loaded) == set()
 
 

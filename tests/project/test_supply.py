@@ -24,7 +24,7 @@ SIGNED_OFF = re.compile(
     r"^\| ([a-z0-9-]+) \| [^|]+ \| [^|]{10,} \| (\d[^ |,]*), (\d{4}-\d\d-\d\d) \|$", re.MULTILINE
 )
 FIRST_SIGNED = date(2026, 11, 15)
-BASE_AT_MOST = 8
+BASE_AT_MOST = 10
 OURS = {"hitherto.pth"}
 """The editable install."""
 KNOWN_HOOKS = {"distutils-precedence.pth"}

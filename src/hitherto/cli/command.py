@@ -32,28 +32,16 @@ STORE_OPTION = click.Option(
 )
 
 
-def _run(work: Work) -> int | None:
-    return asyncio.run(work())
-
-
-def command(*examples: str, runner: Callable[[Work], int | None] = _run) -> Callable[[Work], click.Command]:
-    """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code.
-
-    The `runner` runs the work in an event loop and may pass it more arguments.
-    """
+def command(*examples: str) -> Callable[[Work], click.Command]:
+    """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code."""
 
     def decorate(work: Work) -> click.Command:
         @functools.wraps(work)
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
             out = Output(as_json=as_json)
-
             mention_earlier_store(store, out)
-
-            async def whole(*more: Any) -> int | None:
-                return await _with_sessions(store, lambda sessions: work(sessions, out, *more, **given))
-
             with bare_interrupts():
-                return runner(whole)
+                return asyncio.run(_with_sessions(store, lambda sessions: work(sessions, out, **given)))
 
         made = click.command(epilog=shown_examples(examples))(run)
         made.params += [JSON_OPTION, STORE_OPTION]

@@ -10,8 +10,8 @@ from hitherto.cli.commands.show import print_page
 from hitherto.cli.options.session_ids import short_id
 from hitherto.cli.options.turn import Chosen, choosing
 from hitherto.cli.terminal import exit_codes
-from hitherto.cli.terminal.line_editor import Interrupted, Typist, while_typing
-from hitherto.cli.terminal.output import Output, clean
+from hitherto.cli.terminal.line_reader import Interrupted, LineReader
+from hitherto.cli.terminal.output import Output, clean_lines
 from hitherto.cli.turns import prompt, slash_commands
 from hitherto.cli.turns.conversation import Talk
 from hitherto.errors import HithertoError
@@ -30,27 +30,28 @@ MORE = "… "
     "hitherto chat 019a8c0e",
     "hitherto chat --model anthropic:claude-sonnet-5 --mode acceptEdits",
     "hitherto chat < prompts.txt",
-    runner=while_typing,
 )
 @click.argument("session", required=False, shell_complete=complete_session)
 @choosing
-async def run(sessions: Sessions, out: Output, typist: Typist, *, session: str | None, chosen: Chosen) -> int:
+async def run(sessions: Sessions, out: Output, *, session: str | None, chosen: Chosen) -> int:
     """Chat in the terminal, in a new session or in SESSION. Each line is a prompt; lines that start with / are commands.
 
     End a line with a backslash to continue it on the next line. ^C cancels the running turn and keeps what was said so
     far. ^D, or ^C twice at an empty prompt, leaves. Type /help for the commands. Without a terminal, each line of stdin is
     a prompt, and tools that would need your permission are refused.
     """
-    async with Talk(sessions, out, typist, chosen, sessions.engine or wiring.engine()) as talk:
-        if session is not None:
-            named = await prompt.named(sessions, session, chosen)
-            talk.session = await prompt.going_on(sessions, out, named)
-        if typist.present:
-            await _greet(talk)
-        code = await _converse(talk)
-        if typist.present and talk.session is not None:
-            talk.aside(f"Continue with: hitherto chat {await short_id(sessions, talk.session.id)}")
-        return code
+    lines = LineReader()
+    with lines.hearing():
+        async with Talk(sessions, out, lines, chosen, sessions.engine or wiring.engine()) as talk:
+            if session is not None:
+                named = await prompt.named(sessions, session, chosen)
+                talk.session = await prompt.going_on(sessions, out, named)
+            if lines.interactive:
+                await _greet(talk)
+            code = await _converse(talk)
+            if lines.interactive and talk.session is not None:
+                talk.aside(f"Continue with: hitherto chat {await short_id(sessions, talk.session.id)}")
+            return code
 
 
 async def _greet(talk: Talk) -> None:
@@ -59,8 +60,8 @@ async def _greet(talk: Talk) -> None:
         page = await talk.sessions.history(LOCAL, talk.session.id, last=True, limit=SHOWN)
         print_page(talk.out, talk.session, page)
         for entry in page.entries:
-            if entry.role == "user" and (said := clean(plain_text(entry))):
-                talk.typist.remember(said)
+            if entry.role == "user" and (said := clean_lines(plain_text(entry))):
+                talk.lines.remember(said)
     folder = talk.chosen.folder if talk.session is None else talk.session.cwd
     own = read_settings().model if talk.sessions.engine is None else "the server's model"
     model = talk.choices.model or own
@@ -81,7 +82,7 @@ async def _converse(talk: Talk) -> int:
             failed = failed or code
     except Interrupted:
         return exit_codes.INTERRUPTED
-    return exit_codes.OK if talk.typist.present else failed
+    return exit_codes.OK if talk.lines.interactive else failed
 
 
 async def _done(talk: Talk, text: str) -> int:
@@ -99,12 +100,11 @@ async def _done(talk: Talk, text: str) -> int:
 async def _typed(talk: Talk) -> str | None:
     """What is typed next, over several lines if they end with a backslash. Raises `Interrupted` to leave."""
     lines: list[str] = []
-    warned = not talk.typist.present
+    warned = not talk.lines.interactive
     while True:
         try:
             line = await talk.line(MORE if lines else PROMPT)
         except Interrupted as interrupt:
-            talk.aside("")
             if interrupt.empty and not lines:
                 if warned:
                     raise

@@ -197,10 +197,11 @@ def _woken_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
-    """Within `interrupts`: the first ^C calls `cancel` in the event loop; the next one interrupts again."""
+def cancelling(cancel: Callable[[], object]) -> Iterator[Callable[[], None]]:
+    """Within `interrupts`: the first ^C calls `cancel` in the event loop; the next one interrupts again, unless the function
+    that this yields was called in between."""
     if not _hears_interrupts():
-        yield
+        yield lambda: None
         return
     loop = asyncio.get_running_loop()
 
@@ -208,9 +209,12 @@ def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         loop.call_soon_threadsafe(cancel)
 
+    def rearm() -> None:
+        signal.signal(signal.SIGINT, hear)
+
     before = signal.getsignal(signal.SIGINT)
     with _handled(signal.SIGINT, hear):
-        yield
+        yield rearm
 
 
 def _hears_interrupts() -> bool:

@@ -8,8 +8,8 @@ from typing import Self
 from hitherto.cli.options.turn import Chosen
 from hitherto.cli.terminal import exit_codes
 from hitherto.cli.terminal.entries import MARK_STYLE, Styled, write
-from hitherto.cli.terminal.line_editor import Interrupted, Typist
-from hitherto.cli.terminal.output import Output, clean
+from hitherto.cli.terminal.line_reader import Interrupted, LineReader
+from hitherto.cli.terminal.output import Output, clean, clean_lines
 from hitherto.cli.turns import prompt as prompts
 from hitherto.cli.turns.display import Screen, Telling
 from hitherto.cli.turns.permission import asking
@@ -24,9 +24,9 @@ class Talk:
     """The session is created by the first prompt, so that leaving before it stores nothing."""
 
     def __init__(
-        self, sessions: Sessions, out: Output, typist: Typist, chosen: Chosen, engine: Engine
+        self, sessions: Sessions, out: Output, lines: LineReader, chosen: Chosen, engine: Engine
     ) -> None:
-        self.sessions, self.out, self.typist, self.chosen, self.engine = sessions, out, typist, chosen, engine
+        self.sessions, self.out, self.lines, self.chosen, self.engine = sessions, out, lines, chosen, engine
         self.choices: Choices = chosen.choices
         self.session: Session | None = None
         self.title: str | None = None
@@ -48,7 +48,7 @@ class Talk:
         """The next typed line; notices that arrive meanwhile are shown afterwards."""
         self._held = []
         try:
-            return await self.typist.line(prompt)
+            return await self.lines.line(prompt)
         finally:
             held, self._held = self._held, None
             for update in held:
@@ -64,13 +64,13 @@ class Talk:
     async def turn(self, text: str) -> int:
         """Run a prompt; returns its exit code."""
         prompts.prompt_text(text)
-        self.typist.remember(clean(text))
-        opened = await prompts.cancellable(self._open(), self.typist.cancelling)
+        self.lines.remember(clean_lines(text))
+        opened = await prompts.cancellable(self._open(), self.lines.cancelling)
         if opened is None:
             return self._ended(prompts.NOTHING)
-        ask = asking(self._answer, self._question) if self.typist.present else None
+        ask = asking(self._answer, self._question) if self.lines.interactive else None
         return self._ended(
-            await prompts.answered(opened, text, self.choices, ask, self._tell, self.typist.cancelling)
+            await prompts.answered(opened, text, self.choices, ask, self._tell, self.lines.cancelling)
         )
 
     async def change_session(self, session: Session) -> None:
@@ -111,7 +111,6 @@ class Talk:
         try:
             return await self.line(question)
         except Interrupted:
-            self.aside("")
             if self._opened is not None:
                 self._opened.cancel()
             return None

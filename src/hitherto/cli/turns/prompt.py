@@ -21,7 +21,7 @@ from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Emit, Outcome, Update
 
 T = TypeVar("T")
-Interrupts = Callable[[Callable[[], object]], AbstractContextManager[None]]
+Interrupts = Callable[[Callable[[], object]], AbstractContextManager[object]]
 """A context manager: within its block, ^C calls the given function."""
 
 STOPPED: dict[StopReason, str] = {
