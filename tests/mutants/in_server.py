@@ -129,7 +129,7 @@ MUTANTS = (
     ),
     mutant(
         "answers-piled-up",
-        "gateway/server/background.py",
+        "gateway/transport/limits.py",
         "        while size and self._bytes[token] and self._bytes[token] + size > self._most:\n",
         "        while not self._bytes:\n",
         "tests/gateway/events/test_subscriptions.py::test_long_answers_that_are_not_read_are_not_piled_up",

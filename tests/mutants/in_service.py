@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     mutant(
         "walk-forgets-what-changed-meanwhile",
-        "service/catalog/list.py",
+        "service/catalog/sessions.py",
         "        if below is None or await tx.newest(owner) == walk.since:\n",
         "        if True:\n",
         "tests/service/catalog/test_list.py::"

@@ -21,8 +21,8 @@ with atheris.instrument_imports(include=["hitherto"], enable_loader_override=Fal
     from hitherto.acp.agent.methods import REQUESTS
     from hitherto.errors import HithertoError, InvalidCursor
     from hitherto.exports.read import unfolded
-    from hitherto.gateway.dispatch.context import Context
-    from hitherto.gateway.methods import METHODS, call
+    from hitherto.gateway.dispatch.method import Context, answer
+    from hitherto.gateway.methods import METHODS
     from hitherto.model import LOCAL
     from hitherto.rpc.errors import Failure
     from hitherto.rpc.frames import BadFrame, decode_params, has_id, key_of, params_of, read_frame, read_head
@@ -114,7 +114,7 @@ def _methods(_: Path) -> Take:
         context = Context(sessions=asker.context.sessions, token=token("ann"))
         name = names[data[0] % len(names)] if data else names[0]
         try:
-            loop.run_until_complete(call(context, name, data[1:] or b"{}"))
+            loop.run_until_complete(answer(METHODS, context, name, data[1:] or b"{}"))
         except Failure as failure:
             if failure.code == INTERNAL:
                 raise

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hitherto.gateway.dispatch.context import Context
-from hitherto.gateway.methods import call
+from hitherto.gateway.dispatch.method import Context, answer
+from hitherto.gateway.methods import METHODS
 from hitherto.model import Token
 from hitherto.rpc.errors import Failure
 from hitherto.service import Sessions
@@ -43,7 +43,7 @@ class Asker:
 
     async def sent(self, method: str, params: Any) -> bytes:
         """The result as it goes out."""
-        return await call(self.context, method, json.dumps(params).encode())
+        return await answer(METHODS, self.context, method, json.dumps(params).encode())
 
     async def refused(self, method: str, **params: Any) -> dict[str, Any]:
         """The error, as it goes out."""
@@ -51,10 +51,10 @@ class Asker:
 
     async def refusal(self, method: str, params: bytes) -> dict[str, Any]:
         try:
-            answer = await call(self.context, method, params)
+            result = await answer(METHODS, self.context, method, params)
         except Failure as failure:
             return {"code": failure.code, "message": failure.message, "data": failure.data}
-        raise AssertionError(f"{method} was answered: {answer[:500]!r}")
+        raise AssertionError(f"{method} was answered: {result[:500]!r}")
 
     async def code(self, method: str, **params: Any) -> str:
         """The stable code of the error."""

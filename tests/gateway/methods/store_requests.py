@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.connection import Held
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.model import Draft, Json, Text, encode
 from hitherto.service import Imported

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.gateway.dispatch.errors import MEANINGS, number_of
+from hitherto.gateway.dispatch.method import answer
 from hitherto.gateway.dispatch.openrpc import document
-from hitherto.gateway.methods import METHODS, call
+from hitherto.gateway.methods import METHODS
 from hitherto.model import Json, Principal
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.frames import BadFrame, params_of, read_frame
@@ -322,5 +323,5 @@ async def test_a_name_of_any_length_is_answered_in_few_words() -> None:
         for name, params in long.items():
             assert len(json.dumps(await asker.refused(name, **params))) < 2_000, name
         with pytest.raises(Failure) as failed:
-            await call(asker.context, "y" * 1_000_000, b"{}")
+            await answer(METHODS, asker.context, "y" * 1_000_000, b"{}")
         assert len(failed.value.message) < 200

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.gateway.dispatch.context import Subscribed, SubscriptionRequest
+from hitherto.gateway.dispatch.connection import Subscribed, SubscriptionRequest
 from hitherto.gateway.methods import read
 from hitherto.model import Draft, Image, Json, Principal, Text, ToolResult, Usage
 from hitherto.service import Sessions

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import hitherto
 from hitherto.errors import TooLarge
-from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.connection import Held
 from hitherto.gateway.dispatch.uploads import Bounds, Uploads
 from hitherto.gateway.methods import METHODS, store_streams
 from hitherto.model import Draft, Entry, Principal, Text, encode

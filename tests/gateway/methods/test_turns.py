@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.engine import Delta, Event, Message, Turn
 from hitherto.errors import ModelRefused
-from hitherto.gateway.dispatch.context import Turns
+from hitherto.gateway.dispatch.connection import Turns
 from hitherto.model import Principal, Text, Usage
 from hitherto.service import Sessions
 from hitherto.service.turns import runner

@@ -6,10 +6,11 @@ that there is none, in the same bytes: what is refused never tells what exists.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, cast
 
@@ -17,14 +18,17 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from hitherto.engine import Engine
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
-from hitherto.gateway.dispatch.context import Context
+from hitherto.gateway.dispatch.connection import Held, Subscriptions, Turns
 from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
 from hitherto.limits import KEY_CHARS
-from hitherto.model import Principal, Session
+from hitherto.model import Principal, Session, Token
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
 from hitherto.service import Guard, Sessions
+from hitherto.updates import Update
+from hitherto.values.keys import DmScopes
 
 P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
@@ -49,6 +53,46 @@ class Owns(StrEnum):
 
 NAMED = frozenset((Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED))
 """Those by which the session that a request names is looked up before anything else."""
+
+
+def ignore_updates(session_id: str, update: Update) -> None:
+    """Ignore updates of a turn: they are stored, and the change feed shows them."""
+
+
+Beside = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
+"""Starts a task that outlives its request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """The context of one request. Its rights are those of `token`, as the server's record has them now.
+
+    `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
+    at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
+    What is done `beside` goes on when its request is answered.
+    """
+
+    sessions: Sessions
+    token: Token
+    engine: Engine | None = None
+    models: tuple[str, ...] | None = None
+    dm_scopes: DmScopes = field(default_factory=DmScopes)
+    turns: Turns = field(default_factory=Turns)
+    subscriptions: Subscriptions | None = None
+    held: Held | None = None
+    emit: Callable[[str, Update], None] = ignore_updates
+    beside: Beside = asyncio.create_task
+
+    def offered(self, model: str) -> str:
+        """The model, if this server offers it: the operator pays for it. Raises `InvalidInput`."""
+        if self.models is not None and model not in self.models:
+            raise InvalidInput(f"this server does not offer the model {model!r:.100}")
+        return model
+
+    @property
+    def who(self) -> Principal:
+        """The owner on whose behalf the request runs."""
+        return Principal(owner=self.token.owner, local="commands" in self.token.scopes)
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -144,8 +188,11 @@ _decoders: dict[object, msgspec.json.Decoder[Any]] = {}
 _PATH = re.compile(r" - at `(\$.*)`$")
 
 
-async def answer(context: Context, name: str, method: Method, params: Raw | bytes) -> bytes:
-    """The result as JSON; whatever goes wrong comes out as a `Failure`."""
+async def answer(methods: Mapping[str, Method], context: Context, name: str, params: Raw | bytes) -> bytes:
+    """The result of a method as JSON; whatever goes wrong comes out as a `Failure`."""
+    method = methods.get(name)
+    if method is None:
+        raise failure("method_not_found", f"Method not found: {name:.100}", method=name[:100])
     named = _Names()
     try:
         _permit(context, method.scope)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hitherto.errors import HithertoError, TooLarge
 from hitherto.gateway.auth.tokens import Caller
-from hitherto.gateway.dispatch.context import Subscribed, SubscriptionRequest
+from hitherto.gateway.dispatch.connection import Subscribed, SubscriptionRequest
 from hitherto.gateway.dispatch.schema import key_of
 from hitherto.gateway.events.cursors import OwnerEvents, PendingEvents, SessionEvents
 from hitherto.gateway.events.feeds import RETRY_SECONDS, Feed, Feeds

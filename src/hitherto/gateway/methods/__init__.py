@@ -11,9 +11,7 @@ from functools import cache
 from msgspec import Raw
 
 from hitherto.gateway.dispatch import openrpc
-from hitherto.gateway.dispatch.context import Context
-from hitherto.gateway.dispatch.errors import failure
-from hitherto.gateway.dispatch.method import Call, Method, Owns, answer
+from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Details, Named, NamedWriting, Overwriting, Params
 from hitherto.gateway.methods import (
     compaction,
@@ -93,14 +91,6 @@ METHODS: dict[str, Method] = {
     **store_streams.HOLDING,
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),
 }  # fmt: skip
-
-
-async def call(context: Context, name: str, params: Raw | bytes) -> bytes:
-    """The result of a method as JSON. Raises `Failure`, and nothing else."""
-    method = METHODS.get(name)
-    if method is None:
-        raise failure("method_not_found", f"Method not found: {name:.100}", method=name[:100])
-    return await answer(context, name, method, params)
 
 
 @cache

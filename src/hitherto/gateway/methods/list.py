@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput
-from hitherto.gateway.dispatch.context import Context
-from hitherto.gateway.dispatch.method import Call
+from hitherto.gateway.dispatch.method import Call, Context
 from hitherto.gateway.dispatch.schema import (
     Answer,
     ListLimit,
@@ -89,7 +88,7 @@ async def list_sessions(call: Call[ListSessions]) -> Rows:
     given, wanted = call.params, call.params.filter or ListFilter()
     looked = await _filter(call, wanted)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
-    total = await call.sessions.count(call.who, looked)
+    total = await call.sessions.catalog.count(call.who, looked)
     return Rows(sessions=tuple(map(row, found)), total=total, cursor=cursor or UNSET)
 
 
@@ -98,7 +97,7 @@ async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
     given = call.params
     looked = replace(await _filter(call, given), text=given.search, cwd=given.cwd, tags=given.tags)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
-    total = await call.sessions.count(call.who, looked)
+    total = await call.sessions.catalog.count(call.who, looked)
     rows = tuple(map(runtime_row, found))
     return RuntimeRows(sessions=rows, count=len(rows), total=total, cursor=cursor or UNSET)
 
@@ -126,7 +125,7 @@ async def _page(
     skipped = 0
     for _ in range(PAGES_LOOKED_AT):
         most = min(offset - skipped, LIST_PAGE) if skipped < offset else limit - len(found)
-        page = await context.sessions.find(context.who, looked, cursor=cursor, limit=most)
+        page = await context.sessions.catalog.find(context.who, looked, cursor=cursor, limit=most)
         cursor = page.cursor
         if skipped < offset:
             skipped += len(page.sessions)

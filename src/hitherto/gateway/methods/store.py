@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from hitherto.errors import InvalidInput, TooLarge
-from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.connection import Held
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Answer, Named, NamedWriting, Params, Writing
 from hitherto.model import Draft, Json, encode

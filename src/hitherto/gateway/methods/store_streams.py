@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from hitherto.engine import Choices, Setup
 from hitherto.errors import InvalidInput
-from hitherto.gateway.dispatch.context import Held
+from hitherto.gateway.dispatch.connection import Held
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Named, NamedWriting, Number, Params
 from hitherto.gateway.methods.store import Exact, Result, held, put_together, result

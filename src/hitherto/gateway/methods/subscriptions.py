@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.gateway.dispatch.context import SubscriptionRequest, Subscriptions
+from hitherto.gateway.dispatch.connection import SubscriptionRequest, Subscriptions
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Named, Params
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from hitherto.gateway.dispatch.context import Context, Held
+from hitherto.gateway.dispatch.connection import Held
 from hitherto.gateway.dispatch.errors import failure
+from hitherto.gateway.dispatch.method import Context
 from hitherto.gateway.events.subscriptions import Subscribing
 from hitherto.gateway.methods import METHODS
 from hitherto.gateway.server.state import ServerState

@@ -17,12 +17,13 @@ from hitherto.engine import Engine
 from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import guest_of
 from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
-from hitherto.gateway.dispatch.context import Context, Held, Subscriptions, Turns
+from hitherto.gateway.dispatch.connection import Held, Subscriptions, Turns
+from hitherto.gateway.dispatch.method import Context, answer
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.gateway.events.feeds import Feeds
-from hitherto.gateway.methods import METHODS, call
-from hitherto.gateway.server.background import BackgroundRequests, Outgoing
-from hitherto.gateway.transport.limits import Buckets, Limits, Room, peer_name
+from hitherto.gateway.methods import METHODS
+from hitherto.gateway.server.background import BackgroundRequests
+from hitherto.gateway.transport.limits import Buckets, Limits, Outgoing, Room, peer_name
 from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
 from hitherto.remote.address import is_loopback
@@ -177,11 +178,8 @@ class ServerState:
         self._answering += 1
         try:
             most = METHODS[name].most if name in METHODS else 0
-            if most:
-                async with self.outgoing.making(context.token.id, most):
-                    result = await call(context, name, params)
-            else:
-                result = await call(context, name, params)
+            async with self.outgoing.making(context.token.id, most):
+                result = await answer(METHODS, context, name, params)
             outcome = "ok"
             return result
         except Failure as failure:

@@ -14,13 +14,13 @@ import queue
 import threading
 import time
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
 
 from hitherto.errors import StoreUnavailable
-from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.connection import drive, fetch
 
 T = TypeVar("T")
 BATCH = 256
@@ -94,17 +94,6 @@ class _Done(NamedTuple):
     job: _Job
     result: Any = None
     error: BaseException | None = None
-
-
-def drive(waiting: Awaitable[T]) -> T:
-    """Run a transaction's coroutine to its end; it awaits nothing but the transaction, which never suspends."""
-    coroutine = cast("Coroutine[Any, Any, T]", waiting)
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return cast("T", end.value)
-    coroutine.close()
-    raise RuntimeError("a transaction may only await itself")
 
 
 class WriterThread:

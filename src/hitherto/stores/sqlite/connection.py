@@ -10,13 +10,15 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import apsw
 
 from hitherto.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+
+T = TypeVar("T")
 
 OLDEST_SAFE = (3, 51, 3)
 """Older versions can damage a WAL when two connections write and checkpoint at the same instant."""
@@ -147,3 +149,14 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"{path.name}: not enough memory") from error
     except apsw.Error as error:
         raise StoreError(f"{path.name}: {type(error).__name__}: {error}") from error
+
+
+def drive(waiting: Awaitable[T]) -> T:
+    """Run a transaction's coroutine to its end; it awaits nothing but the transaction, which never suspends."""
+    coroutine = cast("Coroutine[Any, Any, T]", waiting)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    coroutine.close()
+    raise RuntimeError("a transaction may only await itself")

@@ -18,8 +18,15 @@ from hitherto.ids import now_ms
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Writer
 from hitherto.stores.sqlite import check as checks
-from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread, drive
-from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, make_private, open_file, translate_errors
+from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread
+from hitherto.stores.sqlite.connection import (
+    WRITING_KIB,
+    drive,
+    fetch,
+    make_private,
+    open_file,
+    translate_errors,
+)
 from hitherto.stores.sqlite.migrate import migrate, shipped
 from hitherto.stores.sqlite.read_tx import SqliteReader
 from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex

@@ -1,22 +1,16 @@
-"""The context of a request: the token with its rights, and what this server offers."""
+"""What requests of one connection share: its subscriptions, what it hands over, and the turns that run in this process."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from hitherto.engine import Engine
-from hitherto.errors import InvalidInput
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.model import Json, Principal, Session, Token
-from hitherto.service import OpenSession, Sessions
-from hitherto.updates import Update
-from hitherto.values.keys import DmScopes
+from hitherto.service import OpenSession
 
 
 class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,43 +81,3 @@ class Turns:
     def cancel(self, who: Principal, session_id: str) -> bool:
         """Cancel the session's turn in this process; False if none runs."""
         return sum(opened.cancel() for opened in self._opened.get((who.owner, session_id), ())) > 0
-
-
-def ignore_updates(session_id: str, update: Update) -> None:
-    """Ignore updates of a turn: they are stored, and the change feed shows them."""
-
-
-Beside = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
-"""Starts a task that outlives its request."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Context:
-    """The context of one request. Its rights are those of `token`, as the server's record has them now.
-
-    `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
-    at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
-    What is done `beside` goes on when its request is answered.
-    """
-
-    sessions: Sessions
-    token: Token
-    engine: Engine | None = None
-    models: tuple[str, ...] | None = None
-    dm_scopes: DmScopes = field(default_factory=DmScopes)
-    turns: Turns = field(default_factory=Turns)
-    subscriptions: Subscriptions | None = None
-    held: Held | None = None
-    emit: Callable[[str, Update], None] = ignore_updates
-    beside: Beside = asyncio.create_task
-
-    def offered(self, model: str) -> str:
-        """The model, if this server offers it: the operator pays for it. Raises `InvalidInput`."""
-        if self.models is not None and model not in self.models:
-            raise InvalidInput(f"this server does not offer the model {model!r:.100}")
-        return model
-
-    @property
-    def who(self) -> Principal:
-        """The owner on whose behalf the request runs."""
-        return Principal(owner=self.token.owner, local="commands" in self.token.scopes)
