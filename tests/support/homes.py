@@ -40,17 +40,17 @@ class MemoryHome:
         self.url = f"memory:{self._name}"
 
     def rows(self) -> dict[str, int]:
-        shelves = list(memory._named[self._name].library.shelves.values())
-        spans = [list_ for shelf in shelves for lists in shelf.spans.values() for list_ in lists.values()]
+        owners = list(memory._named[self._name].tables.owners.values())
+        spans = [list_ for own in owners for lists in own.spans.values() for list_ in lists.values()]
         return {
-            "sessions": sum(len(shelf.sessions) for shelf in shelves),
-            "entries": sum(len(log.entries) for shelf in shelves for log in shelf.logs.values()),
+            "sessions": sum(len(own.sessions) for own in owners),
+            "entries": sum(len(log.entries) for own in owners for log in own.logs.values()),
             "spans": sum(map(len, spans)),
-            "checkpoints": sum(len(known) for shelf in shelves for known in shelf.checkpoints.values()),
-            "documents": sum(len(shelf.documents) for shelf in shelves),
-            "tombstones": sum(len(shelf.tombstones) for shelf in shelves),
-            "memos": sum(len(shelf.memos) for shelf in shelves),
-            "facts": sum(len(shelf.facts) for shelf in shelves),
+            "checkpoints": sum(len(known) for own in owners for known in own.checkpoints.values()),
+            "documents": sum(len(own.documents) for own in owners),
+            "tombstones": sum(len(own.tombstones) for own in owners),
+            "memos": sum(len(own.memos) for own in owners),
+            "facts": sum(len(own.facts) for own in owners),
         }
 
 

@@ -1,4 +1,4 @@
-"""Whether the shelves agree with themselves."""
+"""Whether the tables agree with each other."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ CHECKED = (
 )
 
 
-def problems(library: Tables) -> Iterator[str]:
+def problems(tables: Tables) -> Iterator[str]:
     """What is wrong, in words."""
-    for owner, shelf in library.shelves.items():
-        for told in _shelf_problems(shelf):
+    for owner, own in tables.owners.items():
+        for told in _owner_problems(own):
             yield f"owner {owner!r}: {told}"
 
 
-def _shelf_problems(shelf: OwnerTables) -> Iterator[str]:
-    for record in shelf.sessions.values():
-        for name, spans in shelf.spans.get(record.num, {}).items():
-            if not _whole(shelf, record, spans):
+def _owner_problems(own: OwnerTables) -> Iterator[str]:
+    for record in own.sessions.values():
+        for name, spans in own.spans.get(record.num, {}).items():
+            if not _whole(own, record, spans):
                 yield f"session {record.session.id!r}: spans {name or 'now'!r} reach entries that are not there"
-        yield from _log_problems(shelf, record)
-        yield from _counter_problems(shelf, record)
-    yield from _index_problems(shelf)
+        yield from _log_problems(own, record)
+        yield from _counter_problems(own, record)
+    yield from _index_problems(own)
 
 
-def _whole(shelf: OwnerTables, record: Record, spans: Spans) -> bool:
+def _whole(own: OwnerTables, record: Record, spans: Spans) -> bool:
     return all(
-        stretch.log in shelf.logs
-        and all(seq in shelf.logs[stretch.log].entries for seq in range(stretch.first, stretch.last + 1))
+        stretch.log in own.logs
+        and all(seq in own.logs[stretch.log].entries for seq in range(stretch.first, stretch.last + 1))
         for stretch in context(spans, record.num, record.head)
     )
 
 
-def _log_problems(shelf: OwnerTables, record: Record) -> Iterator[str]:
-    log = shelf.logs[record.num]
+def _log_problems(own: OwnerTables, record: Record) -> Iterator[str]:
+    log = own.logs[record.num]
     head = max(log.sums, default=0)
     if (head, log.sums.get(head, Totals())) != (record.head, record.totals):
         yield f"session {record.session.id!r}: its log ends at {head}, not at {record.head}, or with other sums"
 
 
-def _counter_problems(shelf: OwnerTables, record: Record) -> Iterator[str]:
-    view = context(shelf.spans.get(record.num, {}).get(CURRENT, ()), record.num, record.head)
+def _counter_problems(own: OwnerTables, record: Record) -> Iterator[str]:
+    view = context(own.spans.get(record.num, {}).get(CURRENT, ()), record.num, record.head)
     sums = Totals()
     for stretch in view:
-        log = shelf.logs.get(stretch.log)
+        log = own.logs.get(stretch.log)
         known = log.sums if log else {}
         upto, before = known.get(stretch.last, Totals()), known.get(stretch.first - 1, Totals())
         sums = sums.plus(upto.minus(before))
@@ -64,15 +64,15 @@ def _counter_problems(shelf: OwnerTables, record: Record) -> Iterator[str]:
         yield f"session {session.id!r}: counts {told}, its entries {(size(view), sums)}"
 
 
-def _index_problems(shelf: OwnerTables) -> Iterator[str]:
-    nums = sorted(shelf.sessions)
-    if sorted(shelf.ids.values()) != nums or sorted(shelf.order.values()) != nums:
+def _index_problems(own: OwnerTables) -> Iterator[str]:
+    nums = sorted(own.sessions)
+    if sorted(own.ids.values()) != nums or sorted(own.order.values()) != nums:
         yield "the list does not hold every session once"
-    told = sorted(record.change for record in shelf.sessions.values())
-    told += [tombstone.change for tombstone in shelf.tombstones.values()]
-    if sorted(told) != sorted(shelf.feed):
+    told = sorted(record.change for record in own.sessions.values())
+    told += [tombstone.change for tombstone in own.tombstones.values()]
+    if sorted(told) != sorted(own.feed):
         yield "the change feed does not hold every session once"
-    documents = [kept.document for log in shelf.logs.values() for kept in log.entries.values()]
-    found = [number for number in (*documents, *shelf.titles.values()) if number is not None]
-    if sorted(found) != sorted(shelf.documents):
+    documents = [kept.document for log in own.logs.values() for kept in log.entries.values()]
+    found = [number for number in (*documents, *own.titles.values()) if number is not None]
+    if sorted(found) != sorted(own.documents):
         yield "the search does not hold every entry and title once"

@@ -1,4 +1,4 @@
-"""Reading from the shelves."""
+"""Reading from the tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hitherto.model import Change, Checkpoint, Fact, Filter, Json, Session
-from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
-from hitherto.stores.memory.statistics import CountingReader
+from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Session, Token
+from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.stores.memory import statistics, tokens
 from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
-from hitherto.stores.memory.tokens import AccessReader
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
@@ -23,71 +22,71 @@ from hitherto.values.words import Term
 MICROS = 1_000_000
 
 
-class MemoryReader(AccessReader, CountingReader):
+class MemoryReader:
     """A view of the store. Nothing changes while a transaction runs, since none is ever suspended."""
 
-    def __init__(self, library: Tables, now: Now) -> None:
-        self._library = library
+    def __init__(self, tables: Tables, now: Now) -> None:
+        self._tables = tables
         self._now = now
 
-    def _shelf(self, owner: str) -> OwnerTables:
-        return self._library.shelves.get(owner) or OwnerTables()
+    def _own(self, owner: str) -> OwnerTables:
+        return self._tables.owners.get(owner) or OwnerTables()
 
     def _log(self, owner: str, log: int) -> Log:
-        return self._shelf(owner).logs.get(log) or Log()
+        return self._own(owner).logs.get(log) or Log()
 
     async def now(self) -> int:
         return self._now()
 
     async def session(self, owner: str, session_id: str) -> Record | None:
-        shelf = self._shelf(owner)
-        return _looked_up(shelf, shelf.ids.get(session_id))
+        own = self._own(owner)
+        return _looked_up(own, own.ids.get(session_id))
 
     async def by_num(self, owner: str, num: int) -> Record | None:
-        return _looked_up(self._shelf(owner), num)
+        return _looked_up(self._own(owner), num)
 
     async def by_key(self, owner: str, key: str) -> Record | None:
-        shelf = self._shelf(owner)
-        return _looked_up(shelf, shelf.keys.get(key))
+        own = self._own(owner)
+        return _looked_up(own, own.keys.get(key))
 
     async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
-        return sorted(found for found in self._shelf(owner).ids if found.startswith(prefix))[:limit]
+        return sorted(found for found in self._own(owner).ids if found.startswith(prefix))[:limit]
 
     async def buried(self, owner: str, session_id: str) -> bool:
-        return session_id in self._shelf(owner).tombstones
+        return session_id in self._own(owner).tombstones
 
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
-        shelf = self._shelf(owner)
-        rows = ((key, shelf.sessions[num]) for key, num in shelf.order.falling(below))
+        own = self._own(owner)
+        rows = ((key, own.sessions[num]) for key, num in own.order.falling(below))
         return await self._walked(rows, given, limit, examine)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
-        shelf = self._shelf(owner)
+        own = self._own(owner)
         found = [
-            apart(shelf.sessions[num])
-            for num, number in shelf.titles.items()
-            if _has_all(shelf.documents[number], terms)
+            apart(own.sessions[num])
+            for num, number in own.titles.items()
+            if _has_all(own.documents[number], terms)
         ]
         return None if len(found) > limit else found
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
-        shelf = self._shelf(owner)
+        own = self._own(owner)
         rows = (
-            (ListKey(number, change.session), shelf.sessions[shelf.ids[change.session]])
-            for number, change in shelf.feed.rising(after)
-            if change.session in shelf.ids
+            (ListKey(number, change.session), own.sessions[own.ids[change.session]])
+            for number, change in own.feed.rising(after)
+            if change.session in own.ids
         )
         return await self._walked(rows, given, limit, examine)
 
     async def count(self, owner: str, given: Filter) -> int:
-        records = list(self._shelf(owner).sessions.values())
+        records = list(self._own(owner).sessions.values())
         return sum([await self._passes(record, given) for record in records])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
-        return self._shelf(owner).spans.get(num, {}).get(name, ())
+        return self._own(owner).spans.get(num, {}).get(name, ())
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
-        return list(self._shelf(owner).checkpoints.get(num, ()))
+        return list(self._own(owner).checkpoints.get(num, ()))
 
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
         found: list[bytes] = []
@@ -105,14 +104,14 @@ class MemoryReader(AccessReader, CountingReader):
         return [Place(log, seq) for log, seq in found if seq is not None]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
-        return sorted({num for num, _ in self._shelf(owner).over.get(log, ())})
+        return sorted({num for num, _ in self._own(owner).over.get(log, ())})
 
     async def matches(
         self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
     ) -> list[Match]:
         found = (
             Match(number, document.num, document.place)
-            for number, document in self._shelf(owner).documents.falling(before)
+            for number, document in self._own(owner).documents.falling(before)
             if kind in (None, document.kind) and _has_all(document, terms)
         )
         return list(islice(found, limit))
@@ -127,7 +126,7 @@ class MemoryReader(AccessReader, CountingReader):
         *,
         backwards: bool = False,
     ) -> list[Spot]:
-        entries, documents = self._log(owner, stretch.log).entries, self._shelf(owner).documents
+        entries, documents = self._log(owner, stretch.log).entries, self._own(owner).documents
         seqs = range(stretch.first, stretch.last + 1)
         found = (
             Spot(seq, entry.id)
@@ -140,24 +139,24 @@ class MemoryReader(AccessReader, CountingReader):
         return list(islice(found, limit))
 
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
-        return [change for _, change in islice(self._shelf(owner).feed.rising(after), limit)]
+        return [change for _, change in islice(self._own(owner).feed.rising(after), limit)]
 
     async def newest(self, owner: str) -> int:
-        return self._library.newest.get(owner, 0)
+        return self._tables.newest.get(owner, 0)
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
-        return self._shelf(owner).memos.get((method, key))
+        return self._own(owner).memos.get((method, key))
 
     async def live(self, owner: str, num: int) -> bytes | None:
-        return self._shelf(owner).live.get(num)
+        return self._own(owner).live.get(num)
 
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
-        facts = self._shelf(owner).facts.values()
+        facts = self._own(owner).facts.values()
         wanted = [fact for fact in facts if session_id is None or fact.session == session_id]
         return sorted(wanted, key=lambda fact: (fact.at, fact.id), reverse=True)
 
     async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
-        known = self._shelf(owner).facts
+        known = self._own(owner).facts
         found = (
             fact
             for fact in await self.facts(owner, wanted.session)
@@ -169,7 +168,7 @@ class MemoryReader(AccessReader, CountingReader):
         return list(islice(found, wanted.offset, wanted.offset + wanted.limit))
 
     async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
-        known = self._shelf(owner).facts
+        known = self._own(owner).facts
         return [
             fact if fact.invalidated_by in known else replace(fact, invalidated_by=None)
             for fact in known.values()
@@ -178,7 +177,7 @@ class MemoryReader(AccessReader, CountingReader):
         ]
 
     async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
-        known = self._shelf(owner).facts
+        known = self._own(owner).facts
         found = {fact_id: known[fact_id]} if fact_id in known else {}
         waiting = list(found)
         while waiting:
@@ -189,17 +188,17 @@ class MemoryReader(AccessReader, CountingReader):
         return list(found.values())
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
-        return sorted(self._shelf(owner).raw_copies.get(num, {}).values())
+        return sorted(self._own(owner).raw_copies.get(num, {}).values())
 
     async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
-        shelf = self._shelf(owner)
-        kept = [(shelf.sessions[num].session, copies) for num, copies in shelf.raw_copies.items() if copies]
+        own = self._own(owner)
+        kept = [(own.sessions[num].session, copies) for num, copies in own.raw_copies.items() if copies]
         newest = sorted(kept, key=lambda each: (each[0].updated_at, each[0].id), reverse=True)
         return [(session.id, sum(len(copy.data) for copy in copies.values())) for session, copies in newest]
 
     async def stats(self, owner: str) -> Json:
-        shelf = self._shelf(owner)
-        sessions = [record.session for record in shelf.sessions.values()]
+        own = self._own(owner)
+        sessions = [record.session for record in own.sessions.values()]
         cost = _known(None if each.cost is None else round(each.cost * MICROS) for each in sessions)
         return {
             "sessions": len(sessions),
@@ -214,9 +213,45 @@ class MemoryReader(AccessReader, CountingReader):
             "by_agent": _census(sessions, "agent_id"),
             "oldest": min((each.created_at for each in sessions), default=None),
             "newest": max((each.updated_at for each in sessions), default=None),
-            "facts": len(shelf.facts),
-            "checkpoints": sum(map(len, shelf.checkpoints.values())),
+            "facts": len(own.facts),
+            "checkpoints": sum(map(len, own.checkpoints.values())),
         }
+
+    async def facets(self, owner: str) -> Facets:
+        return statistics.list_facets(self._own(owner))
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        return statistics.active_sessions(self._own(owner), day, nums)
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        return statistics.activity(self._own(owner), first, last, most)
+
+    async def projects(self, owner: str) -> list[str]:
+        return statistics.list_projects(self._own(owner))
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        return statistics.folders_without_project(self._own(owner), limit)
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        return self._own(owner).roots.get(root)
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return statistics.roots_of_project(self._own(owner), project)
+
+    async def token(self, digest: bytes) -> Token | None:
+        return self._tables.tokens.get(digest)
+
+    async def tokens(self, owner: str | None) -> list[Token]:
+        return tokens.list_tokens(self._tables, owner)
+
+    async def access(self) -> int:
+        return tokens.count_revoked(self._tables)
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        return self._own(owner).links.get(account)
+
+    async def linked_to(self, owner: str, account: Account) -> list[Account]:
+        return tokens.list_linked(self._own(owner), account)
 
     async def _walked(
         self, rows: Iterator[tuple[ListKey, Record]], given: Filter, limit: int, examine: int
@@ -238,8 +273,8 @@ class MemoryReader(AccessReader, CountingReader):
         return given.day is None or bool(await self.spoken(record.owner, given.day, [record.num]))
 
 
-def _looked_up(shelf: OwnerTables, num: int | None) -> Record | None:
-    found = None if num is None else shelf.sessions.get(num)
+def _looked_up(own: OwnerTables, num: int | None) -> Record | None:
+    found = None if num is None else own.sessions.get(num)
     return None if found is None else apart(found)
 
 

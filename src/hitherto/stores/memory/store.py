@@ -1,4 +1,4 @@
-"""The store itself: transactions that run in one go, waiting for changes, and looking after the shelves."""
+"""The store itself: transactions that run in one go, and waiting for changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Shared:
     def __init__(self, name: str) -> None:
         self.name = name
         self.secret = secrets.token_bytes(32)
-        self.library = Tables()
+        self.tables = Tables()
         self.sleepers: set[asyncio.Event] = set()
         self.connections = 0
 
@@ -58,12 +58,12 @@ class MemoryStore:
         self.secret = shared.secret
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        return _run(work(MemoryReader(self._shared.library, self._now)))
+        return _run(work(MemoryReader(self._shared.tables, self._now)))
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
         journal = Journal()
         try:
-            result = _run(work(MemoryWriter(self._shared.library, self._now, journal)))
+            result = _run(work(MemoryWriter(self._shared.tables, self._now, journal)))
         except BaseException:
             journal.undo()
             raise
@@ -73,7 +73,7 @@ class MemoryStore:
         return result
 
     async def wait(self, owner: str, after: int, seconds: float) -> int:
-        newest = self._shared.library.newest
+        newest = self._shared.tables.newest
         bell = asyncio.Event()
         self._shared.sleepers.add(bell)
         try:
@@ -88,21 +88,21 @@ class MemoryStore:
         return newest.get(owner, 0)
 
     async def owners(self) -> list[str]:
-        return sorted(owner for owner, shelf in self._shared.library.shelves.items() if shelf.sessions)
+        return sorted(owner for owner, own in self._shared.tables.owners.items() if own.sessions)
 
     async def backup(self, target: str) -> None:
         raise StoreError(f"a store in memory has no file to copy to {target!r}: export its sessions instead")
 
     async def check(self, *, repair: bool) -> Health:
-        return Health(checked=CHECKED, problems=tuple(problems(self._shared.library)))
+        return Health(checked=CHECKED, problems=tuple(problems(self._shared.tables)))
 
     async def about(self) -> Json:
-        shelves = self._shared.library.shelves.values()
-        logs = [log for shelf in shelves for log in shelf.logs.values()]
+        owners = self._shared.tables.owners.values()
+        logs = [log for own in owners for log in own.logs.values()]
         return {
             "kind": "memory",
             "name": self._shared.name or None,
-            "sessions": sum(len(shelf.sessions) for shelf in shelves),
+            "sessions": sum(len(own.sessions) for own in owners),
             "entries": sum(len(log.entries) for log in logs),
             "bytes": sum(len(kept.payload) for log in logs for kept in log.entries.values()),
         }

@@ -1,4 +1,4 @@
-"""What the store in memory is made of: one shelf of dicts per owner, and a journal that can undo every change."""
+"""What the store in memory is made of: dicts for each owner, and a journal that can undo every change."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Log:
 
 @dataclass(slots=True)
 class OwnerTables:
-    """Everything of one owner. Nothing here refers to another shelf."""
+    """Everything of one owner. Nothing here refers to another owner."""
 
     sessions: dict[int, Record] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
@@ -151,9 +151,9 @@ class OwnerTables:
 
 @dataclass(slots=True)
 class Tables:
-    """All shelves, the counters (`newest` is the change number of each owner), and tokens by their digest."""
+    """The tables of all owners, the counters (`newest` is the change number of each owner), and tokens by their digest."""
 
-    shelves: dict[str, OwnerTables] = field(default_factory=dict)
+    owners: dict[str, OwnerTables] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     tokens: dict[bytes, Token] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Writing to the shelves, every change by way of the journal."""
+"""Writing to the tables, every change by way of the journal."""
 
 from __future__ import annotations
 
@@ -7,188 +7,200 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists
-from hitherto.model import Change, Checkpoint, Fact, Lease, search_text
+from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Token, search_text
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
+from hitherto.stores.memory import tokens as token_rows
 from hitherto.stores.memory.read_tx import MemoryReader, apart
 from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTables, Tables, Tombstone
-from hitherto.stores.memory.tokens import AccessWriter
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
 from hitherto.values.spans import Place, Span
 
 
-class MemoryWriter(MemoryReader, AccessWriter):
+class MemoryWriter(MemoryReader):
     """A write transaction: the journal can take all of it back."""
 
-    def __init__(self, library: Tables, now: Now, journal: Journal) -> None:
-        super().__init__(library, now)
+    def __init__(self, tables: Tables, now: Now, journal: Journal) -> None:
+        super().__init__(tables, now)
         self._journal = journal
 
-    def _shelf(self, owner: str) -> OwnerTables:
-        return self._library.shelves.setdefault(owner, OwnerTables())
+    def _own(self, owner: str) -> OwnerTables:
+        return self._tables.owners.setdefault(owner, OwnerTables())
 
     async def insert(self, record: Record) -> Record:
-        shelf, journal, session = self._shelf(record.owner), self._journal, record.session
-        if session.id in shelf.ids:
+        own, journal, session = self._own(record.owner), self._journal, record.session
+        if session.id in own.ids:
             raise AlreadyExists(f"a session {session.id!r} already exists")
-        _check_key(shelf, session.key, None)
-        if session.id in shelf.tombstones:
-            journal.drop(shelf.feed, shelf.tombstones[session.id].change)
-            journal.drop(shelf.tombstones, session.id)
-        num = journal.next(self._library.counters, "session")
-        journal.put(shelf.ids, session.id, num)
-        journal.put(shelf.logs, num, Log())
+        _check_key(own, session.key, None)
+        if session.id in own.tombstones:
+            journal.drop(own.feed, own.tombstones[session.id].change)
+            journal.drop(own.tombstones, session.id)
+        num = journal.next(self._tables.counters, "session")
+        journal.put(own.ids, session.id, num)
+        journal.put(own.logs, num, Log())
         return self._put_changed(replace(record, num=num), "create")
 
     async def rewrite(self, record: Record, kind: str) -> Record:
         return self._put_changed(record, kind)
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
-        shelf, journal = self._shelf(record.owner), self._journal
-        log = shelf.logs[record.num]
+        own, journal = self._own(record.owner), self._journal
+        log = own.logs[record.num]
         _check_entry_ids(log, rows)
         for row in rows:
             entry = row.entry
             tokens = words.tokens(words.searchable(search_text(entry)))
             document = Document(entry.role, record.num, Place(record.num, row.seq), tuple(tokens))
-            kept = Kept(entry.id, row.payload, self._add_document(shelf, document))
+            kept = Kept(entry.id, row.payload, self._add_document(own, document))
             journal.put(log.ids, entry.id, row.seq)
             journal.put(log.sums, row.seq, row.totals)
             journal.put(log.entries, row.seq, kept)
         return self._put_changed(record, "append")
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
-        shelf = self._shelf(record.owner)
-        self._put_record(shelf, replace(shelf.sessions[record.num], lease=lease))
+        own = self._own(record.owner)
+        self._put_record(own, replace(own.sessions[record.num], lease=lease))
 
     async def put_read_at(self, record: Record, at: int) -> None:
-        shelf = self._shelf(record.owner)
-        kept = shelf.sessions[record.num]
-        self._put_record(shelf, replace(kept, session=replace(kept.session, read_at=at)))
+        own = self._own(record.owner)
+        kept = own.sessions[record.num]
+        self._put_record(own, replace(kept, session=replace(kept.session, read_at=at)))
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
-        shelf, journal = self._shelf(owner), self._journal
-        lists = shelf.spans.get(num, {})
+        own, journal = self._own(owner), self._journal
+        lists = own.spans.get(num, {})
         for span in lists.get(name, ()):
-            journal.drop(shelf.over[span.log], (num, name))
+            journal.drop(own.over[span.log], (num, name))
         for span in spans:
-            journal.put(shelf.over[span.log], (num, name), None)
-        journal.put(shelf.spans, num, {**lists, name: tuple(spans)})
+            journal.put(own.over[span.log], (num, name), None)
+        journal.put(own.spans, num, {**lists, name: tuple(spans)})
 
     async def put_checkpoint(
         self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
     ) -> None:
-        shelf = self._shelf(owner)
-        self._journal.put(shelf.checkpoints, num, (*shelf.checkpoints.get(num, ()), checkpoint))
+        own = self._own(owner)
+        self._journal.put(own.checkpoints, num, (*own.checkpoints.get(num, ()), checkpoint))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
     async def erase(self, owner: str, place: Place, payload: bytes) -> None:
-        shelf, entries = self._shelf(owner), self._log(owner, place.log).entries
+        own, entries = self._own(owner), self._log(owner, place.log).entries
         kept = entries.get(place.seq)
         if kept is not None:
-            self._drop_document(shelf, kept.document)
+            self._drop_document(own, kept.document)
             self._journal.put(entries, place.seq, kept._replace(payload=payload, document=None))
 
     async def bury(self, record: Record, at: int) -> None:
-        shelf, journal, num = self._shelf(record.owner), self._journal, record.num
-        kept = shelf.sessions[num]
+        own, journal, num = self._own(record.owner), self._journal, record.num
+        kept = own.sessions[num]
         session_id = kept.session.id
-        self._discard_spans(shelf, num)
-        for fact in [fact for fact in shelf.facts.values() if fact.session == session_id]:
-            journal.drop(shelf.facts, fact.id)
-        self._unlist(shelf, kept)
-        self._drop_document(shelf, shelf.titles.get(num))
-        journal.drop(shelf.ids, session_id)
-        journal.drop(shelf.sessions, num)
-        journal.drop(shelf.checkpoints, num)
-        journal.drop(shelf.live, num)
-        journal.drop(shelf.raw_copies, num)
-        journal.drop(shelf.titles, num)
+        self._discard_spans(own, num)
+        for fact in [fact for fact in own.facts.values() if fact.session == session_id]:
+            journal.drop(own.facts, fact.id)
+        self._unlist(own, kept)
+        self._drop_document(own, own.titles.get(num))
+        journal.drop(own.ids, session_id)
+        journal.drop(own.sessions, num)
+        journal.drop(own.checkpoints, num)
+        journal.drop(own.live, num)
+        journal.drop(own.raw_copies, num)
+        journal.drop(own.titles, num)
         number = self._tell(record.owner, session_id, kept.change, "delete", None, kept.session.key)
-        journal.put(shelf.tombstones, session_id, Tombstone(num, at, number))
+        journal.put(own.tombstones, session_id, Tombstone(num, at, number))
 
     async def collect(self, batch: int) -> int:
         removed = 0
-        for shelf in self._library.shelves.values():
-            for log in list(shelf.garbage):
-                removed += self._collect_log(shelf, log, batch - removed)
+        for own in self._tables.owners.values():
+            for log in list(own.garbage):
+                removed += self._collect_log(own, log, batch - removed)
                 if removed >= batch:
                     return removed
         return removed
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
-        self._journal.put(self._shelf(owner).memos, (method, key), memo)
+        self._journal.put(self._own(owner).memos, (method, key), memo)
 
     async def forget_memos(self, before: int) -> int:
         forgotten = 0
-        for shelf in self._library.shelves.values():
-            old = [key for key, memo in shelf.memos.items() if memo.at < before]
+        for own in self._tables.owners.values():
+            old = [key for key, memo in own.memos.items() if memo.at < before]
             for key in old:
-                self._journal.drop(shelf.memos, key)
+                self._journal.drop(own.memos, key)
             forgotten += len(old)
         return forgotten
 
     async def put_live(self, record: Record, data: bytes | None) -> None:
-        shelf = self._shelf(record.owner)
+        own = self._own(record.owner)
         if data is None:
-            self._journal.drop(shelf.live, record.num)
+            self._journal.drop(own.live, record.num)
         else:
-            self._journal.put(shelf.live, record.num, data)
-        self._put_changed(shelf.sessions[record.num], "live")
+            self._journal.put(own.live, record.num, data)
+        self._put_changed(own.sessions[record.num], "live")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         for fact in facts:
-            self._journal.put(self._shelf(owner).facts, fact.id, fact)
+            self._journal.put(self._own(owner).facts, fact.id, fact)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
-        facts = self._shelf(owner).facts
+        facts = self._own(owner).facts
         for fact_id in ids:
             if fact_id in facts:
                 self._journal.drop(facts, fact_id)
 
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        facts = self._shelf(owner).facts
+        facts = self._own(owner).facts
         for fact in list(facts.values()):
             if fact.session == session_id and set(fact.entries) == {entry_id}:
                 self._journal.drop(facts, fact.id)
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
-        copies = self._shelf(owner).raw_copies
+        copies = self._own(owner).raw_copies
         self._journal.put(copies, num, {**copies.get(num, {}), copy.name: RawCopy(copy.name, copy.data)})
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
-        self._journal.drop(self._shelf(owner).raw_copies, num)
+        self._journal.drop(self._own(owner).raw_copies, num)
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
-        self._journal.put(self._shelf(owner).roots, root, project)
+        self._journal.put(self._own(owner).roots, root, project)
+
+    async def put_token(self, token: Token, digest: bytes) -> None:
+        self._journal.put(self._tables.tokens, digest, token)
+
+    async def revoke_token(self, token_id: str, at: int) -> bool:
+        return token_rows.revoke_token(self._tables, self._journal, token_id, at)
+
+    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
+        self._journal.put(self._own(owner).links, account, canonical)
+
+    async def drop_link(self, owner: str, account: Account) -> bool:
+        return token_rows.drop_link(self._own(owner), self._journal, account)
 
     def _put_changed(self, record: Record, kind: str) -> Record:
         """Keep a record as the owner's next change; its titles become a new document if their text is new."""
-        shelf = self._shelf(record.owner)
-        _check_key(shelf, record.session.key, record.num)
-        old = shelf.sessions.get(record.num)
+        own = self._own(record.owner)
+        _check_key(own, record.session.key, record.num)
+        old = own.sessions.get(record.num)
         replaced = old.change if old else None
         number = self._tell(record.owner, record.session.id, replaced, kind, record.session.revision)
         record = replace(record, change=number)
-        self._put_record(shelf, apart(record))
+        self._put_record(own, apart(record))
         if title_text(record.session) != (title_text(old.session) if old else ""):
-            self._put_titles(shelf, record)
+            self._put_titles(own, record)
         return record
 
-    def _put_record(self, shelf: OwnerTables, record: Record) -> None:
+    def _put_record(self, own: OwnerTables, record: Record) -> None:
         journal, key = self._journal, record.session.key
-        old = shelf.sessions.get(record.num)
+        old = own.sessions.get(record.num)
         if old is not None:
-            self._unlist(shelf, old)
-        journal.put(shelf.sessions, record.num, record)
-        journal.put(shelf.order, ListKey(record.order_at, record.session.id), record.num)
+            self._unlist(own, old)
+        journal.put(own.sessions, record.num, record)
+        journal.put(own.order, ListKey(record.order_at, record.session.id), record.num)
         if key is not None:
-            journal.put(shelf.keys, key, record.num)
+            journal.put(own.keys, key, record.num)
 
-    def _unlist(self, shelf: OwnerTables, record: Record) -> None:
-        self._journal.drop(shelf.order, ListKey(record.order_at, record.session.id))
+    def _unlist(self, own: OwnerTables, record: Record) -> None:
+        self._journal.drop(own.order, ListKey(record.order_at, record.session.id))
         if record.session.key is not None:
-            self._journal.drop(shelf.keys, record.session.key)
+            self._journal.drop(own.keys, record.session.key)
 
     def _tell(
         self,
@@ -200,60 +212,60 @@ class MemoryWriter(MemoryReader, AccessWriter):
         key: str | None = None,
     ) -> int:
         """Put the session's newest change into the feed, in place of the one it had."""
-        feed = self._shelf(owner).feed
-        number = self._journal.next(self._library.newest, owner)
+        feed = self._own(owner).feed
+        number = self._journal.next(self._tables.newest, owner)
         if replaced is not None:
             self._journal.drop(feed, replaced)
         change = Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
         self._journal.put(feed, number, change)
         return number
 
-    def _put_titles(self, shelf: OwnerTables, record: Record) -> None:
-        self._drop_document(shelf, shelf.titles.get(record.num))
-        self._journal.drop(shelf.titles, record.num)
+    def _put_titles(self, own: OwnerTables, record: Record) -> None:
+        self._drop_document(own, own.titles.get(record.num))
+        self._journal.drop(own.titles, record.num)
         if title_text(record.session):
             document = Document("title", record.num, None, tuple(title_tokens(record.session)))
-            self._journal.put(shelf.titles, record.num, self._add_document(shelf, document))
+            self._journal.put(own.titles, record.num, self._add_document(own, document))
 
-    def _add_document(self, shelf: OwnerTables, document: Document) -> int:
-        number = self._journal.next(self._library.counters, "document")
-        self._journal.put(shelf.documents, number, document)
+    def _add_document(self, own: OwnerTables, document: Document) -> int:
+        number = self._journal.next(self._tables.counters, "document")
+        self._journal.put(own.documents, number, document)
         return number
 
-    def _drop_document(self, shelf: OwnerTables, number: int | None) -> None:
+    def _drop_document(self, own: OwnerTables, number: int | None) -> None:
         if number is not None:
-            self._journal.drop(shelf.documents, number)
+            self._journal.drop(own.documents, number)
 
-    def _discard_spans(self, shelf: OwnerTables, num: int) -> None:
+    def _discard_spans(self, own: OwnerTables, num: int) -> None:
         """Drop all span lists of a session; its own log and those that the lists name may now be garbage."""
         logs = {num}
-        for name, spans in shelf.spans.get(num, {}).items():
+        for name, spans in own.spans.get(num, {}).items():
             for span in spans:
                 logs.add(span.log)
-                self._journal.drop(shelf.over[span.log], (num, name))
-        self._journal.drop(shelf.spans, num)
+                self._journal.drop(own.over[span.log], (num, name))
+        self._journal.drop(own.spans, num)
         for log in sorted(logs):
-            self._journal.put(shelf.garbage, log, None)
+            self._journal.put(own.garbage, log, None)
 
-    def _collect_log(self, shelf: OwnerTables, number: int, batch: int) -> int:
+    def _collect_log(self, own: OwnerTables, number: int, batch: int) -> int:
         """Remove entries of one log that nothing reaches; the log leaves the queue when none is left."""
-        log = shelf.logs[number]
-        spans = [span for num, name in shelf.over.get(number, ()) for span in shelf.spans[num][name]]
+        log = own.logs[number]
+        spans = [span for num, name in own.over.get(number, ()) for span in own.spans[num][name]]
         unreached = [seq for seq in log.entries if not any(span.holds(Place(number, seq)) for span in spans)]
         for seq in unreached[:batch]:
             kept = log.entries[seq]
-            self._drop_document(shelf, kept.document)
+            self._drop_document(own, kept.document)
             self._journal.drop(log.ids, kept.id)
             self._journal.drop(log.entries, seq)
         if len(unreached) <= batch:
-            self._journal.drop(shelf.garbage, number)
-            if not spans and number not in shelf.sessions:
-                self._journal.drop(shelf.logs, number)
+            self._journal.drop(own.garbage, number)
+            if not spans and number not in own.sessions:
+                self._journal.drop(own.logs, number)
         return min(len(unreached), batch)
 
 
-def _check_key(shelf: OwnerTables, key: str | None, num: int | None) -> None:
-    if key is not None and shelf.keys.get(key, num) != num:
+def _check_key(own: OwnerTables, key: str | None, num: int | None) -> None:
+    if key is not None and own.keys.get(key, num) != num:
         raise AlreadyExists(f"a session with the key {key!r} already exists")
 
 

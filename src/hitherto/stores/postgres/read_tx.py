@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
-from msgspec.structs import replace
-
-from hitherto.model import Change, Checkpoint, Fact, Filter, Json
-from hitherto.ports import CURRENT, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
-from hitherto.stores.postgres import list_query, search
-from hitherto.stores.postgres.facts import fact_of
+from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token
+from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.stores.postgres import facts, list_query, search, statistics, tokens
 from hitherto.stores.postgres.list_query import Walk
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
 from hitherto.stores.postgres.search import Search
-from hitherto.stores.postgres.statistics import CountingReader
-from hitherto.stores.postgres.tokens import AccessReader
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery
@@ -23,7 +18,6 @@ from hitherto.values.filters import passes, text_terms
 from hitherto.values.spans import Place, Span, Spans, Stretch
 from hitherto.values.words import Term
 
-MICROS = 1_000_000
 FEW_ON_A_DAY = 2_000
 """So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
 
@@ -79,44 +73,6 @@ ORDER BY change LIMIT %(limit)s
 NEWEST = "SELECT change FROM owner WHERE owner = %s"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
-FACTS = """
-SELECT id, at, text, kind, session, entries, more FROM fact
-WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s) ORDER BY at DESC, id DESC
-"""
-_FACT = "id, at, text, kind, session, entries, more"
-_HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
-_WANTED = f"""
-f.owner = %(owner)s AND (%(session)s::text IS NULL OR f.session = %(session)s)
-AND (%(agent)s::text IS NULL OR f.agent = %(agent)s) AND (%(person)s::text IS NULL OR f.person = %(person)s) AND {_HOLDS}
-"""
-FIND_FACTS = f"""
-SELECT {_FACT} FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
-"""
-MARKED_FACTS = f"""
-SELECT {", ".join(f"f.{name}" for name in _FACT.split(", "))}
-FROM fact_mark AS m JOIN fact AS f ON f.owner = m.owner AND f.id = m.id
-WHERE m.owner = %(owner)s AND m.mark = %(mark)s AND {_WANTED}
-ORDER BY m.at DESC, m.id DESC LIMIT %(limit)s OFFSET %(offset)s
-"""
-UNMARKED_FACTS = f"""
-SELECT {_FACT} FROM fact AS f WHERE said IS NULL AND {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s
-"""
-RIVALS = f"""
-SELECT {_FACT}, {_HOLDS} FROM fact AS f WHERE owner = %(owner)s
-AND agent IS NOT DISTINCT FROM %(agent)s AND person IS NOT DISTINCT FROM %(person)s AND id IN (
-    SELECT id FROM fact WHERE owner = %(owner)s AND said IS NULL
-    UNION SELECT id FROM fact WHERE owner = %(owner)s AND said = ANY(%(said)s)
-    UNION SELECT id FROM fact WHERE owner = %(owner)s AND subject = ANY(%(subjects)s)
-)
-"""
-FACTS_BEHIND = f"""
-WITH RECURSIVE behind (id) AS (
-    SELECT id FROM fact WHERE owner = %(owner)s AND id = %(id)s
-    UNION
-    SELECT f.id FROM behind AS b JOIN fact AS f ON f.owner = %(owner)s AND f.outdone_by = b.id
-)
-SELECT {_FACT} FROM fact WHERE owner = %(owner)s AND id IN (SELECT id FROM behind)
-"""
 RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
 RAW_SIZES = """
 SELECT s.id, sum(pg_column_size(c.data))::bigint FROM raw_copy AS c
@@ -124,28 +80,8 @@ JOIN session AS s ON s.owner = c.owner AND s.num = c.num
 WHERE c.owner = %s GROUP BY s.id, s.updated_at ORDER BY s.updated_at DESC, s.id DESC
 """
 
-STATS = """
-SELECT count(*), count(*) FILTER (WHERE archived), count(*) FILTER (WHERE pinned),
-       coalesce(sum(message_count), 0)::bigint, sum(token_count)::bigint, coalesce(sum(bytes), 0)::bigint,
-       sum(round(cost * 1000000))::bigint, coalesce(sum(error_count), 0)::bigint,
-       min(created_at), max(updated_at),
-       (SELECT count(*) FROM fact WHERE owner = %(owner)s),
-       (SELECT count(*) FROM checkpoint WHERE owner = %(owner)s)
-FROM session WHERE owner = %(owner)s
-"""
-STAT_NAMES = (
-    "sessions", "archived", "pinned", "messages", "tokens", "bytes", "cost", "errors", "oldest", "newest",
-    "facts", "checkpoints",
-)  # fmt: skip
-BY_SOURCE = """
-SELECT source, count(*) FROM session WHERE owner = %s AND source IS NOT NULL GROUP BY source ORDER BY source
-"""
-BY_AGENT = """
-SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY agent_id
-"""
 
-
-class PostgresReader(AccessReader, CountingReader):
+class PostgresReader:
     """A view of the database as it was when the transaction began."""
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
@@ -191,7 +127,9 @@ class PostgresReader(AccessReader, CountingReader):
 
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         await self._settle()
-        crowded = given.day is not None and await self.is_crowded(owner, given.day, FEW_ON_A_DAY)
+        crowded = given.day is not None and await statistics.is_crowded(
+            self._statements, owner, given.day, FEW_ON_A_DAY
+        )
         walk = list_query.listed(owner, given, below, limit + 1, examine, crowded=crowded)
         return await self._walked(walk, given, lambda record: ListKey(record.order_at, record.session.id))
 
@@ -237,8 +175,8 @@ class PostgresReader(AccessReader, CountingReader):
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         return [
-            Checkpoint(id=made, at=at, reason=reason, message_count=messages, token_count=tokens)
-            for made, at, reason, messages, tokens in await self._rows(CHECKPOINTS, owner, num)
+            Checkpoint(id=made, at=at, reason=reason, message_count=messages, token_count=count)
+            for made, at, reason, messages, count in await self._rows(CHECKPOINTS, owner, num)
         ]
 
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
@@ -302,39 +240,6 @@ class PostgresReader(AccessReader, CountingReader):
         row = await self._row(LIVE, owner, num)
         return None if row is None else bytes(row[0])
 
-    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
-        rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
-        return [fact_of(row) for row in rows]
-
-    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
-        params = {
-            "owner": owner,
-            "session": wanted.session,
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "limit": wanted.limit,
-            "offset": wanted.offset,
-        }
-        if wanted.mark is None:
-            return [fact_of(row) for row in await self._statements.rows(FIND_FACTS, params)]
-        rows = await self._statements.rows(MARKED_FACTS, {**params, "mark": wanted.mark})
-        return [fact_of(row) for row in (*rows, *await self._statements.rows(UNMARKED_FACTS, params))]
-
-    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
-        params = {
-            "owner": owner,
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "said": list(wanted.said),
-            "subjects": list(wanted.subjects),
-        }
-        found = ((fact_of(row[:-1]), row[-1]) for row in await self._statements.rows(RIVALS, params))
-        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
-
-    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
-        rows = await self._statements.rows(FACTS_BEHIND, {"owner": owner, "id": fact_id})
-        return [fact_of(row) for row in rows]
-
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         return [RawCopy(*row) for row in await self._rows(RAW_COPIES, owner, num)]
 
@@ -342,16 +247,58 @@ class PostgresReader(AccessReader, CountingReader):
         await self._settle()
         return [(id_, size) for id_, size in await self._rows(RAW_SIZES, owner)]
 
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        return await facts.list_facts(self._statements, owner, session_id)
+
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
+        return await facts.find_facts(self._statements, owner, wanted)
+
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
+        return await facts.find_rivals(self._statements, owner, wanted)
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        return await facts.facts_behind(self._statements, owner, fact_id)
+
     async def stats(self, owner: str) -> Json:
         await self._settle()
-        await self._statements.queue(ANY_PLAN)
-        numbers = dict(
-            zip(STAT_NAMES, (await self._statements.rows(STATS, {"owner": owner}))[0], strict=True)
-        )
-        cost = numbers["cost"]
-        return {
-            **numbers,
-            "cost": None if cost is None else cost / MICROS,
-            "by_source": dict(await self._rows(BY_SOURCE, owner)),
-            "by_agent": dict(await self._rows(BY_AGENT, owner)),
-        }
+        return await statistics.count_all(self._statements, owner)
+
+    async def facets(self, owner: str) -> Facets:
+        await self._settle()
+        return await statistics.list_facets(self._statements, owner)
+
+    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+        return await statistics.active_sessions(self._statements, owner, day, nums)
+
+    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
+        await self._settle()
+        return await statistics.activity(self._statements, owner, first, last, most)
+
+    async def projects(self, owner: str) -> list[str]:
+        await self._settle()
+        return await statistics.list_projects(self._statements, owner)
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        await self._settle()
+        return await statistics.folders_without_project(self._statements, owner, limit)
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        return await statistics.project_of_root(self._statements, owner, root)
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return await statistics.roots_of_project(self._statements, owner, project)
+
+    async def token(self, digest: bytes) -> Token | None:
+        return await tokens.find_token(self._statements, digest)
+
+    async def tokens(self, owner: str | None) -> list[Token]:
+        return await tokens.list_tokens(self._statements, owner)
+
+    async def access(self) -> int:
+        return await tokens.count_revoked(self._statements)
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        return await tokens.find_link(self._statements, owner, account)
+
+    async def linked_to(self, owner: str, account: Account) -> list[Account]:
+        return await tokens.list_linked(self._statements, owner, account)

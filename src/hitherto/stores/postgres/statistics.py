@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
-from hitherto.model import Entry, Facets, decode_entry
+from hitherto.model import Entry, Facets, Json, decode_entry
 from hitherto.ports import Activity
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
@@ -39,6 +39,7 @@ LOG = """
 SELECT seq, payload FROM entry WHERE owner = %s AND log = %s AND seq > %s ORDER BY seq LIMIT %s
 """
 BATCH = 1_000
+MICROS = 1_000_000
 SESSIONS = "SELECT owner, num FROM session ORDER BY owner, num"
 IS_THERE = "SELECT 1 FROM session WHERE owner = %s AND num = %s"
 
@@ -84,62 +85,86 @@ PUT_ROOT = """
 INSERT INTO root (owner, root, project) VALUES (%s, %s, %s)
 ON CONFLICT (owner, root) DO UPDATE SET project = excluded.project
 """
+STATS = """
+SELECT count(*), count(*) FILTER (WHERE archived), count(*) FILTER (WHERE pinned),
+       coalesce(sum(message_count), 0)::bigint, sum(token_count)::bigint, coalesce(sum(bytes), 0)::bigint,
+       sum(round(cost * 1000000))::bigint, coalesce(sum(error_count), 0)::bigint,
+       min(created_at), max(updated_at),
+       (SELECT count(*) FROM fact WHERE owner = %(owner)s),
+       (SELECT count(*) FROM checkpoint WHERE owner = %(owner)s)
+FROM session WHERE owner = %(owner)s
+"""
+STAT_NAMES = (
+    "sessions", "archived", "pinned", "messages", "tokens", "bytes", "cost", "errors", "oldest", "newest",
+    "facts", "checkpoints",
+)  # fmt: skip
+BY_SOURCE = """
+SELECT source, count(*) FROM session WHERE owner = %s AND source IS NOT NULL GROUP BY source ORDER BY source
+"""
+BY_AGENT = """
+SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY agent_id
+"""
 
 
-class CountingReader:
-    """See `ports.Reader`."""
+async def count_all(statements: Statements, owner: str) -> Json:
+    """See `ports.Reader.stats`."""
+    await statements.queue(ANY_PLAN)
+    numbers = dict(zip(STAT_NAMES, (await statements.rows(STATS, {"owner": owner}))[0], strict=True))
+    cost = numbers["cost"]
+    return {
+        **numbers,
+        "cost": None if cost is None else cost / MICROS,
+        "by_source": dict(await statements.rows(BY_SOURCE, (owner,))),
+        "by_agent": dict(await statements.rows(BY_AGENT, (owner,))),
+    }
 
-    _statements: Statements
 
-    async def _settle(self) -> None:
-        """See `PostgresReader`."""
+async def list_facets(statements: Statements, owner: str) -> Facets:
+    """See `ports.Reader.facets`."""
+    found = [row for kind in (COUNT, *LISTED) for row in await statements.rows(FACETS, (owner, kind, MOST))]
+    return facets((kind, value, number) for kind, value, number in found)
 
-    async def facets(self, owner: str) -> Facets:
-        await self._settle()
-        found = [
-            row
-            for kind in (COUNT, *LISTED)
-            for row in await self._statements.rows(FACETS, (owner, kind, MOST))
-        ]
-        return facets((kind, value, number) for kind, value, number in found)
 
-    async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
-        found = await self._statements.rows(SPOKEN, (owner, day_number(day), list(nums)))
-        return {row[0] for row in found}
+async def active_sessions(statements: Statements, owner: str, day: str, nums: Sequence[int]) -> set[int]:
+    found = await statements.rows(SPOKEN, (owner, day_number(day), list(nums)))
+    return {row[0] for row in found}
 
-    async def is_crowded(self, owner: str, day: str, few: int) -> bool:
-        """Whether the day has more than a few."""
-        return int((await self._statements.rows(SOME_SPOKEN, (owner, day_number(day), few + 1)))[0][0]) > few
 
-    async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
-        await self._settle()
-        await self._statements.queue(ANY_PLAN)
-        bound = {"owner": owner, "first": first, "last": last, "most": most}
-        days, shares, projects, longest = [
-            await self._statements.rows(statement, bound, plan_anew=True)
-            for statement in (PER_DAY, SHARES, BUSIEST, LONGEST)
-        ]
-        return Activity(
-            days=[(day, sessions, Tally(*sums)) for day, sessions, *sums in days],
-            shares=[(day, agent, model, Tally(*sums)) for day, agent, model, *sums in shares],
-            projects=[(name, sessions, Tally(*sums)) for name, sessions, *sums in projects],
-            longest=[record_of(row) for row in longest],
-        )
+async def is_crowded(statements: Statements, owner: str, day: str, few: int) -> bool:
+    """Whether the day has more than a few."""
+    return int((await statements.rows(SOME_SPOKEN, (owner, day_number(day), few + 1)))[0][0]) > few
 
-    async def projects(self, owner: str) -> list[str]:
-        await self._settle()
-        return [row[0] for row in await self._statements.rows(PROJECTS, {"owner": owner})]
 
-    async def placeless(self, owner: str, limit: int) -> list[str]:
-        await self._settle()
-        return [row[0] for row in await self._statements.rows(PLACELESS, (owner, limit))]
+async def activity(statements: Statements, owner: str, first: int, last: int, most: int) -> Activity:
+    await statements.queue(ANY_PLAN)
+    bound = {"owner": owner, "first": first, "last": last, "most": most}
+    days, shares, projects, longest = [
+        await statements.rows(statement, bound, plan_anew=True)
+        for statement in (PER_DAY, SHARES, BUSIEST, LONGEST)
+    ]
+    return Activity(
+        days=[(day, sessions, Tally(*sums)) for day, sessions, *sums in days],
+        shares=[(day, agent, model, Tally(*sums)) for day, agent, model, *sums in shares],
+        projects=[(name, sessions, Tally(*sums)) for name, sessions, *sums in projects],
+        longest=[record_of(row) for row in longest],
+    )
 
-    async def rooted(self, owner: str, root: str) -> str | None:
-        row = await self._statements.row(ROOTED, (owner, root))
-        return None if row is None else str(row[0])
 
-    async def roots(self, owner: str, project: str) -> list[str]:
-        return [row[0] for row in await self._statements.rows(ROOTS, (owner, project))]
+async def list_projects(statements: Statements, owner: str) -> list[str]:
+    return [row[0] for row in await statements.rows(PROJECTS, {"owner": owner})]
+
+
+async def folders_without_project(statements: Statements, owner: str, limit: int) -> list[str]:
+    return [row[0] for row in await statements.rows(PLACELESS, (owner, limit))]
+
+
+async def project_of_root(statements: Statements, owner: str, root: str) -> str | None:
+    row = await statements.row(ROOTED, (owner, root))
+    return None if row is None else str(row[0])
+
+
+async def roots_of_project(statements: Statements, owner: str, project: str) -> list[str]:
+    return [row[0] for row in await statements.rows(ROOTS, (owner, project))]
 
 
 async def count(statements: Statements, owner: str, old: Traits | None, new: Traits | None) -> None:

@@ -1,4 +1,4 @@
-"""Tokens and identity links as rows."""
+"""Tokens and identity links as rows, in a transaction. `ports` says what each function promises."""
 
 from __future__ import annotations
 
@@ -34,51 +34,50 @@ SET canonical_channel = excluded.canonical_channel, canonical_id = excluded.cano
 DROP_LINK = "DELETE FROM identity_link WHERE owner = %s AND channel = %s AND id = %s RETURNING id"
 
 
-class AccessReader:
-    """See `ports.Reader`."""
-
-    _statements: Statements
-
-    async def token(self, digest: bytes) -> Token | None:
-        row = await self._statements.row(BY_DIGEST, (digest,))
-        return None if row is None else _token_of(row)
-
-    async def tokens(self, owner: str | None) -> list[Token]:
-        statement, params = (ALL_TOKENS, ()) if owner is None else (BY_OWNER, (owner,))
-        return [_token_of(row) for row in await self._statements.rows(statement, params)]
-
-    async def access(self) -> int:
-        return int((await self._statements.rows(REVOKED))[0][0])
-
-    async def link(self, owner: str, account: Account) -> Account | None:
-        row = await self._statements.row(LINK, (owner, *account))
-        return None if row is None else Account(*row)
-
-    async def linked_to(self, owner: str, account: Account) -> list[Account]:
-        return [Account(*row) for row in await self._statements.rows(LINKED_TO, (owner, *account))]
+async def find_token(statements: Statements, digest: bytes) -> Token | None:
+    """See `ports.Reader.token`."""
+    row = await statements.row(BY_DIGEST, (digest,))
+    return None if row is None else _token_of(row)
 
 
-class AccessWriter(AccessReader):
-    """See `ports.Writer`."""
+async def list_tokens(statements: Statements, owner: str | None) -> list[Token]:
+    statement, params = (ALL_TOKENS, ()) if owner is None else (BY_OWNER, (owner,))
+    return [_token_of(row) for row in await statements.rows(statement, params)]
 
-    async def link(self, owner: str, account: Account) -> Account | None:
-        await self._statements.queue(LOCK_LINKS, (owner,))
-        return await super().link(owner, account)
 
-    async def put_token(self, token: Token, digest: bytes) -> None:
-        told = (token.role, token.label, token.created_at, token.revoked_at)
-        await self._statements.queue(
-            PUT_TOKEN, (digest, token.id, token.owner, " ".join(token.scopes), *told)
-        )
+async def count_revoked(statements: Statements) -> int:
+    return int((await statements.rows(REVOKED))[0][0])
 
-    async def revoke_token(self, token_id: str, at: int) -> bool:
-        return await self._statements.row(REVOKE, (at, token_id)) is not None
 
-    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
-        await self._statements.queue(PUT_LINK, (owner, *account, *canonical))
+async def find_link(statements: Statements, owner: str, account: Account) -> Account | None:
+    row = await statements.row(LINK, (owner, *account))
+    return None if row is None else Account(*row)
 
-    async def drop_link(self, owner: str, account: Account) -> bool:
-        return await self._statements.row(DROP_LINK, (owner, *account)) is not None
+
+async def list_linked(statements: Statements, owner: str, account: Account) -> list[Account]:
+    return [Account(*row) for row in await statements.rows(LINKED_TO, (owner, *account))]
+
+
+async def lock_links(statements: Statements, owner: str) -> None:
+    """Nobody else changes the owner's links until the end of the transaction."""
+    await statements.queue(LOCK_LINKS, (owner,))
+
+
+async def put_token(statements: Statements, token: Token, digest: bytes) -> None:
+    rest = (token.role, token.label, token.created_at, token.revoked_at)
+    await statements.queue(PUT_TOKEN, (digest, token.id, token.owner, " ".join(token.scopes), *rest))
+
+
+async def revoke_token(statements: Statements, token_id: str, at: int) -> bool:
+    return await statements.row(REVOKE, (at, token_id)) is not None
+
+
+async def put_link(statements: Statements, owner: str, account: Account, canonical: Account) -> None:
+    await statements.queue(PUT_LINK, (owner, *account, *canonical))
+
+
+async def drop_link(statements: Statements, owner: str, account: Account) -> bool:
+    return await statements.row(DROP_LINK, (owner, *account)) is not None
 
 
 def _token_of(row: Row) -> Token:

@@ -7,18 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitherto.model import Checkpoint, Fact, Lease, search_text
+from hitherto.model import Account, Checkpoint, Fact, Lease, Token, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
-from hitherto.stores.postgres import search
-from hitherto.stores.postgres.facts import fact_of, fact_values
+from hitherto.stores.postgres import facts as fact_rows
+from hitherto.stores.postgres import search, tokens
 from hitherto.stores.postgres.pending_rows import PendingRows
-from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, FACTS, PostgresReader
+from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
 from hitherto.stores.postgres.removal import bury, collect
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days
-from hitherto.stores.postgres.tokens import AccessWriter
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
-from hitherto.values.facts import marks_of
 from hitherto.values.spans import Place, Span
 
 # Nobody else changes the session until the end of the transaction.
@@ -60,16 +58,6 @@ PUT_LIVE = """
 INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num) DO UPDATE SET data = excluded.data
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
-PUT_FACT = """
-INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
-    session = excluded.session, entries = excluded.entries, more = excluded.more, agent = excluded.agent,
-    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said
-"""
-DROP_MARKS = "DELETE FROM fact_mark WHERE owner = %s AND id = ANY(%s)"
-PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (%s, %s, %s, %s)"
-DROP_FACTS = "DELETE FROM fact WHERE owner = %s AND id = ANY(%s)"
 PUT_RAW_COPY = """
 INSERT INTO raw_copy (owner, num, name, data) VALUES (%s, %s, %s, %b)
 ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data
@@ -77,7 +65,7 @@ ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE owner = %s AND num = %s"
 
 
-class PostgresWriter(AccessWriter, PostgresReader):
+class PostgresWriter(PostgresReader):
     """A write transaction. A record that it returns has the change number that it had before; see `holding`."""
 
     def __init__(self, statements: Statements, clock: Now | None) -> None:
@@ -174,20 +162,29 @@ class PostgresWriter(AccessWriter, PostgresReader):
         self._backlog.touch(record, "live")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
-        if facts:
-            await self._statements.queue(DROP_MARKS, (owner, [fact.id for fact in facts]))
-            await self._statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
-            marks = [(owner, mark, fact.at, fact.id) for fact in facts for mark in marks_of(fact)]
-            await self._statements.queue_many(PUT_MARK, marks)
+        await fact_rows.put_facts(self._statements, owner, facts)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
-        await self._statements.queue(DROP_FACTS, (owner, list(ids)))
+        await fact_rows.forget_facts(self._statements, owner, ids)
 
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        rows = await self._statements.rows(FACTS, {"owner": owner, "session": session_id})
-        alone = [fact.id for fact in map(fact_of, rows) if set(fact.entries) == {entry_id}]
-        if alone:
-            await self._statements.queue(DROP_FACTS, (owner, alone))
+        await fact_rows.drop_facts(self._statements, owner, session_id, entry_id)
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        await tokens.lock_links(self._statements, owner)
+        return await super().link(owner, account)
+
+    async def put_token(self, token: Token, digest: bytes) -> None:
+        await tokens.put_token(self._statements, token, digest)
+
+    async def revoke_token(self, token_id: str, at: int) -> bool:
+        return await tokens.revoke_token(self._statements, token_id, at)
+
+    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
+        await tokens.put_link(self._statements, owner, account, canonical)
+
+    async def drop_link(self, owner: str, account: Account) -> bool:
+        return await tokens.drop_link(self._statements, owner, account)
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         await self._statements.queue(PUT_ROOT, (owner, root, project))

@@ -1,14 +1,16 @@
-"""Facts as rows."""
+"""Facts as rows, over a connection. `ports` says what each function promises; owners are given by their number."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import apsw
 import msgspec
 from msgspec.structs import replace
 
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.rows import OwnerReading
-from hitherto.values.facts import FactQuery, RivalQuery
+from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 
 FACTS = """
 SELECT body FROM fact WHERE owner = :owner AND (:session IS NULL OR session = :session) ORDER BY at DESC, id DESC
@@ -44,43 +46,74 @@ WITH RECURSIVE behind (id) AS (
 )
 SELECT body FROM fact WHERE owner = :owner AND id IN (SELECT id FROM behind)
 """
+PUT_FACT = """
+INSERT INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (?, ?, ?, ?)"
+FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
+DROP_FACTS = """
+DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
+"""
 
 
-class FactReading(OwnerReading):
-    """See `ports.Reader`."""
+def list_facts(db: apsw.Connection, owner: int, session_id: str | None) -> list[Fact]:
+    """See `ports.Reader.facts`."""
+    return [_fact(body) for (body,) in fetch(db, FACTS, {"owner": owner, "session": session_id})]
 
-    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
-        bound = {"owner": self._owner(owner), "session": session_id}
-        return [_fact(body) for (body,) in fetch(self._db, FACTS, bound)]
 
-    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
-        bound = {
-            "owner": self._owner(owner),
-            "session": wanted.session,
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "limit": wanted.limit,
-            "offset": wanted.offset,
-        }
-        if wanted.mark is None:
-            return [_fact(body) for (body,) in fetch(self._db, FIND_FACTS, bound)]
-        found = fetch(self._db, MARKED_FACTS, {**bound, "mark": wanted.mark})
-        return [_fact(body) for (body,) in (*found, *fetch(self._db, UNMARKED_FACTS, bound))]
+def find_facts(db: apsw.Connection, owner: int, wanted: FactQuery) -> list[Fact]:
+    bound = {
+        "owner": owner,
+        "session": wanted.session,
+        "agent": wanted.agent_id,
+        "person": wanted.identity_id,
+        "limit": wanted.limit,
+        "offset": wanted.offset,
+    }
+    if wanted.mark is None:
+        return [_fact(body) for (body,) in fetch(db, FIND_FACTS, bound)]
+    found = fetch(db, MARKED_FACTS, {**bound, "mark": wanted.mark})
+    return [_fact(body) for (body,) in (*found, *fetch(db, UNMARKED_FACTS, bound))]
 
-    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
-        bound = {
-            "owner": self._owner(owner),
-            "agent": wanted.agent_id,
-            "person": wanted.identity_id,
-            "said": encode(wanted.said).decode(),
-            "subjects": encode(wanted.subjects).decode(),
-        }
-        found = ((_fact(body), holds) for body, holds in fetch(self._db, RIVALS, bound))
-        return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
 
-    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
-        bound = {"owner": self._owner(owner), "id": fact_id}
-        return [_fact(body) for (body,) in fetch(self._db, FACTS_BEHIND, bound)]
+def find_rivals(db: apsw.Connection, owner: int, wanted: RivalQuery) -> list[Fact]:
+    bound = {
+        "owner": owner,
+        "agent": wanted.agent_id,
+        "person": wanted.identity_id,
+        "said": encode(wanted.said).decode(),
+        "subjects": encode(wanted.subjects).decode(),
+    }
+    found = ((_fact(body), holds) for body, holds in fetch(db, RIVALS, bound))
+    return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
+
+
+def facts_behind(db: apsw.Connection, owner: int, fact_id: str) -> list[Fact]:
+    return [_fact(body) for (body,) in fetch(db, FACTS_BEHIND, {"owner": owner, "id": fact_id})]
+
+
+def put_facts(db: apsw.Connection, owner: int, facts: Sequence[Fact]) -> None:
+    for fact in facts:
+        kept = (owner, fact.id, fact.session, fact.at, encode(fact))
+        found_by = (
+            fact.agent_id,
+            fact.identity_id,
+            fact.subject,
+            fact.invalidated_by,
+            text_digest(fact.text),
+        )
+        db.execute(FORGET_FACT, (owner, fact.id))
+        db.execute(PUT_FACT, (*kept, *found_by))
+        db.executemany(PUT_MARK, [(owner, mark, fact.at, fact.id) for mark in marks_of(fact)])
+
+
+def forget_facts(db: apsw.Connection, owner: int, ids: Sequence[str]) -> None:
+    db.executemany(FORGET_FACT, [(owner, fact_id) for fact_id in ids])
+
+
+def drop_facts(db: apsw.Connection, owner: int, session_id: str, entry_id: str) -> None:
+    db.execute(DROP_FACTS, (owner, session_id, entry_id))
 
 
 _facts = msgspec.json.Decoder(Fact)

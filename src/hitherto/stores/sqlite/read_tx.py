@@ -11,16 +11,15 @@ import apsw
 import zstandard
 
 from hitherto.errors import StoreDamaged
-from hitherto.model import Change, Checkpoint, Filter, encode
+from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, encode
 from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.stores.sqlite import facts, statistics, tokens
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.facts import FactReading
 from hitherto.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
 from hitherto.stores.sqlite.search_index import SearchIndex
-from hitherto.stores.sqlite.statistics import CountReading
-from hitherto.stores.sqlite.tokens import AccessReading
 from hitherto.values.days import day_number
+from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
 from hitherto.values.spans import Place, Span, Spans, Stretch
 from hitherto.values.words import Term
@@ -29,6 +28,7 @@ SEQ_BITS = 24
 SEQ_MASK = (1 << SEQ_BITS) - 1
 
 COLUMNS = ", ".join(READ)
+OWNER = "SELECT num FROM owner WHERE name = ?"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
 BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
@@ -176,7 +176,7 @@ def position(log: int, seq: int) -> int:
     return log << SEQ_BITS | seq
 
 
-class SqliteReader(AccessReading, FactReading, CountReading):
+class SqliteReader:
     """See `ports.Reader`."""
 
     def __init__(
@@ -257,8 +257,8 @@ class SqliteReader(AccessReading, FactReading, CountReading):
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         return [
-            Checkpoint(id=id_, at=at, reason=reason, message_count=messages, token_count=tokens)
-            for id_, at, reason, messages, tokens in fetch(self._db, CHECKPOINTS, (num,))
+            Checkpoint(id=id_, at=at, reason=reason, message_count=messages, token_count=token_count)
+            for id_, at, reason, messages, token_count in fetch(self._db, CHECKPOINTS, (num,))
         ]
 
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
@@ -352,6 +352,61 @@ class SqliteReader(AccessReading, FactReading, CountReading):
         found = self._index.activity(self._owner(owner), first, last, most)
         longest = (self._record(owner, BY_NUM, num) for num in found.longest)
         return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
+
+    async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
+        return facts.list_facts(self._db, self._owner(owner), session_id)
+
+    async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
+        return facts.find_facts(self._db, self._owner(owner), wanted)
+
+    async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
+        return facts.find_rivals(self._db, self._owner(owner), wanted)
+
+    async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
+        return facts.facts_behind(self._db, self._owner(owner), fact_id)
+
+    async def stats(self, owner: str) -> Json:
+        return statistics.count_all(self._db, self._owner(owner))
+
+    async def facets(self, owner: str) -> Facets:
+        return statistics.list_facets(self._db, self._owner(owner))
+
+    async def projects(self, owner: str) -> list[str]:
+        return statistics.list_projects(self._db, self._owner(owner))
+
+    async def placeless(self, owner: str, limit: int) -> list[str]:
+        return statistics.folders_without_project(self._db, self._owner(owner), limit)
+
+    async def rooted(self, owner: str, root: str) -> str | None:
+        return statistics.project_of_root(self._db, self._owner(owner), root)
+
+    async def roots(self, owner: str, project: str) -> list[str]:
+        return statistics.roots_of_project(self._db, self._owner(owner), project)
+
+    async def token(self, digest: bytes) -> Token | None:
+        return tokens.find_token(self._db, digest)
+
+    async def tokens(self, owner: str | None) -> list[Token]:
+        return tokens.list_tokens(self._db, owner)
+
+    async def access(self) -> int:
+        return tokens.count_revoked(self._db)
+
+    async def link(self, owner: str, account: Account) -> Account | None:
+        return tokens.find_link(self._db, owner, account)
+
+    async def linked_to(self, owner: str, account: Account) -> list[Account]:
+        return tokens.list_linked(self._db, owner, account)
+
+    def _owner(self, owner: str) -> int:
+        """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
+        known = self._owners.get(owner)
+        if known is None:
+            rows = fetch(self._db, OWNER, (owner,))
+            if not rows:
+                return 0
+            known = self._owners[owner] = rows[0][0]
+        return known
 
     def _few_on_day(self, owner: str, given: Filter) -> list[int] | None:
         """The sessions of the day, if one is given and they are few."""

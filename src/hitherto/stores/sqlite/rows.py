@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-import apsw
 import msgspec
 
 from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
-from hitherto.stores.sqlite.connection import fetch
 from hitherto.values import words
 from hitherto.values.filters import title_text
 
@@ -152,23 +150,3 @@ def _json(value: Any) -> bytes | None:
 def texts_of(data: bytes | None) -> tuple[str, ...]:
     """The texts of a column that holds a list of them."""
     return tuple(decode_json(data)) if data else ()
-
-
-OWNER = "SELECT num FROM owner WHERE name = ?"
-
-
-class OwnerReading:
-    """What reads rows of an owner; `_owners` are those whose numbers are known."""
-
-    _db: apsw.Connection
-    _owners: MutableMapping[str, int]
-
-    def _owner(self, owner: str) -> int:
-        """The owner's number; 0, which nobody has, if there is none. Numbers stay, so they are looked up once."""
-        known = self._owners.get(owner)
-        if known is None:
-            rows = fetch(self._db, OWNER, (owner,))
-            if not rows:
-                return 0
-            known = self._owners[owner] = rows[0][0]
-        return known

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import apsw
+
 from hitherto.model import Facets, Json
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.rows import MICROS, OwnerReading
+from hitherto.stores.sqlite.rows import MICROS
 from hitherto.values.facets import COUNT as COUNTED
 from hitherto.values.facets import LISTED, MOST, facets
 
@@ -41,59 +43,59 @@ ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
 ROOTS = "SELECT root FROM root WHERE owner = ? AND project = ? ORDER BY root"
 
 
-class CountReading(OwnerReading):
-    """See `ports.Reader`."""
+def count_all(db: apsw.Connection, owner: int) -> Json:
+    """See `ports.Reader.stats`."""
+    row = fetch(db, STATS, {"owner": owner})[0]
+    (
+        sessions,
+        archived,
+        pinned,
+        messages,
+        tokens,
+        size,
+        cost,
+        errors,
+        oldest,
+        newest,
+        facts,
+        checkpoints,
+    ) = row
+    return {
+        "sessions": sessions,
+        "archived": archived or 0,
+        "pinned": pinned or 0,
+        "messages": messages or 0,
+        "tokens": tokens,
+        "bytes": size or 0,
+        "cost": None if cost is None else cost / MICROS,
+        "errors": errors or 0,
+        "by_source": dict(fetch(db, BY_SOURCE, (owner,))),
+        "by_agent": dict(fetch(db, BY_AGENT, (owner,))),
+        "oldest": oldest,
+        "newest": newest,
+        "facts": facts,
+        "checkpoints": checkpoints,
+    }
 
-    async def stats(self, owner: str) -> Json:
-        num = self._owner(owner)
-        row = fetch(self._db, STATS, {"owner": num})[0]
-        (
-            sessions,
-            archived,
-            pinned,
-            messages,
-            tokens,
-            size,
-            cost,
-            errors,
-            oldest,
-            newest,
-            facts,
-            checkpoints,
-        ) = row
-        return {
-            "sessions": sessions,
-            "archived": archived or 0,
-            "pinned": pinned or 0,
-            "messages": messages or 0,
-            "tokens": tokens,
-            "bytes": size or 0,
-            "cost": None if cost is None else cost / MICROS,
-            "errors": errors or 0,
-            "by_source": dict(fetch(self._db, BY_SOURCE, (num,))),
-            "by_agent": dict(fetch(self._db, BY_AGENT, (num,))),
-            "oldest": oldest,
-            "newest": newest,
-            "facts": facts,
-            "checkpoints": checkpoints,
-        }
 
-    async def facets(self, owner: str) -> Facets:
-        bound = {"owner": self._owner(owner), "most": MOST}
-        return facets(
-            row for kind in (COUNTED, *LISTED) for row in fetch(self._db, FACETS, bound | {"kind": kind})
-        )
+def list_facets(db: apsw.Connection, owner: int) -> Facets:
+    bound = {"owner": owner, "most": MOST}
+    return facets(row for kind in (COUNTED, *LISTED) for row in fetch(db, FACETS, bound | {"kind": kind}))
 
-    async def projects(self, owner: str) -> list[str]:
-        return [row[0] for row in fetch(self._db, PROJECTS, (self._owner(owner),))]
 
-    async def placeless(self, owner: str, limit: int) -> list[str]:
-        found = fetch(self._db, PLACELESS, (self._owner(owner), limit))
-        return [cwd.decode("utf-8", "surrogatepass") for (cwd,) in found]
+def list_projects(db: apsw.Connection, owner: int) -> list[str]:
+    return [row[0] for row in fetch(db, PROJECTS, (owner,))]
 
-    async def rooted(self, owner: str, root: str) -> str | None:
-        rows = fetch(self._db, ROOTED, (self._owner(owner), root))
-        return rows[0][0] if rows else None
 
-    async def roots(self, owner: str, project: str) -> list[str]:
-        return [row[0] for row in fetch(self._db, ROOTS, (self._owner(owner), project))]
+def folders_without_project(db: apsw.Connection, owner: int, limit: int) -> list[str]:
+    found = fetch(db, PLACELESS, (owner, limit))
+    return [cwd.decode("utf-8", "surrogatepass") for (cwd,) in found]
+
+
+def project_of_root(db: apsw.Connection, owner: int, root: str) -> str | None:
+    rows = fetch(db, ROOTED, (owner, root))
+    return None if not rows else str(rows[0][0])
+
+
+def roots_of_project(db: apsw.Connection, owner: int, project: str) -> list[str]:
+    return [row[0] for row in fetch(db, ROOTS, (owner, project))]

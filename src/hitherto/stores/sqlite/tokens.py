@@ -1,4 +1,4 @@
-"""Tokens and identity links as rows."""
+"""Tokens and identity links as rows, over a connection. `ports` says what each function promises."""
 
 from __future__ import annotations
 
@@ -40,50 +40,48 @@ DELETE FROM identity_link WHERE owner = (SELECT num FROM owner WHERE name = ?) A
 """
 
 
-class AccessReading:
-    """See `ports.Reader`."""
-
-    _db: apsw.Connection
-
-    async def token(self, digest: bytes) -> Token | None:
-        rows = fetch(self._db, BY_DIGEST, (digest,))
-        return _token_of(rows[0]) if rows else None
-
-    async def tokens(self, owner: str | None) -> list[Token]:
-        return [_token_of(row) for row in fetch(self._db, BY_OWNER, {"owner": owner})]
-
-    async def access(self) -> int:
-        return int(fetch(self._db, REVOKED)[0][0])
-
-    async def link(self, owner: str, account: Account) -> Account | None:
-        rows = fetch(self._db, LINK, (owner, *account))
-        return Account(*rows[0]) if rows else None
-
-    async def linked_to(self, owner: str, account: Account) -> list[Account]:
-        return [Account(*row) for row in fetch(self._db, LINKED_TO, (owner, *account))]
+def find_token(db: apsw.Connection, digest: bytes) -> Token | None:
+    """See `ports.Reader.token`."""
+    rows = fetch(db, BY_DIGEST, (digest,))
+    return _token_of(rows[0]) if rows else None
 
 
-class AccessWriting:
-    """See `ports.Writer`."""
+def list_tokens(db: apsw.Connection, owner: str | None) -> list[Token]:
+    return [_token_of(row) for row in fetch(db, BY_OWNER, {"owner": owner})]
 
-    _db: apsw.Connection
 
-    async def put_token(self, token: Token, digest: bytes) -> None:
-        self._db.execute(KNOWN_OWNER, (token.owner,))
-        told = (token.role, token.label, token.created_at, token.revoked_at)
-        self._db.execute(PUT_TOKEN, (token.owner, digest, token.id, " ".join(token.scopes), *told))
+def count_revoked(db: apsw.Connection) -> int:
+    return int(fetch(db, REVOKED)[0][0])
 
-    async def revoke_token(self, token_id: str, at: int) -> bool:
-        self._db.execute(REVOKE, (at, token_id))
-        return bool(self._db.changes())
 
-    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
-        self._db.execute(KNOWN_OWNER, (owner,))
-        self._db.execute(PUT_LINK, (owner, *account, *canonical))
+def find_link(db: apsw.Connection, owner: str, account: Account) -> Account | None:
+    rows = fetch(db, LINK, (owner, *account))
+    return Account(*rows[0]) if rows else None
 
-    async def drop_link(self, owner: str, account: Account) -> bool:
-        self._db.execute(DROP_LINK, (owner, *account))
-        return bool(self._db.changes())
+
+def list_linked(db: apsw.Connection, owner: str, account: Account) -> list[Account]:
+    return [Account(*row) for row in fetch(db, LINKED_TO, (owner, *account))]
+
+
+def put_token(db: apsw.Connection, token: Token, digest: bytes) -> None:
+    db.execute(KNOWN_OWNER, (token.owner,))
+    rest = (token.role, token.label, token.created_at, token.revoked_at)
+    db.execute(PUT_TOKEN, (token.owner, digest, token.id, " ".join(token.scopes), *rest))
+
+
+def revoke_token(db: apsw.Connection, token_id: str, at: int) -> bool:
+    db.execute(REVOKE, (at, token_id))
+    return bool(db.changes())
+
+
+def put_link(db: apsw.Connection, owner: str, account: Account, canonical: Account) -> None:
+    db.execute(KNOWN_OWNER, (owner,))
+    db.execute(PUT_LINK, (owner, *account, *canonical))
+
+
+def drop_link(db: apsw.Connection, owner: str, account: Account) -> bool:
+    db.execute(DROP_LINK, (owner, *account))
+    return bool(db.changes())
 
 
 def _token_of(row: tuple[Any, ...]) -> Token:

@@ -11,16 +11,16 @@ import apsw
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists
-from hitherto.model import Checkpoint, Fact, Lease, encode
+from hitherto.model import Account, Checkpoint, Fact, Lease, Token
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
+from hitherto.stores.sqlite import facts as fact_rows
+from hitherto.stores.sqlite import tokens
 from hitherto.stores.sqlite.commit_queue import Numbers
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
-from hitherto.stores.sqlite.tokens import AccessWriting
 from hitherto.values.facets import Traits, count_changes, traits_of
-from hitherto.values.facts import marks_of, text_digest
 from hitherto.values.spans import Place, Span
 
 MANY_HOT = 32
@@ -108,15 +108,6 @@ PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at)
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
-PUT_FACT = """
-INSERT INTO fact (owner, id, session, at, body, agent, person, subject, outdone_by, said)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (?, ?, ?, ?)"
-FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
-DROP_FACTS = """
-DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
-"""
 PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest) VALUES (?, ?, ?)"
 PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
@@ -127,7 +118,7 @@ DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WH
 """
 
 
-class SqliteWriter(SqliteReader, AccessWriting):
+class SqliteWriter(SqliteReader):
     """See `ports.Writer`."""
 
     def __init__(
@@ -259,26 +250,25 @@ class SqliteWriter(SqliteReader, AccessWriting):
         self._db.execute(MARK_CHANGE, (change, "live", record.num))
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
-        num = self._known_owner(owner)
-        for fact in facts:
-            kept = (num, fact.id, fact.session, fact.at, encode(fact))
-            found_by = (
-                fact.agent_id,
-                fact.identity_id,
-                fact.subject,
-                fact.invalidated_by,
-                text_digest(fact.text),
-            )
-            self._db.execute(FORGET_FACT, (num, fact.id))
-            self._db.execute(PUT_FACT, (*kept, *found_by))
-            self._db.executemany(PUT_MARK, [(num, mark, fact.at, fact.id) for mark in marks_of(fact)])
+        fact_rows.put_facts(self._db, self._known_owner(owner), facts)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
-        num = self._known_owner(owner)
-        self._db.executemany(FORGET_FACT, [(num, fact_id) for fact_id in ids])
+        fact_rows.forget_facts(self._db, self._known_owner(owner), ids)
 
     async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        self._db.execute(DROP_FACTS, (self._known_owner(owner), session_id, entry_id))
+        fact_rows.drop_facts(self._db, self._known_owner(owner), session_id, entry_id)
+
+    async def put_token(self, token: Token, digest: bytes) -> None:
+        tokens.put_token(self._db, token, digest)
+
+    async def revoke_token(self, token_id: str, at: int) -> bool:
+        return tokens.revoke_token(self._db, token_id, at)
+
+    async def put_link(self, owner: str, account: Account, canonical: Account) -> None:
+        tokens.put_link(self._db, owner, account, canonical)
+
+    async def drop_link(self, owner: str, account: Account) -> bool:
+        return tokens.drop_link(self._db, owner, account)
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
         data = (copy if isinstance(copy, PackedCopy) else packed(copy)).packed
