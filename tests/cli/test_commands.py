@@ -24,10 +24,10 @@ from hitherto.cli.terminal.exit_codes import EXIT_CODES, exit_code
 from hitherto.ids import now_ms, uuid7
 from hitherto.model import LOCAL, Draft, Session, Text
 from hitherto.service import Sessions
+from hitherto.values.days import DAY_MS
 from tests.cli.shell import Shell
 from tests.support.waits import LIMIT, block_until, end_of, ended, line_of, or_killed, output
 
-DAY_MS = 86_400_000
 SESSION_FIELDS = set(Session.__struct_fields__)
 
 

@@ -134,7 +134,7 @@ MUTANTS = (
     ),
     mutant(
         "delete-takes-shared-entries-postgres",
-        "stores/postgres/removal.py",
+        "stores/postgres/write_tx.py",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
         "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     mutant(
         "index-row-left-after-delete-postgres",
-        "stores/postgres/removal.py",
+        "stores/postgres/write_tx.py",
         '    "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
         "tests/stores/test_work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
@@ -253,7 +253,7 @@ MUTANTS = (
     ),
     mutant(
         "days-outlive-their-session-postgres",
-        "stores/postgres/removal.py",
+        "stores/postgres/write_tx.py",
         '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
         "tests/service/admin/test_statistics.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",

@@ -13,6 +13,7 @@ from hitherto.service import Sessions
 from hitherto.service.memory.findings import forgotten_name, merge_findings
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy, Finding
+from hitherto.values.days import DAY_MS
 from tests.summaries.planted import held_out
 from tests.summaries.planted.conversations import conversation
 from tests.support.conversations import say
@@ -197,10 +198,10 @@ async def test_what_was_forgotten_does_not_come_back_from_what_was_said_before(
             clock.advance()
             assert await sessions.memory.forget(ann, fact.id)
     await sessions.admin.check()  # what is kept for a while only is dropped
-    clock.advance(400 * 86_400_000)
+    clock.advance(400 * DAY_MS)
     await sessions.admin.check()
     elsewhere = await sessions.create(ann, agent_id="a")
-    old = say(said, at=clock.now - 399 * 86_400_000 - 1_000_000_000)
+    old = say(said, at=clock.now - 399 * DAY_MS - 1_000_000_000)
     await sessions.append(ann, elsewhere.id, old)
     await tell(sessions, ann, elsewhere.id)
     assert await recalled(reader, ann, "name") == []

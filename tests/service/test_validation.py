@@ -37,6 +37,7 @@ from hitherto.limits import (
 from hitherto.model import Draft, Fact, Filter, Identity, Principal, Text, Usage
 from hitherto.service import Sessions
 from hitherto.stores import connector
+from hitherto.values.days import DAY_MS
 from tests.service.test_isolation import BY_ID
 from tests.support.conversations import everything, exported, say, started, talk, told
 from tests.support.homes import Clock, Home
@@ -334,7 +335,7 @@ async def test_a_cursor_does_not_grow_old(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     page, found = await cursors(sessions, ann)
-    clock.advance(10 * 365 * 86_400_000)
+    clock.advance(10 * 365 * DAY_MS)
     assert len((await reader.find(ann, cursor=page)).sessions) == 2
     assert len((await reader.search(ann, "needle", cursor=found)).hits) == 2
 

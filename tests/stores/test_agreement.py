@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from hitherto.model import ROLES, STATUSES, Draft, Entry, Fact, Filter, Principal, Text, ToolResult, Usage
 from hitherto.service import Imported, Policy, Sessions
+from hitherto.values.days import DAY_MS
 from tests.support.conversations import exported, hits, say, walk
 from tests.support.homes import MemoryHome, PostgresHome, SqliteHome
 from tests.support.postgres_server import PostgresServer
@@ -52,7 +53,7 @@ a_name = st.one_of(st.none(), st.sampled_from(["x", "y"]))
 a_key = st.one_of(st.none(), st.none(), st.sampled_from(["k1", "k2"]))
 a_limit = st.sampled_from([1, 2, 3, 50])
 a_time = st.integers(0, 60).map(lambda seconds: 1_750_000_000_000 + seconds * 1_000)
-maybe_time = st.one_of(st.none(), st.none(), a_time, a_time.map(lambda at: at + 86_400_000))
+maybe_time = st.one_of(st.none(), st.none(), a_time, a_time.map(lambda at: at + DAY_MS))
 a_project = st.one_of(st.none(), st.sampled_from(PROJECTS))
 a_word = st.sampled_from(
     [

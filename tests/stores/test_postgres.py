@@ -30,13 +30,12 @@ from hitherto.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Se
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service import Sessions
 from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
-from hitherto.stores.postgres.connection import escaped, restored
-from hitherto.stores.postgres.errors import as_hitherto_error
+from hitherto.stores.postgres.connection import as_hitherto_error, escaped, restored
 from hitherto.stores.postgres.migrate import Migration, migrate, migrations
 from hitherto.stores.postgres.read_tx import REACHING
-from hitherto.stores.postgres.removal import gaps
 from hitherto.stores.postgres.store import ABOUT, PostgresStore
 from hitherto.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
+from hitherto.stores.postgres.write_tx import gaps
 from tests.support import waits
 from tests.support.homes import CARELESS, TEMPLATE
 from tests.support.postgres_server import PostgresServer

@@ -14,8 +14,8 @@ from hitherto.model import LOCAL, Draft, Principal, Text
 from hitherto.service import Sessions
 from hitherto.stores.postgres import connect
 from hitherto.stores.postgres.migrate import migrate, migrations
+from hitherto.stores.postgres.store import AGAINST_SILENCE, parse_address
 from hitherto.stores.postgres.transactions import opened
-from hitherto.stores.postgres.url import AGAINST_SILENCE, parse_address
 from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 
@@ -84,7 +84,7 @@ async def test_the_number_of_parts_is_chosen_once(url: str) -> None:
     for address in (url, f"{url}&partitions=2"):
         async with connect(address) as store:
             assert store.secret == secret
-    with pytest.raises(InvalidInput, match="made with 2 partitions"):
+    with pytest.raises(InvalidInput, match="created with 2 partitions"):
         async with connect(f"{url}&partitions=4"):
             pass
 

@@ -106,7 +106,7 @@ CLOCK_JUMPS = Row(
         ),
         changed(
             clock_jumps.tried,
-            Change("service/notes.py", "KEPT_MS = 7 * 86_400_000", "KEPT_MS = 2 * 86_400_000"),
+            Change("service/notes.py", "KEPT_MS = 7 * DAY_MS", "KEPT_MS = 2 * DAY_MS"),
         ),
     ),
     broken="the retention policy trusts the clock; then messages are read in order of time; then keys expire early",

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from hitherto.model import Session
+from hitherto.values.days import DAY_MS
 
-MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+MINUTE, HOUR, DAY = 60_000, 3_600_000, DAY_MS
 _UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 

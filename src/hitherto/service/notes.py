@@ -14,9 +14,10 @@ from hitherto.model import Appended, ToolCall, Value, decode_json, encode
 from hitherto.permissions import Choice
 from hitherto.ports import Memo, Reader, Writer
 from hitherto.updates import Outcome
+from hitherto.values.days import DAY_MS
 
 V = TypeVar("V")
-KEPT_MS = 7 * 86_400_000
+KEPT_MS = 7 * DAY_MS
 """So long a note is kept; then it may be forgotten at any time."""
 FOR_EVER = LARGEST_NUMBER
 """The time of a note that is never forgotten."""

@@ -12,6 +12,7 @@ from hitherto.gateway.dispatch.schema import Overwriting
 from hitherto.gateway.methods import METHODS
 from hitherto.model import Draft, Principal, Text
 from hitherto.service import Sessions
+from hitherto.values.days import DAY_MS
 from tests.gateway.methods import store_requests
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import everything
@@ -127,7 +128,7 @@ async def test_a_key_is_remembered_for_its_method_and_its_owner_alone(sessions: 
 async def test_a_key_is_forgotten_after_seven_days(sessions: Sessions, clock: Clock) -> None:
     asker = Asker(sessions)
     one = await asker.ask("session.create", idempotency_key="k")
-    clock.advance(7 * 86_400_000 - 1)
+    clock.advance(7 * DAY_MS - 1)
     assert await asker.ask("session.create", idempotency_key="k") == one
     clock.advance(1)
     assert await asker.ask("session.create", idempotency_key="k") != one

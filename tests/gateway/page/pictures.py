@@ -16,11 +16,11 @@ from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult, Usage
 from hitherto.service import Imported, Sessions
 from hitherto.service.history.append import complete_draft
+from hitherto.values.days import DAY_MS
 from tests.gateway.page.browser import browser, context_of
 from tests.gateway.page.visitor import Visitor
 from tests.gateway.servers import serving
 
-DAY = 86_400_000
 SEED = 7
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
@@ -56,7 +56,7 @@ async def filled(sessions: Sessions, now: int) -> str:
     """Sessions of some months; returns the id of the one that is shown."""
     chance = random.Random(SEED)
     for number in range(140):
-        at = now - int(chance.expovariate(1 / 22) * DAY) - chance.randrange(DAY // 3)
+        at = now - int(chance.expovariate(1 / 22) * DAY_MS) - chance.randrange(DAY_MS // 3)
         await _old(sessions, chance, number, at)
     return await _shown(sessions, now)
 

@@ -12,6 +12,7 @@ from hitherto.gateway.server.schedule import prune_regularly, repeat_for_owners,
 from hitherto.model import Principal
 from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
 from hitherto.stores import connector
+from hitherto.values.days import DAY_MS
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import told
 from tests.support.homes import Clock
@@ -41,9 +42,6 @@ async def test_chats_of_all_owners_start_anew_while_the_server_runs(
             task.cancel()
         await arrives(asyncio.wait(running), "the end of what runs")
     assert await told(other, ann, made[ann]) == ["two"]
-
-
-DAY_MS = 86_400_000
 
 
 OLD = Policy(older_than_ms=DAY_MS, spare_read_ms=0, delete=True)

@@ -13,10 +13,9 @@ from hitherto.model import Fact, Filter, Principal, Usage
 from hitherto.ports import RawCopy, Store
 from hitherto.service import Sessions
 from hitherto.stores import connector
+from hitherto.values.days import DAY_MS
 from tests.support.conversations import everything, exported, listed, say, started, told
 from tests.support.homes import Clock, Home
-
-DAY = 86_400_000
 
 
 async def test_facts_are_kept_newest_first(
@@ -90,7 +89,7 @@ async def test_raw_copies_above_a_budget_go_with_the_oldest_activity_first(
         await sessions.transfer.keep_raw(ann, session.id, "000000000000000", noise[:3_200])
         await sessions.transfer.keep_raw(ann, session.id, "000000000003200", noise[3_200:])
         made.append(session.id)
-        clock.advance(DAY)
+        clock.advance(DAY_MS)
     theirs, _ = await started(sessions, bob, "bob's")
     await sessions.transfer.keep_raw(bob, theirs.id, "n", b"x" * 10_000)
     assert await sessions.transfer.trim_raw(ann, 1_000_000) == 0
@@ -161,9 +160,9 @@ async def test_the_doctor_forgets_old_idempotency_keys(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     old = await sessions.create(ann, idempotency_key="old")
-    clock.advance(6 * DAY)
+    clock.advance(6 * DAY_MS)
     recent = await sessions.create(ann, idempotency_key="recent")
-    clock.advance(2 * DAY)
+    clock.advance(2 * DAY_MS)
     health = await reader.admin.check()
     assert any("idempotency" in told for told in health.repaired)
     assert (await sessions.create(ann, idempotency_key="recent")).id == recent.id

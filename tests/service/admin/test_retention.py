@@ -9,10 +9,9 @@ from hitherto.model import Filter, Lease, Principal
 from hitherto.service import Policy, Sessions
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.turns.leases import Leases
+from hitherto.values.days import DAY_MS
 from tests.support.conversations import everything, listed, say, started
 from tests.support.homes import Clock
-
-DAY = 86_400_000
 
 
 async def aged(sessions: Sessions, who: Principal, clock: Clock, count: int) -> list[str]:
@@ -20,7 +19,7 @@ async def aged(sessions: Sessions, who: Principal, clock: Clock, count: int) -> 
     ids = []
     for number in range(count):
         ids.append((await started(sessions, who, f"Message {number}", agent_id="xy"[number % 2]))[0].id)
-        clock.advance(DAY)
+        clock.advance(DAY_MS)
     return ids
 
 
@@ -36,7 +35,7 @@ async def test_a_dry_run_tells_and_does_nothing(
 ) -> None:
     ids = await aged(sessions, ann, clock, 5)
     before = await everything(reader, ann)
-    found = await doomed(sessions, ann, Policy(older_than_ms=3 * DAY))
+    found = await doomed(sessions, ann, Policy(older_than_ms=3 * DAY_MS))
     assert found == {ids[0]: "age", ids[1]: "age"}
     assert await everything(reader, ann) == before
 
@@ -55,7 +54,7 @@ async def test_a_session_that_is_deleted_meanwhile_is_passed_over(
 ) -> None:
     await aged(sessions, ann, clock, 3)
     sessions.leases = Deleting(sessions.core)
-    assert await doomed(sessions, ann, Policy(older_than_ms=2 * DAY), dry_run=dry_run) == {}
+    assert await doomed(sessions, ann, Policy(older_than_ms=2 * DAY_MS), dry_run=dry_run) == {}
     assert len(await listed(reader, ann)) == 2
 
 
@@ -63,11 +62,11 @@ async def test_what_is_too_old_is_archived(
     sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
 ) -> None:
     ids = await aged(sessions, ann, clock, 5)
-    found = await doomed(sessions, ann, Policy(older_than_ms=3 * DAY), dry_run=False)
+    found = await doomed(sessions, ann, Policy(older_than_ms=3 * DAY_MS), dry_run=False)
     assert sorted(found) == sorted(ids[:2])
     assert await listed(reader, ann) == ids[:1:-1]
     assert sorted(await listed(reader, ann, Filter(archived="only"))) == sorted(ids[:2])
-    assert await doomed(sessions, ann, Policy(older_than_ms=3 * DAY)) == {}
+    assert await doomed(sessions, ann, Policy(older_than_ms=3 * DAY_MS)) == {}
 
 
 async def test_what_is_beyond_a_number_is_archived(
@@ -119,13 +118,13 @@ async def test_pinned_leased_and_recently_read_sessions_are_spared(
     await sessions.leases.acquire(ann, ids[1], "someone", ttl_ms=3_600_000)
     await reader.history(ann, ids[2])
     for delete in (False, True):
-        policy = Policy(keep_newest=0, delete=delete, spare_read_ms=DAY)
+        policy = Policy(keep_newest=0, delete=delete, spare_read_ms=DAY_MS)
         assert sorted(await doomed(sessions, ann, policy)) == sorted(ids[3:])
-    found = await doomed(sessions, ann, Policy(keep_newest=0, spare_read_ms=DAY), dry_run=False)
+    found = await doomed(sessions, ann, Policy(keep_newest=0, spare_read_ms=DAY_MS), dry_run=False)
     assert sorted(found) == sorted(ids[3:])
     assert sorted(await listed(reader, ann)) == sorted(ids[:3])
-    clock.advance(DAY)
-    found = await doomed(sessions, ann, Policy(keep_newest=0, spare_read_ms=DAY))
+    clock.advance(DAY_MS)
+    found = await doomed(sessions, ann, Policy(keep_newest=0, spare_read_ms=DAY_MS))
     assert sorted(found) == sorted(ids[1:3])
 
 
@@ -156,7 +155,7 @@ async def test_what_changes_between_looking_and_doing_is_spared(
     sessions: Sessions, other: Sessions, clock: Clock, ann: Principal, delete: bool
 ) -> None:
     session, _ = await started(sessions, ann, "old")
-    clock.now += 100 * 86_400_000
+    clock.now += 100 * DAY_MS
 
     class Looked(Leases):
         async def current(self, who: Principal, session_id: str) -> Lease | None:
@@ -164,7 +163,7 @@ async def test_what_changes_between_looking_and_doing_is_spared(
             return await super().current(who, session_id)
 
     sessions.leases = Looked(sessions.core)
-    policy = Policy(older_than_ms=86_400_000, delete=delete)
+    policy = Policy(older_than_ms=DAY_MS, delete=delete)
     assert await sessions.admin.prune(ann, policy, dry_run=False) == []
     kept = await other.get(ann, session.id)
     assert (kept.message_count, kept.archived) == (2, False)

@@ -21,10 +21,10 @@ from hitherto.model import (
 )
 from hitherto.projects import Place
 from hitherto.service import Imported, Sessions
+from hitherto.values.days import DAY_MS
 from tests.support.conversations import finds, listed, say, started, talk
 from tests.support.homes import Clock
 
-DAY_MS = 86_400_000
 FIRST, SECOND = "2025-06-15", "2025-06-16"
 """The clock begins in the evening of the first."""
 

@@ -35,6 +35,7 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service import Sessions
+from hitherto.values.days import DAY_MS
 from tests.support.conversations import everything, exported, said, say, started, talk, told
 from tests.support.homes import Clock
 
@@ -541,7 +542,7 @@ async def test_an_idempotency_key_is_remembered_for_seven_days(
     sessions: Sessions, clock: Clock, ann: Principal
 ) -> None:
     first = await sessions.create(ann, title="once", idempotency_key="k")
-    clock.now += 6 * 86_400_000
+    clock.now += 6 * DAY_MS
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id == first.id
-    clock.now += 2 * 86_400_000
+    clock.now += 2 * DAY_MS
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id != first.id

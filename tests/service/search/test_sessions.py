@@ -10,6 +10,7 @@ import pytest
 from hitherto.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
 from hitherto.ports import Store
 from hitherto.service import Sessions
+from hitherto.values.days import DAY_MS
 from hitherto.values.words import parse_query
 from tests.support.conversations import finds, hits, listed, say, started, talk
 from tests.support.homes import Clock
@@ -198,7 +199,7 @@ async def test_each_operator_narrows(
     two = await sessions.create(ann, title="Kitchen plan", tags=["blue"], cwd="/srv/b", agent_id="y")
     await sessions.append(ann, one.id, say("water the needle"))
     await sessions.append(ann, two.id, say("boil the needle", "assistant"))
-    clock.advance(86_400_000)
+    clock.advance(DAY_MS)
     await sessions.append(ann, two.id, say("the needle again"))
     for query in (
         "needle title:garden",

@@ -10,9 +10,9 @@ import click
 
 from hitherto.errors import InvalidInput
 from hitherto.ids import now_ms
-from hitherto.values.days import day_number, day_text
+from hitherto.values.days import DAY_MS, day_number, day_text
 
-_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])", re.IGNORECASE)
 _SIZE = re.compile(r"([0-9]{1,15})(\.[0-9]{1,6})?\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

@@ -13,8 +13,7 @@ from hitherto.service.core import Core
 from hitherto.service.records import change_session
 from hitherto.service.turns.leases import Leases
 from hitherto.service.validation import checked_owner
-
-DAY_MS = 86_400_000
+from hitherto.values.days import DAY_MS
 
 
 class Policy(Value, frozen=True):

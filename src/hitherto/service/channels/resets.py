@@ -22,6 +22,7 @@ from hitherto.service.records import active_lease, load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
 from hitherto.values import spans as algebra
+from hitherto.values.days import DAY_MS
 from hitherto.values.keys import Kind, parse_key
 
 Reason = Literal["daily", "idle"]
@@ -33,7 +34,7 @@ LOOKED_AT = 50
 
 _DAILY = re.compile(r"daily@([01]?\d|2[0-3]):([0-5]\d)")
 _IDLE = re.compile(r"idle@([1-9]\d{0,5})([mhd])")
-_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MS = {"m": 60_000, "h": 3_600_000, "d": DAY_MS}
 
 
 class ResetRule(Value, frozen=True):

@@ -15,9 +15,10 @@ from hitherto.service.catalog.metadata import title_fields
 from hitherto.service.history.places import load_everything
 from hitherto.service.records import totals_of
 from hitherto.service.validation import MICROS, checked_entry, checked_name
+from hitherto.values.days import DAY_MS
 from hitherto.values.titles import title_from
 
-AHEAD_MS = 86_400_000
+AHEAD_MS = DAY_MS
 """Clocks differ, but not by more."""
 
 

@@ -9,8 +9,9 @@ from hitherto.service.core import Room
 from hitherto.service.notes import END_REQUESTS, Note
 from hitherto.service.records import active_lease, require_session
 from hitherto.service.validation import checked_required
+from hitherto.values.days import DAY_MS
 
-LONGEST_LEASE_MS = 24 * 3_600_000
+LONGEST_LEASE_MS = DAY_MS
 
 
 class Leases(Room):

@@ -1,18 +1,19 @@
-"""The store itself: opening a database, transactions, waiting for changes."""
+"""The store itself: its address, opening a database, transactions, waiting for changes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.errors import StoreError, StoreUnavailable
+from hitherto.errors import InvalidInput, StoreError, StoreUnavailable
 from hitherto.model import Json
 from hitherto.ports import Health, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
-from hitherto.stores.postgres.errors import as_hitherto_error
+from hitherto.stores.postgres.connection import as_hitherto_error
 from hitherto.stores.postgres.migrate import migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
 from hitherto.stores.postgres.read_tx import PostgresReader
@@ -25,10 +26,22 @@ from hitherto.stores.postgres.transactions import (
     opened,
     pool,
 )
-from hitherto.stores.postgres.url import Address, parse_address
 from hitherto.stores.postgres.write_tx import PostgresWriter
 
 T = TypeVar("T")
+
+MOST_PARTITIONS = 1_024
+PARTITIONS = "partitions"
+
+# A network that falls silent breaks no connection by itself: a statement would wait for a quarter of an hour, an idle
+# connection for two. An address may say otherwise. Milliseconds for `tcp_user_timeout`, else seconds and times.
+AGAINST_SILENCE = {
+    "connect_timeout": 3,
+    "tcp_user_timeout": 8_000,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+}
 
 ENCODING = "SELECT current_setting('server_encoding')"
 # `source` is 'client' when the address itself says so: then somebody has chosen it.
@@ -49,13 +62,20 @@ SELECT current_setting('server_version'), current_database()::text, current_sche
 """
 
 
+class Address(NamedTuple):
+    """Where a database is. `partitions` is None if the address says nothing about them."""
+
+    conninfo: str
+    partitions: int | None = None
+
+
 @asynccontextmanager
 async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
     """Open the store in the database that a `postgresql://` URL (or another form that libpq knows) names.
 
-    Makes or updates its tables; the word `partitions=16` in the URL has a new database's split by owner. Raises
-    `InvalidInput` if the tables are there in another number of parts, and `StoreUnavailable` if the database cannot be reached, is not in UTF-8, or loses
-    commits in a crash (`synchronous_commit` is off and the URL does not say that this is wanted).
+    Creates or updates its tables; `partitions=16` in the URL splits the tables of a new database by owner. Raises
+    `InvalidInput` if the tables exist with another number of partitions, and `StoreUnavailable` if the database cannot
+    be reached, is not in UTF-8, or loses commits in a crash (`synchronous_commit` is off and the URL does not accept it).
     """
     try:
         address = parse_address(url)
@@ -134,3 +154,20 @@ class PostgresStore:
         rows = await self._transactions.run(READ, lambda tx: tx.rows(ABOUT))
         names = ("server", "database", "namespace", "schema", "bytes", "sessions")
         return {"kind": "postgresql", **dict(zip(names, rows[0], strict=True))}
+
+
+def parse_address(url: str) -> Address:
+    """An address as it is given to the store. Raises `psycopg.ProgrammingError` and `InvalidInput`."""
+    place, _, query = url.partition("?")
+    words = query.split("&") if query else []
+    ours = [word for word in words if word.partition("=")[0] == PARTITIONS]
+    rest = "&".join(word for word in words if word not in ours)
+    told = conninfo_to_dict(f"{place}?{rest}" if rest else place)
+    partitions = _checked_number(ours[-1].partition("=")[2]) if ours else None
+    return Address(make_conninfo("", **{**AGAINST_SILENCE, **told}), partitions)
+
+
+def _checked_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PARTITIONS):
+        raise InvalidInput(f"partitions is a whole number from 1 to {MOST_PARTITIONS}, not {text!a:.40}")
+    return int(text)

@@ -20,8 +20,14 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from hitherto.errors import StoreUnavailable
-from hitherto.stores.postgres.connection import EagerConnection, adapt
-from hitherto.stores.postgres.errors import as_hitherto_error, is_conflict, is_lost, unknown_outcome
+from hitherto.stores.postgres.connection import (
+    EagerConnection,
+    adapt,
+    as_hitherto_error,
+    is_conflict,
+    is_lost,
+    unknown_outcome,
+)
 from hitherto.stores.postgres.rows import Row
 
 T = TypeVar("T")
