@@ -287,7 +287,7 @@ def test_old_sessions_are_put_away_if_somebody_asks_for_it(tmp_path: Path) -> No
     )
     assert server.call("session.get", {"session_id": fresh})["status"] == "idle"
     process.send_signal(signal.SIGTERM)
-    assert output(process, "the server to end")[1] == b"hitherto: 1 old sessions were archived\n"
+    assert output(process, "the server to end")[1] == b"hitherto: archived 1 old sessions\n"
 
 
 # What is written
