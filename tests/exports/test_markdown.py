@@ -39,9 +39,9 @@ def checked(text: str) -> None:
     assert [re.sub(", .*", "", each) for each in others] == [
         "1. User",
         "2. User",
-        "3. Summary of what was said so far",
+        "3. Summary of earlier messages",
     ]
-    assert last == "Secrets that were replaced"
+    assert last == "Replaced secrets"
 
 
 @pytest.mark.parametrize("text", PAYLOADS)

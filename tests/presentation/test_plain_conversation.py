@@ -1,4 +1,4 @@
-"""Conversations retold in plain turns: what is there word for word, what in short, and what not."""
+"""Plain conversations: what is word for word, what is summarised, and what is left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hitherto.model import (
     ToolResult,
     Unknown,
 )
-from hitherto.presentation.plain_conversation import RESULT_CHARS, Turn, retold
+from hitherto.presentation.plain_conversation import RESULT_CHARS, Turn, plain_conversation
 
 
 def said(role: Role, *parts: Part | str, at: int = 0, model: str | None = None, **meta: Any) -> Entry:
@@ -28,7 +28,7 @@ def said(role: Role, *parts: Part | str, at: int = 0, model: str | None = None, 
 
 
 def texts(*entries: Entry) -> list[tuple[str, str]]:
-    return [(turn.side, turn.text) for turn in retold(entries).turns]
+    return [(turn.side, turn.text) for turn in plain_conversation(entries).turns]
 
 
 CALL = ToolCall(id="1", name="Bash", input={"command": "ls"})
@@ -39,7 +39,7 @@ def answer(text: str, *, failed: bool = False) -> ToolResult:
 
 
 def test_what_is_said_and_done_between_two_prompts_is_one_turn() -> None:
-    found = retold(
+    found = plain_conversation(
         [
             said("user", "One", at=1),
             said("user", "Two", at=2),
@@ -112,7 +112,9 @@ def test_instructions_are_told_as_notes() -> None:
 @pytest.mark.parametrize("mark", ["compaction", "compact_summary"])
 def test_the_summary_that_a_context_begins_with_stays_its_summary(mark: str) -> None:
     marked: Any = {mark: True}
-    found = retold([said("system", "They built a barn.", **marked), said("user", "Paint it", at=7)])
+    found = plain_conversation(
+        [said("system", "They built a barn.", **marked), said("user", "Paint it", at=7)]
+    )
     assert (found.fidelity, found.summary) == ("summarised", "They built a barn.")
     assert found.turns == (Turn("user", "Paint it", 7),)
 
@@ -122,7 +124,7 @@ def test_of_a_long_conversation_the_newest_turns_are_told_and_the_rest_is_summar
     for number in range(40):
         entries.append(said("user", f"Please build stall {number} with zqx{number}.", at=2 * number))
         entries.append(said("assistant", f"Built stall {number}. " + "word " * 400, at=2 * number + 1))
-    found = retold(entries, largest=10_000)
+    found = plain_conversation(entries, largest=10_000)
     assert found.fidelity == "summarised"
     assert found.summary is not None
     assert "Hodge" in found.summary
@@ -132,5 +134,5 @@ def test_of_a_long_conversation_the_newest_turns_are_told_and_the_rest_is_summar
         entry.parts[0].text for entry in entries[-len(found.turns) :] if isinstance(entry.parts[0], Text)
     ]
     assert found.turns[0].side == "user"
-    assert retold(entries, largest=10_000) == found
-    assert retold(entries).summary == "- They chose the colour red for Hodge's barn."
+    assert plain_conversation(entries, largest=10_000) == found
+    assert plain_conversation(entries).summary == "- They chose the colour red for Hodge's barn."

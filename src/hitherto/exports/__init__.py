@@ -1,4 +1,4 @@
-"""The forms in which a session leaves the store: a table of formats, one module for each. Pure."""
+"""The export formats: a table, and one module for each. Pure."""
 
 from __future__ import annotations
 

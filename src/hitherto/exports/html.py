@@ -47,7 +47,7 @@ class HtmlPage(Writer):
         )
 
     def entry(self, entry: Entry, *, mark: bool) -> str:
-        """An article: who, when, and what was said."""
+        """One message as an article."""
         self._entries += 1
         kind = "summary" if mark else entry.role
         erased = "<p><em>erased</em></p>" if entry.meta.get("erased") else ""
@@ -58,14 +58,10 @@ class HtmlPage(Writer):
         )
 
     def end(self, replaced: tuple[Replaced, ...]) -> str:
-        """What was replaced."""
+        """The list of replaced secrets."""
         rows = "".join(f"<li>{escape(labels.replacement(each))}</li>" for each in replaced)
-        told = f"<ul>{rows}</ul>" if rows else "<p>Nothing was found.</p>"
-        footer = (
-            f"<footer>\n<h2>Secrets that were replaced</h2>\n{told}\n</footer>\n"
-            if self.about.redacted
-            else ""
-        )
+        listed = f"<ul>{rows}</ul>" if rows else "<p>No secrets found.</p>"
+        footer = f"<footer>\n<h2>Replaced secrets</h2>\n{listed}\n</footer>\n" if self.about.redacted else ""
         return f"</main>\n{footer}</body>\n</html>\n"
 
 
@@ -79,17 +75,17 @@ def blocks(part: Part) -> Iterator[str]:
         case ToolCall(name=name, input=given):
             yield _folded(f"Called {clean(name)}", labels.data(given))
         case ToolResult(is_error=failed, content=content):
-            yield _folded("Failed" if failed else "Came back", labels.told_by(part))
+            yield _folded("Failed" if failed else "Result", labels.result_text(part))
             yield from (piece for inner in content if isinstance(inner, Image) for piece in blocks(inner))
         case Resource(text=str(text)):
-            yield _folded(f"Attached {labels.noted(part)}", clean_lines(text))
+            yield _folded(f"Attached {labels.part_label(part)}", clean_lines(text))
         case Plan(steps=steps):
             rows = "".join(f"<li>{escape(step)}</li>" for step in labels.steps(steps))
             yield f'<p class="note">Plan</p><ul>{rows}</ul>'
         case Image(mime_type=kind, data=str(data)) if picture := _picture(kind, data):
             yield picture
         case _:
-            yield f'<p class="note">Attached {escape(labels.noted(part))}</p>'
+            yield f'<p class="note">Attached {escape(labels.part_label(part))}</p>'
 
 
 def _folded(name: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""`json`: the messages as any program reads them, and under one more key all that they leave out.
+"""`json`: the messages in a form for other programs, with the lossless lines under an extra key.
 
 The document is one line. `hitherto.lines` holds the lossless lines as they are, so it is imported to an equal session.
 """
@@ -45,8 +45,8 @@ class JsonDocument(Writer):
             "message_count": self.about.message_count,
             "token_count": self.about.token_count,
         }
-        told = encode({"metadata": metadata, "exported_at": self.about.exported_at})
-        return b"]," + told[1:-1] + b',"hitherto":{"lines":['
+        metadata_json = encode({"metadata": metadata, "exported_at": self.about.exported_at})
+        return b"]," + metadata_json[1:-1] + b',"hitherto":{"lines":['
 
 
 class JsonLines(Writer):

@@ -1,4 +1,4 @@
-"""What the formats for reading have in common: times, names, and what a part is called. Pure."""
+"""Labels that the formats for reading share: times, speakers, names of parts. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hitherto.exports.lines import Replaced
 from hitherto.model import Audio, Entry, Image, Part, Resource, ResourceLink, Text, ToolResult
 
 SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
-SUMMARY = "Summary of what was said so far"
+SUMMARY = "Summary of earlier messages"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -31,49 +31,49 @@ def title(about: About) -> str:
 
 
 def facts(about: About) -> list[tuple[str, str]]:
-    """What is said of the session before it begins."""
+    """The facts about a session, above its messages."""
     session = about.session
-    told = [
+    rows = [
         ("Session", session.id),
         ("Folder", session.cwd or ""),
         ("Tags", ", ".join(session.tags)),
-        ("Began", when(session.created_at)),
+        ("Started", when(session.created_at)),
         ("Last message", when(session.updated_at)),
         ("Messages", str(about.message_count)),
         ("Exported", when(about.exported_at)),
     ]
-    return [(name, clean(value)) for name, value in told if value]
+    return [(name, clean(value)) for name, value in rows if value]
 
 
 def speaker(entry: Entry, *, mark: bool) -> str:
-    """Who says it."""
+    """The heading of a message."""
     return SUMMARY if mark else SPEAKERS[entry.role]
 
 
 def replacement(each: Replaced) -> str:
-    """One row of the list of what was replaced."""
+    """One row of the list of replacements."""
     place = f"entry {each.entry}" if each.entry is not None else each.where or "the session"
     return clean(f"{each.kind}: {each.count} in {place}")
 
 
-def noted(part: Part) -> str:
-    """What stands for something that is not text."""
+def part_label(part: Part) -> str:
+    """A label for a part that is not text."""
     match part:
         case Image(mime_type=kind, uri=uri):
-            told = f"image {kind} {uri or ''}"
+            label = f"image {kind} {uri or ''}"
         case Audio(mime_type=kind):
-            told = f"audio {kind}"
+            label = f"audio {kind}"
         case Resource(uri=uri):
-            told = f"resource {uri}"
+            label = f"resource {uri}"
         case ResourceLink(uri=uri, name=name, title=named):
-            told = f"link {named or name or ''} {uri}"
+            label = f"link {named or name or ''} {uri}"
         case _:
-            told = "something that this program does not know"
-    return " ".join(clean(told[:2_000]).split())
+            label = "unknown content"
+    return " ".join(clean(label[:2_000]).split())
 
 
-def told_by(result: ToolResult) -> str:
-    """What a tool came back with, as text."""
+def result_text(result: ToolResult) -> str:
+    """The result of a tool as text."""
     said = "\n".join(_said(part) for part in result.content)
     return said if said.strip() else data(result.output)
 
@@ -85,12 +85,12 @@ def _said(part: Part) -> str:
         case Resource(text=str(text)):
             return clean_lines(text)
         case ToolResult():
-            return told_by(part)
-    return f"[{noted(part)}]"
+            return result_text(part)
+    return f"[{part_label(part)}]"
 
 
 def data(value: Any) -> str:
-    """A JSON value for people; nothing for nothing."""
+    """A JSON value as readable text; empty for null."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,7 +1,7 @@
 """`markdown`: a conversation to read and to share, in which no message can pass for another.
 
-All that was said stands in fences longer than any run of backticks in it, so nothing of it is Markdown: no heading, no
-link, no picture, no HTML. The only headings are ours.
+Every message is in a fence that is longer than any run of backticks in it, so nothing in it is Markdown: no heading, no
+link, no image, no HTML. The only headings are ours.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Markdown(Writer):
     _entries = 0
 
     def begin(self) -> str:
-        """The title and what is known of the session."""
-        told = "\n".join(f"- {name}: {code(value)}" for name, value in labels.facts(self.about))
-        return f"# {escaped(labels.title(self.about))}\n\n{told}\n"
+        """The title and the facts about the session."""
+        facts = "\n".join(f"- {name}: {code(value)}" for name, value in labels.facts(self.about))
+        return f"# {escaped(labels.title(self.about))}\n\n{facts}\n"
 
     def entry(self, entry: Entry, *, mark: bool) -> str:
-        """A heading with a number, and what was said."""
+        """A numbered heading and the message."""
         self._entries += 1
         heading = f"## {self._entries}. {labels.speaker(entry, mark=mark)}, {labels.when(entry.at)}"
         pieces = ["*erased*"] if entry.meta.get("erased") else []
@@ -42,11 +42,11 @@ class Markdown(Writer):
         return "\n" + "\n\n".join((heading, *pieces)) + "\n"
 
     def end(self, replaced: tuple[Replaced, ...]) -> str:
-        """What was replaced."""
+        """The list of replaced secrets."""
         if not self.about.redacted:
             return ""
-        rows = [f"- {escaped(labels.replacement(each))}" for each in replaced] or ["Nothing was found."]
-        return "\n## Secrets that were replaced\n\n" + "\n".join(rows) + "\n"
+        rows = [f"- {escaped(labels.replacement(each))}" for each in replaced] or ["No secrets found."]
+        return "\n## Replaced secrets\n\n" + "\n".join(rows) + "\n"
 
 
 def blocks(part: Part) -> Iterator[str]:
@@ -61,16 +61,16 @@ def blocks(part: Part) -> Iterator[str]:
             yield f"*Called* {code(clean(name))}"
             yield from _folded(labels.data(given))
         case ToolResult(is_error=failed):
-            yield "*Failed*" if failed else "*Came back*"
-            yield from _folded(labels.told_by(part))
+            yield "*Failed*" if failed else "*Result*"
+            yield from _folded(labels.result_text(part))
         case Resource(text=str(text)):
-            yield f"*Attached* {code(labels.noted(part))}"
+            yield f"*Attached* {code(labels.part_label(part))}"
             yield from _folded(clean_lines(text))
         case Plan(steps=steps):
             yield "*Plan*"
             yield fenced("\n".join(f"- {step}" for step in labels.steps(steps)))
         case _:
-            yield f"*Attached* {code(labels.noted(part))}"
+            yield f"*Attached* {code(labels.part_label(part))}"
 
 
 def _folded(text: str) -> Iterator[str]:

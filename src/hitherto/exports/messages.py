@@ -22,7 +22,7 @@ from hitherto.model import (
 )
 
 _DATA = re.compile(r"data:(?P<kind>[\w.+-]+/[\w.+-]+);base64,(?P<data>[A-Za-z0-9+/=]*)")
-"""An address that holds what it is the address of."""
+"""A data URL with base64 content."""
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call of a tool, as programs of many kinds write it; what else they write is not taken."""
+    """A tool call in any common form; other fields are ignored."""
 
     name: str | None = None
     id: str = ""
@@ -74,16 +74,16 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def message(entry: Entry) -> Json:
-    """What was said, as one text; the calls of tools beside it."""
-    told: Json = {"role": entry.role, "content": "\n".join(_texts(entry.parts)), "timestamp": entry.at}
+    """The text of an entry, with its tool calls."""
+    message: Json = {"role": entry.role, "content": "\n".join(_texts(entry.parts)), "timestamp": entry.at}
     if entry.role == "assistant":
         calls = (part for part in entry.parts if isinstance(part, ToolCall))
-        told["tool_calls"] = [{"id": call.id, "name": call.name, "input": call.input} for call in calls]
-    return told
+        message["tool_calls"] = [{"id": call.id, "name": call.name, "input": call.input} for call in calls]
+    return message
 
 
 def entry_of(given: Message, *, id: str, at: int) -> Entry:
-    """The entry that a message says; `at` is its time if it has none."""
+    """A message as an entry; `at` is the time if the message has none."""
     said = _said(given.content)
     if given.role == "tool" and given.tool_call_id is not None:
         said = (ToolResult(id=given.tool_call_id, content=said),)
@@ -93,7 +93,7 @@ def entry_of(given: Message, *, id: str, at: int) -> Entry:
 
 
 def arguments_of(text: str) -> Any:
-    """What the arguments of a call say in JSON; a text that is no JSON stays what it is."""
+    """The arguments of a call, parsed; text that is not JSON stays text."""
     try:
         return decode_json(text.encode()) if text else None
     except (ValueError, RecursionError):

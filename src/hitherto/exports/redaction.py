@@ -39,7 +39,7 @@ class Redactor:
 
     @property
     def replaced(self) -> tuple[Replaced, ...]:
-        """What was replaced, in the order in which it was met."""
+        """The replacements, in order of appearance."""
         return tuple(
             Replaced(kind=kind, count=count, entry=entry, where=where)
             for (entry, where), counts in self._seen.items()
@@ -60,7 +60,7 @@ class Redactor:
         return self._cleaned(session, _SESSION, where="session")
 
     def fact(self, fact: Fact) -> Fact:
-        """What is remembered."""
+        """The fact."""
         return self._cleaned(fact, _FACT, where="facts", adding=True)
 
     def left_out(self, raw_copies: int) -> None:

@@ -1,4 +1,4 @@
-"""Markdown that somebody wrote, as HTML that can do nothing. Pure.
+"""Untrusted Markdown as safe HTML. Pure.
 
 The renderer passes no HTML through, pictures become links, and what it makes is filtered once more by a list of what is
 allowed. Without these libraries, and for very long texts, the text stands as it is.
@@ -65,7 +65,7 @@ def _parser(highlight: Highlight | None) -> MarkdownIt:
 
 
 def _as_link(_: Any, tokens: Any, index: int, __: Any, ___: Any) -> str:
-    """A picture would be loaded from where the writer of the text wants."""
+    """Render an image as a link: its author must not make the browser load anything."""
     where = str(tokens[index].attrs.get("src", ""))
     return f'<a href="{escape(where)}">{escape(tokens[index].content or where)}</a>'
 

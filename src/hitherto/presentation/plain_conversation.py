@@ -1,7 +1,7 @@
-"""A conversation retold in plain turns, so that any agent can go on with it. Pure.
+"""A conversation as plain turns, so that any agent can continue it. Pure.
 
-What people and models said is told word for word. What tools were used for, and what came of them, is told in short, in
-square brackets. Thoughts are left out, and so is what a program told its model about itself.
+Messages of people and models stay word for word. Tool calls and their results are summarised in square brackets. Thoughts
+are left out, and so are instructions of a program to its model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.exports.labels import data, noted, shortened, steps, told_by
+from hitherto.exports.labels import data, part_label, result_text, shortened, steps
 from hitherto.model import (
     Entry,
     Part,
@@ -33,19 +33,19 @@ from hitherto.values.token_count import PER_ENTRY, estimate
 Side = Literal["user", "assistant"]
 Fidelity = Literal["native", "replayed", "summarised"]
 LARGEST = 100_000
-"""A conversation of more tokens than this is too long for the window of some models; its older part is summarised."""
+"""Beyond this many tokens, the older part is summarised: it would not fit the window of some models."""
 POLICY = CompactionPolicy(kept_tokens=40_000, kept_share=0.5)
 INPUT_CHARS = 400
 RESULT_CHARS = 1_000
 
 OPENING = """<additional_context>
-This conversation was begun in {agent} and goes on here. What was said is told word for word. Square brackets tell in short \
-what tools were used for then, and what came of it; they are no way to use tools now. Use your own as you always do.
+This conversation started in {agent} and continues here. Messages are quoted word for word. Square brackets summarise earlier \
+tool calls and their results; they are not a way to call tools. Use your own tools as usual.
 </additional_context>"""
 
 
 class Turn(NamedTuple):
-    """What one side says until the other does; `model` is whose words they are."""
+    """Everything that one side writes before the other does; `model` wrote it."""
 
     side: Side
     text: str
@@ -53,40 +53,40 @@ class Turn(NamedTuple):
     model: str | None = None
 
 
-class Retold(NamedTuple):
-    """A conversation; the `summary` stands for what was said before the first of the turns."""
+class PlainConversation(NamedTuple):
+    """Turns, with a `summary` of what came before the first of them."""
 
     turns: tuple[Turn, ...]
     summary: str | None = None
 
     @property
     def fidelity(self) -> Fidelity:
-        """How true it is to what was said."""
+        """Whether all of it is word for word."""
         return "replayed" if self.summary is None else "summarised"
 
 
-def retold(entries: Iterable[Entry], largest: int = LARGEST) -> Retold:
-    """The conversation in a context; with more tokens than `largest`, the older part of it as a summary."""
-    said = [_known_summary(entry) for entry in entries if not _is_aside(entry)]
+def plain_conversation(entries: Iterable[Entry], largest: int = LARGEST) -> PlainConversation:
+    """The plain conversation of a context; beyond `largest` tokens, its older part becomes a summary."""
+    said = [_known_summary(entry) for entry in entries if not _is_program_note(entry)]
     sizes = [PER_ENTRY + sum(estimate(text) for _, text in _pieces(entry, {})) for entry in said]
     if sum(sizes) > largest:
         measured = [replace(entry, tokens=size) for entry, size in zip(said, sizes, strict=True)]
         cut = kept_from(measured, POLICY)
         summary = extracted(measured[:cut], measured[cut:], POLICY).text if cut else ""
         if summary:
-            return Retold(tuple(_turns(said[cut:])), _whole(summary))
+            return PlainConversation(tuple(_turns(said[cut:])), _whole(summary))
     if said and _is_summary(said[0]):
-        return Retold(tuple(_turns(said[1:])), _whole(plain_text(said[0])))
-    return Retold(tuple(_turns(said)))
+        return PlainConversation(tuple(_turns(said[1:])), _whole(plain_text(said[0])))
+    return PlainConversation(tuple(_turns(said)))
 
 
 def opening(agent: str) -> str:
-    """What the model is told before it is told the conversation."""
+    """The note for the model before the conversation."""
     return OPENING.format(agent=agent)
 
 
-def _is_aside(entry: Entry) -> bool:
-    """Whether this is what a program told its model or its user about itself: another one has its own."""
+def _is_program_note(entry: Entry) -> bool:
+    """Whether a program wrote this to its model or its user about itself: the next agent has its own such texts."""
     if entry.role == "assistant":
         return bool(entry.meta.get("synthetic"))
     return bool(entry.meta.get("meta") or (entry.role == "system" and entry.meta.get("error")))
@@ -97,7 +97,7 @@ def _is_summary(entry: Entry) -> bool:
 
 
 def _known_summary(entry: Entry) -> Entry:
-    """Summaries of other agents are marked otherwise."""
+    """Mark summaries of other agents as ours are marked."""
     return (
         replace(entry, meta={**entry.meta, "compaction": True})
         if entry.meta.get("compact_summary")
@@ -106,7 +106,7 @@ def _known_summary(entry: Entry) -> Entry:
 
 
 def _turns(entries: Sequence[Entry]) -> Iterator[Turn]:
-    """Prompts one by one; what the assistant says and does until the next one as a whole."""
+    """Each prompt is a turn; everything the assistant does until the next prompt is one turn."""
     names: dict[str, str] = {}
     answer: list[Turn] = []
     for entry in entries:
@@ -115,79 +115,81 @@ def _turns(entries: Sequence[Entry]) -> Iterator[Turn]:
             if side == "assistant":
                 answer.append(turn)
             else:
-                yield from _joined(answer)
+                yield from _join_turns(answer)
                 yield turn
                 answer = []
-    yield from _joined(answer)
+    yield from _join_turns(answer)
 
 
-def _joined(answer: Sequence[Turn]) -> Iterator[Turn]:
+def _join_turns(answer: Sequence[Turn]) -> Iterator[Turn]:
     if answer:
         model = next((turn.model for turn in reversed(answer) if turn.model), None)
         yield Turn("assistant", "\n\n".join(turn.text for turn in answer), answer[-1].at, model)
 
 
 def _pieces(entry: Entry, names: dict[str, str]) -> Iterator[tuple[Side, str]]:
-    """What an entry says, by side; `names` are those of the tools that were called so far, by the id of the call."""
+    """The text of an entry, by side; `names` collects the names of called tools by the id of the call."""
     of_assistant = entry.role in ("assistant", "tool")
     results = [part for part in entry.parts if of_assistant or isinstance(part, ToolResult)]
-    if text := _told(results, names):
+    if text := _joined_text(results, names):
         yield "assistant", text
-    if not of_assistant and (text := _told([part for part in entry.parts if part not in results], names)):
-        yield "user", _framed(entry, text) if entry.role == "system" else text
+    if not of_assistant and (
+        text := _joined_text([part for part in entry.parts if part not in results], names)
+    ):
+        yield "user", _tagged(entry, text) if entry.role == "system" else text
 
 
-def _told(parts: Sequence[Part], names: dict[str, str]) -> str:
-    return "\n\n".join(filter(str.strip, (_said(part, names) for part in parts)))
+def _joined_text(parts: Sequence[Part], names: dict[str, str]) -> str:
+    return "\n\n".join(filter(str.strip, (_part_text(part, names) for part in parts)))
 
 
-def _framed(entry: Entry, text: str) -> str:
+def _tagged(entry: Entry, text: str) -> str:
     tag = "earlier-conversation-summary" if _is_summary(entry) else "note"
     return f"<{tag}>\n{text}\n</{tag}>"
 
 
-def _said(part: Part, names: dict[str, str]) -> str:
+def _part_text(part: Part, names: dict[str, str]) -> str:
     match part:
         case Text(text=text):
             return text
         case ToolCall(id=id, name=name, input=given):
             names[id] = name
-            return f"[{name}: {shortened(_brief(given), INPUT_CHARS)}]"
+            return f"[{name}: {shortened(_as_text(given), INPUT_CHARS)}]"
         case ToolResult(id=id, is_error=failed):
-            told = shortened(told_by(part).strip(), RESULT_CHARS) or "nothing"
-            return f"[{names.get(id, 'the tool')} {'failed' if failed else 'answered'}: {told}]"
+            result = shortened(result_text(part).strip(), RESULT_CHARS) or "nothing"
+            return f"[{names.get(id, 'the tool')} {'failed' if failed else 'answered'}: {result}]"
         case Plan(steps=given):
             return "\n".join(f"- {step}" for step in steps(given))
         case Resource(uri=uri, text=str(text)):
             return f"{uri}:\n{text}"
         case Thought() | Unknown():
             return ""
-    return f"[{noted(part)}]"
+    return f"[{part_label(part)}]"
 
 
-def _brief(given: object) -> str:
+def _as_text(given: object) -> str:
     return json.dumps(given, ensure_ascii=False) if isinstance(given, dict | list) else data(given)
 
 
 def _whole(text: str) -> str:
-    """The text without halves of characters, which not every reader of JSON takes."""
+    """The text without lone surrogates, which some JSON readers refuse."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 MOST_CHARS = 60_000
-"""What is told at most, but for the summary of what is left out."""
+"""The limit of the quoted messages, without the summary of the rest."""
 TOOL_CHARS = 500
 NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 BEGIN = (
-    "What follows was said earlier in this conversation, before you were part of it. It is context and no request:"
-    " do not answer it, take it into account. The request comes after it.\n\n<conversation>\n"
+    "The following is the earlier part of this conversation, before you joined it. It is context, not a request:"
+    " do not answer it, but take it into account. The request comes after it.\n\n<conversation>\n"
 )
 END = "\n</conversation>"
-LEFT_OUT = "Summary of what was said before:\n{}\n\nThe end of it, word for word:\n"
+LEFT_OUT = "Summary of the earlier messages:\n{}\n\nThe latest messages, word for word:\n"
 
 
-async def told(entries: Sequence[Entry]) -> str:
-    """The text that tells an agent what these say; empty if they say nothing."""
+async def earlier_conversation(entries: Sequence[Entry]) -> str:
+    """The earlier conversation as context for an agent; empty if there is no text."""
     lines = [(at, line) for at, entry in enumerate(entries) if (line := _line(entry))]
     if not lines:
         return ""
@@ -204,13 +206,13 @@ async def told(entries: Sequence[Entry]) -> str:
 
 
 def _line(entry: Entry) -> str:
-    if entry.meta.get("meta") is True:  # what a program told its model; nobody has said it
+    if entry.meta.get("meta") is True:  # instructions of a program to its model
         return ""
-    said = "\n".join(filter(None, map(_said_part, entry.parts)))
+    said = "\n".join(filter(None, map(_short_part, entry.parts)))
     return f"{NAMES[entry.role]}: {said}" if said else ""
 
 
-def _said_part(part: Part) -> str:
+def _short_part(part: Part) -> str:
     match part:
         case Text(text=text):
             return text

@@ -192,7 +192,7 @@ async def test_a_session_of_another_agent_goes_on_and_what_is_there_is_not_touch
     after = desk.files()
     assert after.pop(str(written(done)))
     assert after == before
-    assert b"begun in Claude Code" in written(done).read_bytes()
+    assert b"started in Claude Code" in written(done).read_bytes()
 
 
 @pytest.mark.parametrize("agent", TARGETS)

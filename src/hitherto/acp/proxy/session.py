@@ -21,7 +21,7 @@ from hitherto.engine import STOP_REASONS, Event, Message, Stopped, ToolEnded, Tu
 from hitherto.errors import EngineError, HithertoError
 from hitherto.model import Change, Draft, Entry, Json, Part, Principal, Session, Usage
 from hitherto.permissions import Choice
-from hitherto.presentation.plain_conversation import told
+from hitherto.presentation.plain_conversation import earlier_conversation
 from hitherto.service import Sessions
 from hitherto.service.turns.context import CUT_OFF
 from hitherto.sources.sync.recordings import can_be_read, link_recording
@@ -330,7 +330,7 @@ async def source_link(connection: ProxyConnection, session: Session) -> AgentLin
 async def _prompt_pending(asked: Members, agent_session: AgentSession, missed: tuple[Entry, ...]) -> Members:
     """The parameters of the prompt as the agent gets it."""
     params = {**asked, "sessionId": raw_json(agent_session.agent_session_id)}
-    text = await told(missed)
+    text = await earlier_conversation(missed)
     if text:
         block = {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
         rest = bytes(asked.get("prompt", Raw(b"[]"))).strip()[1:]

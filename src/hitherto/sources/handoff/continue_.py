@@ -16,7 +16,7 @@ from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.ids import now_ms, uuid7
 from hitherto.limits import HISTORY_PAGE
 from hitherto.model import CONTINUED_IN, CONTINUES, Entry, Json, Principal, Session, Value
-from hitherto.presentation.plain_conversation import Fidelity, Retold, retold
+from hitherto.presentation.plain_conversation import Fidelity, PlainConversation, plain_conversation
 from hitherto.service import Sessions
 from hitherto.sources import AGENTS, Source
 from hitherto.sources.codex.source import SESSIONS
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     """An agent that can continue a conversation: the path of its new transcript, and its records."""
 
     place: Callable[[Path, Heading], Path]
-    records: Callable[[Heading, Retold], Iterator[Json]]
+    records: Callable[[Heading, PlainConversation], Iterator[Json]]
 
 
 def _claude_place(_: Path, heading: Heading) -> Path:
@@ -98,7 +98,7 @@ class Continuation:
         await self._sessions.catalog.set_own_meta(
             self._who, session.id, {}
         )  # fails before anything is written if links cannot be kept
-        context = retold([entry async for entry in self._context(session.id)])
+        context = plain_conversation([entry async for entry in self._context(session.id)])
         if not context.turns and context.summary is None:
             raise InvalidInput(f"session {session.id!r} has no messages to continue from")
         heading = Heading(self._new_id(), folder, self._now(), _begun_in(session), session.title)

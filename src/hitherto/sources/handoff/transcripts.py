@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hitherto import __version__
 from hitherto.model import Json
-from hitherto.presentation.plain_conversation import Retold, Turn, opening
+from hitherto.presentation.plain_conversation import PlainConversation, Turn, opening
 
 CLAUDE_MODELS = "claude-"
 LATEST = 253_402_300_799_000
@@ -25,30 +25,34 @@ class Heading(NamedTuple):
     title: str | None = None
 
 
-def claude_transcript(heading: Heading, retold: Retold, new_id: Callable[[], str]) -> Iterator[Json]:
+def claude_transcript(
+    heading: Heading, conversation: PlainConversation, new_id: Callable[[], str]
+) -> Iterator[Json]:
     """The records of a transcript of Claude Code. A summary stands behind a boundary, as its own compactions put it."""
     parent: str | None = None
-    first = retold.turns[0].at if retold.turns else heading.at
-    for at, said in _claude_links(heading, retold, first):
+    first = conversation.turns[0].at if conversation.turns else heading.at
+    for at, said in _claude_links(heading, conversation, first):
         uuid = new_id()
         common = {"isSidechain": False, "userType": "external", "cwd": heading.cwd, "sessionId": heading.id}
         yield {"parentUuid": parent, **common, **said, "uuid": uuid, "timestamp": stamp(at)}
         parent = uuid
-    prompt = next((turn.text for turn in reversed(retold.turns) if turn.side == "user"), "")
+    prompt = next((turn.text for turn in reversed(conversation.turns) if turn.side == "user"), "")
     yield {"type": "last-prompt", "lastPrompt": prompt[:200], "leafUuid": parent, "sessionId": heading.id}
     if heading.title:
         yield {"type": "custom-title", "customTitle": heading.title, "sessionId": heading.id}
 
 
-def _claude_links(heading: Heading, retold: Retold, first: int) -> Iterator[tuple[int, Json]]:
-    if retold.summary is not None:
+def _claude_links(
+    heading: Heading, conversation: PlainConversation, first: int
+) -> Iterator[tuple[int, Json]]:
+    if conversation.summary is not None:
         boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
         yield first, {**boundary, "compactMetadata": {"trigger": "manual", "preTokens": 0}}
         marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
-        yield first, {"type": "user", "message": {"role": "user", "content": retold.summary}, **marks}
+        yield first, {"type": "user", "message": {"role": "user", "content": conversation.summary}, **marks}
     note = {"role": "user", "content": opening(heading.begun_in)}
     yield first, {"type": "user", "message": note, "isMeta": True}
-    for number, turn in enumerate(retold.turns):
+    for number, turn in enumerate(conversation.turns):
         yield turn.at, _claude_turn(turn, f"msg_{heading.id}_{number}")
 
 
@@ -63,17 +67,17 @@ def _claude_turn(turn: Turn, id: str) -> Json:
     return {"type": "assistant", "message": message}
 
 
-def codex_rollout(heading: Heading, retold: Retold) -> Iterator[Json]:
+def codex_rollout(heading: Heading, conversation: PlainConversation) -> Iterator[Json]:
     """The records of a rollout of Codex: what the model is given, and beside it what is shown."""
     meta = {"id": heading.id, "session_id": heading.id, "timestamp": stamp(heading.at), "cwd": heading.cwd}
     meta |= {"originator": "hitherto", "cli_version": __version__, "source": "cli", "history_mode": "legacy"}
     yield _codex(heading.at, "session_meta", meta)
-    first = retold.turns[0].at if retold.turns else heading.at
-    if retold.summary is not None:
-        kept = [_codex_message("user", retold.summary)]
-        yield _codex(first, "compacted", {"message": retold.summary, "replacement_history": kept})
+    first = conversation.turns[0].at if conversation.turns else heading.at
+    if conversation.summary is not None:
+        kept = [_codex_message("user", conversation.summary)]
+        yield _codex(first, "compacted", {"message": conversation.summary, "replacement_history": kept})
     yield _codex(first, "response_item", _codex_message("user", opening(heading.begun_in)))
-    for turn in retold.turns:
+    for turn in conversation.turns:
         yield _codex(turn.at, "response_item", _codex_message(turn.side, turn.text))
         shown = "user_message" if turn.side == "user" else "agent_message"
         yield _codex(turn.at, "event_msg", {"type": shown, "message": turn.text})

@@ -15,7 +15,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from hitherto.exports.labels import IMAGE_TYPES, noted
+from hitherto.exports.labels import IMAGE_TYPES, part_label
 from hitherto.exports.sanitized_html import rendered
 from hitherto.model import Image, Part
 
@@ -71,13 +71,13 @@ class Picture(NamedTuple):
 def picture(part: Image) -> Picture:
     """The image if its type is safe to show and its data is complete."""
     if part.mime_type not in IMAGE_TYPES or part.data is None:
-        return Picture(noted(part))
+        return Picture(part_label(part))
     if len(part.data) > LARGEST:
         return Picture(f"{part.mime_type}, too large to show here")
     try:
         pure = base64.b64encode(base64.b64decode(part.data, validate=True)).decode()
     except ValueError:
-        return Picture(noted(part))
+        return Picture(part_label(part))
     return Picture(f"a picture ({part.mime_type})", f"data:{part.mime_type};base64,{pure}")
 
 

@@ -174,11 +174,11 @@ def _block(part: Part) -> Block:
         case Plan(steps=steps):
             return Block("plan", [_step(step) for step in steps])
         case Resource(text=str(text)):
-            shown = (labels.noted(part), clean_lines(text[:SHOWN_CHARS]))
+            shown = (labels.part_label(part), clean_lines(text[:SHOWN_CHARS]))
             return Block("attached", shown, max(0, len(text) - SHOWN_CHARS))
         case Unknown(raw=raw):
             return Block("unknown", tree(raw))
-    return Block("note", labels.noted(part))
+    return Block("note", labels.part_label(part))
 
 
 def _step(step: Json) -> tuple[str, str]:
