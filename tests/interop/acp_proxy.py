@@ -31,7 +31,7 @@ from tests.support.waits import arrives
 
 Behind = Opencode | Goose
 TAP = Path(__file__).parent / "tap.py"
-TOLD = "was said earlier in this conversation"
+TOLD = "the earlier part of this conversation"
 """In what an agent is told that was not there."""
 
 
