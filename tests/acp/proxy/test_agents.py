@@ -103,7 +103,7 @@ async def test_our_own_agent_behind_resumes_forks_titles_and_deletes_by_itself(t
             if "Three" in json.dumps(each["messages"])
         ]
     assert all(word in asked[0] for word in ("Reply to One", "Reply to Two"))
-    assert "What follows was said" not in asked[0]  # it knew, nobody had to tell it
+    assert "the earlier part of this conversation" not in asked[0]  # it knew, nobody had to tell it
     assert said == ["user", "assistant"] * 3
     assert [role for role, _ in await kept(tmp_path, fork.session_id)] == said
 
