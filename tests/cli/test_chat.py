@@ -99,7 +99,7 @@ def test_a_new_session_is_made_by_the_first_prompt_and_titled_by_the_model(
 ) -> None:
     left = chat(here, typed=[("> ", END)])
     assert (left.code, sessions_of(here)) == (0, [])
-    assert "A new session in" in left.out
+    assert "New session in" in left.out
     provider.script([Thinking("A greeting."), "Hello ", "there."], ["Of greetings"])
     done = chat(here, typed=[("> ", "Hi.\r"), ("there.", END)])
     assert done.code == 0
