@@ -141,7 +141,7 @@ def test_an_interrupt_cancels_the_turn_and_the_next_prompt_works(
 def test_an_interrupt_throws_a_line_away_and_twice_at_an_empty_one_leaves(
     here: Shell, provider: Provider, titled: str
 ) -> None:
-    typed = [("> ", "unwanted"), ("unwanted", INTERRUPT), ("> ", INTERRUPT), ("leaves.", INTERRUPT)]
+    typed = [("> ", "unwanted"), ("unwanted", INTERRUPT), ("> ", INTERRUPT), ("to leave.", INTERRUPT)]
     done = chat(here, titled, typed=typed)
     assert done.code == 130
     thrown_away = done.out.index("unwanted")

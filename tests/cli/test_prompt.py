@@ -267,7 +267,7 @@ def test_an_answer_that_breaks_off_is_kept_and_told(here: Shell, provider: Provi
 @pytest.mark.parametrize(
     ("reply", "options", "reason"),
     [
-        (["So far", Stop("max_tokens")], (), "limit of output"),
+        (["So far", Stop("max_tokens")], (), "output limit of the model"),
         (["No.", Stop("refusal")], (), "refused"),
         (["Look.", ToolUse("list_files", {})], ("--max-turns", "1"), "maximum number of model requests"),
     ],

@@ -54,7 +54,7 @@ def test_what_lies_in_each_folder_is_told_before_and_after_a_sync(
     lines = [line.split("\t") for line in shell.run("sources", env=env).lines]
     assert [(line[0], line[1], line[5]) for line in lines if int(line[1])] == [
         ("claude", "1", "1 damaged record"),
-        ("pi", "1", "1 record of a new kind"),
+        ("pi", "1", "1 unknown record"),
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, 
     after = told(shell, env)["goose"]
     assert (after.get("sessions", 0), after["unreadable"]) == (0, 1)
     (line,) = (line for line in shell.run("sources", env=env).lines if line.startswith("goose"))
-    assert line.endswith("1 place not readable")
+    assert line.endswith("1 database not readable")
 
 
 def test_an_agent_that_is_not_here_is_told_as_such(shell: Shell, env: dict[str, str]) -> None:

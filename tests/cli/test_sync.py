@@ -79,8 +79,8 @@ def test_a_folder_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, st
     done = shell.run("sync", env=env)
     assert (done.code, done.err) == (1, "")
     told, counts = done.lines
-    assert told.startswith("not read: projects: ")
-    assert counts == "1 transcript: 0 new, 0 updated, 0 unchanged, 1 not read."
+    assert told.startswith("cannot read projects: ")
+    assert counts == "1 transcript: 0 new, 0 updated, 0 unchanged, 1 could not be read."
     assert SESSION in shell.run("list", env=env).out
 
 
@@ -88,7 +88,7 @@ def test_only_a_session_of_another_agent_can_be_resumed(shell: Shell, env: dict[
     own = shell.run("new", env=env).out.strip()
     done = shell.run("resume", own, env=env)
     assert (done.code, done.out) == (2, "")
-    assert "fork" in done.err
+    assert "hitherto chat" in done.err
 
 
 def test_a_vanished_transcript_is_kept_and_brought_back(
