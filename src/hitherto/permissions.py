@@ -50,12 +50,12 @@ def ruling(mode: Mode, kind: str | None) -> Ruling:
     return "refuse" if mode == "dontAsk" else "ask"
 
 
-def decided(mode: Mode, session: Session, call: ToolCall, servers: str = "") -> Ruling:
+def decide(mode: Mode, session: Session, call: ToolCall, servers: str = "") -> Ruling:
     """What holds for this call: the mode's ruling, and what the session remembers where the mode leaves room.
 
     `servers` stands for the tool servers that the session is open with. A standing rejection holds in every mode but `bypassPermissions`; a standing permission in every mode but `plan`.
     """
-    known, rule = standing(session, call, servers), ruling(mode, call.kind)
+    known, rule = remembered_answer(session, call, servers), ruling(mode, call.kind)
     if mode == "bypassPermissions" or known is None:
         return rule
     if not known:
@@ -63,7 +63,7 @@ def decided(mode: Mode, session: Session, call: ToolCall, servers: str = "") -> 
     return rule if mode == "plan" else "allow"
 
 
-def standing_key(session: Session, call: ToolCall, servers: str) -> str:
+def answer_key(session: Session, call: ToolCall, servers: str) -> str:
     """What an "always" covers: of a command exactly this one in this folder, of a server's tool the tool for as long as
     the servers are the same, for any other tool the tool."""
     if call.kind != "execute":
@@ -72,18 +72,18 @@ def standing_key(session: Session, call: ToolCall, servers: str) -> str:
     return f"{call.name}:{hashlib.sha256(encode([given, session.cwd])).hexdigest()[:32]}"
 
 
-def standing(session: Session, call: ToolCall, servers: str) -> bool | None:
+def remembered_answer(session: Session, call: ToolCall, servers: str) -> bool | None:
     """What the session remembers about this call: allowed, rejected, or nothing."""
     known = session.meta.get(REMEMBERED)
-    answer = known.get(standing_key(session, call, servers)) if isinstance(known, dict) else None
+    answer = known.get(answer_key(session, call, servers)) if isinstance(known, dict) else None
     return answer if isinstance(answer, bool) else None
 
 
-def remembering(session: Session, call: ToolCall, choice: Choice, servers: str = "") -> Json:
+def remember(session: Session, call: ToolCall, choice: Choice, servers: str = "") -> Json:
     """The meta of the session once it remembers this answer, if it was one for always."""
     if not choice.endswith("_always"):
         return session.meta
     known = session.meta.get(REMEMBERED)
     kept = dict(known) if isinstance(known, dict) else {}
-    key = standing_key(session, call, servers)
+    key = answer_key(session, call, servers)
     return {**session.meta, REMEMBERED: {**kept, key: choice == "allow_always"}}

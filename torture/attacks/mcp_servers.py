@@ -15,7 +15,7 @@ import httpx2
 from hitherto.engine import HttpServer, McpServer, SseServer
 from hitherto.engines.mcp import McpServers
 from hitherto.engines.mcp.http import PublicTransport
-from hitherto.engines.mcp.public_addresses import NotPublic, is_public, resolved
+from hitherto.engines.mcp.public_addresses import NotPublic, is_public, resolve_addresses
 from tests.acp.wire import EVERYTHING
 from tests.engines.mcp.test_public_addresses import answering, fine, only_first_loopback, resolving
 from tests.gateway.servers import Client, Server, Token
@@ -237,7 +237,7 @@ def _elsewhere(request: str, status: int) -> bytes:
 
 
 async def _first_then_real(host: str, port: int) -> Sequence[str]:
-    return [FIRST] if host == "mcp.invalid" else await resolved(host, port)
+    return [FIRST] if host == "mcp.invalid" else await resolve_addresses(host, port)
 
 
 async def _ask(transport: PublicTransport, port: int, times: int) -> None:

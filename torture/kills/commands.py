@@ -33,7 +33,7 @@ OTHERS, REST_SECONDS = 2, 0.02
 """Processes that append to the same store all the time, and how long each rests after two messages."""
 
 
-class Ran(NamedTuple):
+class ToolOutput(NamedTuple):
     """How a command ended."""
 
     acknowledged: bool
@@ -110,7 +110,7 @@ def _messages(session_id: str, dice: random.Random) -> Iterator[Message]:
         yield Message(f"m{number}", session_id, text)
 
 
-async def _appended(given: Environment, message: Message, seconds: float) -> Ran:
+async def _appended(given: Environment, message: Message, seconds: float) -> ToolOutput:
     """Run the command, and kill it if it takes longer than this."""
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
@@ -128,4 +128,4 @@ async def _appended(given: Environment, message: Message, seconds: float) -> Ran
             process.kill()
     await ended
     # An id is printed in one line, and only a whole line is an answer.
-    return Ran((await told).endswith(b"\n"), killed, time.monotonic() - began)
+    return ToolOutput((await told).endswith(b"\n"), killed, time.monotonic() - began)

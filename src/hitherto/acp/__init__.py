@@ -1,10 +1,10 @@
-"""The Agent Client Protocol: Hitherto as an agent that editors can list, load, resume and fork sessions of.
+"""The Agent Client Protocol: Hitherto as an agent whose sessions editors can list, load, resume and fork.
 
     import hitherto.acp
     hitherto.acp.run(engine, "sqlite:///sessions.db")
 
-makes a complete agent of any engine; `serve` does so on any transport; `Client` speaks to any agent. The names are
-imported at their first use.
+turns any engine into a complete agent; `serve` does so on any transport; `Client` connects to any agent. Names are
+imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`hitherto acp`: its arguments, read without anything that takes time to import."""
+"""`hitherto acp`: parses its arguments without importing anything slow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ MODEL = "HITHERTO_MODEL"
 
 
 def run_plain(arguments: Sequence[str]) -> bool:
-    """Be the agent if there is nothing but the known options; False leaves help and mistakes to the command line."""
+    """Run as an agent if all arguments are known options. Returns False otherwise: the command line then shows help or the
+    error."""
     given: dict[str, str] = {}
     rest = list(arguments)
     while rest:
@@ -35,8 +36,8 @@ def run_plain(arguments: Sequence[str]) -> bool:
 
 
 def run_agent(store: str | None, model: str | None, agent: str | None = None) -> None:
-    """Be the agent of a store and a model, each as given or as the settings say; or stand in front of another agent,
-    which is started with this command."""
+    """Run as an agent with this store and model (default: from the settings), or as a proxy for the agent that this command
+    starts."""
     if agent is not None:
         from hitherto.acp.proxy.start import run_text
 

@@ -21,7 +21,7 @@ Take = Callable[[list[bytes | FrameTooLong]], Awaitable[None] | None]
 class Pipes:
     """See `rpc.transport.Transport`. `lines` may hold what was read before.
 
-    Nothing is buffered beyond the message being sent: a full pipe holds up whoever sends.
+    Nothing is buffered beyond the message being sent: if the pipe is full, `send` waits.
     """
 
     def __init__(self, source: int, target: int, lines: Lines | None = None) -> None:
@@ -38,7 +38,7 @@ class Pipes:
             fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def close(self) -> None:
-        """Give the descriptors back as they were; they stay open."""
+        """Restore the descriptors' blocking mode; they stay open."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._source)
         loop.remove_writer(self._target)
@@ -49,8 +49,8 @@ class Pipes:
         return await self._lines.next_line(self._next)
 
     async def deliver(self, take: Take) -> None:
-        """Hand over all messages as they come, with no task in between, until the peer has left; in the place of
-        `receive`. If `take` returns something to wait for, nothing is read before that is done."""
+        """Pass all messages to `take` as they arrive, without a task in between, until the peer closes; use it instead of
+        `receive`. If `take` returns an awaitable, reading pauses until it is done."""
         loop, ended = asyncio.get_running_loop(), False
 
         def ready() -> None:
@@ -76,7 +76,7 @@ class Pipes:
                 await waiting
 
     def _feed(self) -> bool:
-        """Whether there may be more to read: what there is becomes lines."""
+        """Read what is available. Returns False at the end of the input."""
         try:
             chunk = os.read(self._source, CHUNK)
         except BlockingIOError:
@@ -91,13 +91,14 @@ class Pipes:
         return bool(chunk)
 
     async def send(self, data: bytes) -> None:
-        await self._handed_over()
+        await self._wait_written()
         self._rest = memoryview(data)
         self._write()
-        await self._handed_over()
+        await self._wait_written()
 
     def send_now(self, data: bytes) -> bool:
-        """Send this if nothing else is on its way; False if not. What the peer does not take at once follows later."""
+        """Send this if nothing else is being sent; else return False. Bytes that the pipe does not take at once follow
+        later."""
         if self._rest or self._gone:
             return False
         self._rest = memoryview(data)
@@ -105,7 +106,7 @@ class Pipes:
         return True
 
     def _linger(self, written: int) -> None:
-        """Now that the peer says nothing any more, give it up as soon as it takes nothing any more either."""
+        """After the end of the input, give up on the peer once it stops reading too."""
         if self._rest and self._written == written:
             self._gone = True
             self._finish()
@@ -135,8 +136,8 @@ class Pipes:
         finally:
             loop.remove_reader(self._source)
 
-    async def _handed_over(self) -> None:
-        """Wait until all that was sent is on its way."""
+    async def _wait_written(self) -> None:
+        """Wait until everything sent is written."""
         while self._rest and not self._gone:
             if self._sent is None:
                 self._sent = asyncio.get_running_loop().create_future()
@@ -145,7 +146,7 @@ class Pipes:
             raise Gone
 
     def _write(self) -> None:
-        """Write what the pipe takes; the loop calls again when it takes more."""
+        """Write as much as the pipe takes; the loop calls this again when it takes more."""
         try:
             while self._rest:
                 written = os.write(self._target, self._rest)
@@ -159,7 +160,7 @@ class Pipes:
         self._finish()
 
     def _finish(self) -> None:
-        """Nothing is left to write, or nobody to write it for."""
+        """Everything is written, or the peer is gone."""
         self._rest = memoryview(b"")
         asyncio.get_running_loop().remove_writer(self._target)
         if self._sent is not None:

@@ -34,7 +34,9 @@ def full_name(given: str | None, environ: Mapping[str, str]) -> str:
     if not colon:
         provider, model = _provider_of(name), name
     if not (provider and model):
-        raise ModelMissing(f"{name!r} names no model: write it as provider:name, for example openai:gpt-5")
+        raise ModelMissing(
+            f"{name!r} is not a model name: write it as provider:name, for example openai:gpt-5"
+        )
     if provider == "openai" and _leads_elsewhere(environ.get("OPENAI_BASE_URL", "")):
         provider = "openai-chat"
     return f"{provider}:{model}"
@@ -45,7 +47,7 @@ def _provider_of(name: str) -> str:
         if beginning.match(name):
             return provider
     raise ModelMissing(
-        f"the provider of the model {name!r} is not known: write it as provider:name, for example ollama:{name}"
+        f"unknown provider for the model {name!r}: write it as provider:name, for example ollama:{name}"
     )
 
 

@@ -21,7 +21,7 @@ DEEPEST = 50
 """How deep the input of a tool may be nested. No tool needs more, and some libraries give up not far beyond."""
 
 
-def parsed(args: str | dict[str, Any] | None) -> Any:
+def parse_arguments(args: str | dict[str, Any] | None) -> Any:
     """The arguments. What is no proper JSON, or nested too deep, stays text, so that the tool's answer can say so."""
     if not isinstance(args, str):
         return (args or {}) if is_proper(args) else reprlib.repr(args)
@@ -43,7 +43,7 @@ def is_proper(value: Any, depth: int = 0) -> bool:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 Permit = Callable[[ToolCall], Awaitable[Verdict]]
@@ -52,58 +52,58 @@ Running = asyncio.Task[ToolEnded]
 NO_OBJECT = f"the input of {{name}} must be a JSON object, nested at most {DEEPEST} deep; nothing was done"
 
 
-async def ran(
+async def run_calls(
     calls: Sequence[ToolCall], tools: Mapping[str, Tool], permit: Permit
 ) -> AsyncGenerator[ToolProgress | ToolEnded, None]:
     """Run all calls at once; their results in the order in which they end. Whatever is still running when the
     caller leaves, or is cancelled, however often, has ended before this does."""
     progress: dict[str, str] = {}
-    news: asyncio.Queue[Running | str] = asyncio.Queue()
+    events: asyncio.Queue[Running | str] = asyncio.Queue()
 
     def show(id: str, text: str) -> None:
-        if id not in progress:  # else the news of it is still waiting, and will tell the newest text
-            news.put_nowait(id)
+        if id not in progress:  # else its event is still queued, and will show the newest text
+            events.put_nowait(id)
         progress[id] = text
 
-    running = {_started(call, tools, permit, show, news): call for call in calls}
+    running = {_start(call, tools, permit, show, events): call for call in calls}
     try:
         while running:
-            heard = await news.get()
-            if isinstance(heard, str):
-                yield ToolProgress(id=heard, content=(Text(text=progress.pop(heard)),))
+            event = await events.get()
+            if isinstance(event, str):
+                yield ToolProgress(id=event, content=(Text(text=progress.pop(event)),))
             else:
-                yield _end(heard, running.pop(heard))
+                yield _end(event, running.pop(event))
     finally:
         await cancel_all(running)
 
 
-def refused(call: ToolCall, reason: str) -> ToolEnded:
+def refused_call(call: ToolCall, reason: str) -> ToolEnded:
     """The end of a call that never ran."""
     return ToolEnded(result=ToolResult(id=call.id, content=(Text(text=reason),), is_error=True))
 
 
-def _started(
+def _start(
     call: ToolCall,
     tools: Mapping[str, Tool],
     permit: Permit,
     show: Callable[[str, str], None],
-    news: asyncio.Queue[Running | str],
+    events: asyncio.Queue[Running | str],
 ) -> Running:
     work = _run(call, tools, permit, lambda text: show(call.id, text))
     task = asyncio.create_task(work, name=f"tool {call.name}")
-    task.add_done_callback(news.put_nowait)
+    task.add_done_callback(events.put_nowait)
     return task
 
 
 async def _run(call: ToolCall, tools: Mapping[str, Tool], permit: Permit, show: Show) -> ToolEnded:
     tool = tools.get(call.name)
     if tool is None:
-        return refused(call, f"there is no tool {call.name!r}; there are: {', '.join(tools) or 'none'}")
+        return refused_call(call, f"unknown tool {call.name!r}; known: {', '.join(tools) or 'none'}")
     if not isinstance(call.input, dict):
-        return refused(call, NO_OBJECT.format(name=call.name))
+        return refused_call(call, NO_OBJECT.format(name=call.name))
     verdict = await permit(call)
     if not verdict.allowed:
-        return refused(call, verdict.reason or "refused")
+        return refused_call(call, verdict.reason or "refused")
     done = await tool.call(verdict.input if isinstance(verdict.input, dict) else call.input, show)
     result = ToolResult(id=call.id, content=done.content, is_error=done.is_error, output=done.output)
     return ToolEnded(result=result, extra=done.extra)
@@ -113,12 +113,12 @@ def _end(task: Running, call: ToolCall) -> ToolEnded:
     """How a call has ended. A tool that breaks its promise and raises fails alone; what the service raises when it
     is asked for permission ends the turn."""
     if task.cancelled():
-        return refused(call, "the tool was cancelled")
+        return refused_call(call, "the tool was cancelled")
     error = task.exception()
     if isinstance(error, HithertoError):
         raise error
     if error is not None:
-        return refused(call, f"the tool failed: {type(error).__name__}: {error}")
+        return refused_call(call, f"the tool failed: {type(error).__name__}: {error}")
     return task.result()
 
 
@@ -126,7 +126,7 @@ Show = Callable[[str], None]
 """Shows all the output of a running tool so far."""
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool gave back: parts for the model, structured `output` for programs, `extra` parts for the history.
 
     A tool that changed a file says so in `output`: `{"diff": {"path": …, "oldText": … or None, "newText": …}}`.
@@ -146,6 +146,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     schema: Json
     kind: str
-    call: Callable[[Json, Show], Awaitable[Ran]]
+    call: Callable[[Json, Show], Awaitable[ToolOutput]]
     title: Callable[[Json], str | None] = lambda _: None
     locations: Callable[[Json], tuple[Json, ...]] = lambda _: ()

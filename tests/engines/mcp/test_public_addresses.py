@@ -13,7 +13,7 @@ import pytest
 from hitherto.engine import HttpServer, Notice
 from hitherto.engines.mcp import McpServers
 from hitherto.engines.mcp.http import PublicTransport
-from hitherto.engines.mcp.public_addresses import NotPublic, Resolve, is_public, resolved
+from hitherto.engines.mcp.public_addresses import NotPublic, Resolve, is_public, resolve_addresses
 from tests.support.waits import LIMIT, NEVER
 
 PUBLIC = ("1.1.1.1", "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450:4001:81b::200e")
@@ -64,7 +64,7 @@ SPELLINGS = ("localhost", "127.1", "0x7f000001", "2130706433", "::ffff:127.0.0.1
 
 @pytest.mark.parametrize("host", SPELLINGS)
 async def test_no_spelling_of_loopback_resolves_to_something_public(host: str) -> None:
-    found = await resolved(host, 80)
+    found = await resolve_addresses(host, 80)
     assert found
     assert not any(map(is_public, found))
 
@@ -172,7 +172,7 @@ async def test_a_redirect_does_not_lead_out() -> None:
         return lead.encode() + b"\r\n"
 
     async def resolve(host: str, port: int) -> Sequence[str]:
-        return ["127.0.0.1"] if host == "mcp.invalid" else await resolved(host, port)
+        return ["127.0.0.1"] if host == "mcp.invalid" else await resolve_addresses(host, port)
 
     transport = PublicTransport(resolve, only_first_loopback)
     following = httpx2.AsyncClient(transport=transport, timeout=LIMIT, follow_redirects=True)

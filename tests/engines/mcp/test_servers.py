@@ -19,7 +19,7 @@ from mcp.shared import jsonrpc_dispatcher
 
 from hitherto.engine import HttpServer, McpServer, Notice, SseServer, StdioServer
 from hitherto.engines.mcp import McpServers, stdio
-from hitherto.engines.tool_calls import Ran, Tool
+from hitherto.engines.tool_calls import Tool, ToolOutput
 from hitherto.model import Audio, Image, Json, Resource, ResourceLink, Text
 from tests.engines.mcp.sdk_server import PIXEL, SOUND
 from tests.support.paths import ROOT
@@ -120,7 +120,7 @@ def at(transport: str, web: str) -> McpServer:
     return sdk_server()
 
 
-async def called(tools: tuple[Tool, ...], name: str, /, **given: object) -> Ran:
+async def called(tools: tuple[Tool, ...], name: str, /, **given: object) -> ToolOutput:
     """What the tool of this name answers."""
     (tool,) = (tool for tool in tools if tool.name.endswith(f"__{name}"))
     return await tool.call(given, lambda _: None)
@@ -176,7 +176,7 @@ async def test_tools_are_called_and_all_they_give_back_is_kept(
     async with open_servers(at(transport, web)) as servers:
         tools = await servers.tools()
         everything = await called(tools, "show_all")
-        assert await called(tools, "echo", text="ä\u2028\0") == Ran(content=(Text(text="ä\u2028\0"),))
+        assert await called(tools, "echo", text="ä\u2028\0") == ToolOutput(content=(Text(text="ä\u2028\0"),))
         added = await called(tools, "add", a=20, b=22)
         failed = await called(tools, "fail")
         wrong = await called(tools, "add", a="twenty", b=22)
@@ -249,7 +249,9 @@ async def test_a_call_that_is_cancelled_stops_the_tool_and_leaves_the_server_usa
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await arrives(running, "the end of the call")
-        assert await called(tools, "await_stop", name=transport) == Ran(content=(Text(text="stopped"),))
+        assert await called(tools, "await_stop", name=transport) == ToolOutput(
+            content=(Text(text="stopped"),)
+        )
     assert shown == ["begun"]
 
 
@@ -282,11 +284,11 @@ async def test_sessions_have_servers_of_their_own(open_servers: Open) -> None:
 FAILING: dict[str, tuple[McpServer, str]] = {
     "a missing command": (
         StdioServer(name="x", command="no-such-program"),
-        "The MCP server 'x' did not start: there is no 'no-such-program'.",
+        "The MCP server 'x' did not start: 'no-such-program' does not exist.",
     ),
     "a command that is no program": (
         StdioServer(name="x", command="/etc/passwd"),
-        "The MCP server 'x' did not start: '/etc/passwd' may not be run.",
+        "The MCP server 'x' did not start: '/etc/passwd' cannot be run: permission denied.",
     ),
     "one that gives up": (
         shell_server("x", "echo no licence >&2; exit 3"),
@@ -306,7 +308,7 @@ FAILING: dict[str, tuple[McpServer, str]] = {
     ),
     "one that closes its output": (
         shell_server("x", "exec >&-; exec sleep 600"),
-        "The MCP server 'x' did not start: it broke off.",
+        "The MCP server 'x' did not start: the connection was interrupted.",
     ),
     "an endless line": (
         shell_server("x", "exec cat /dev/zero"),
@@ -347,7 +349,7 @@ async def test_nobody_at_the_port_is_reported(
         deaf.bind(("127.0.0.1", 0))
         async with open_servers(kind(name="x", url=f"http://127.0.0.1:{deaf.getsockname()[1]}/")) as servers:
             assert await servers.tools() == ()
-    assert [notice.text for notice in notices] == ["The MCP server 'x' did not start: it cannot be reached."]
+    assert [notice.text for notice in notices] == ["The MCP server 'x' did not start: it is unreachable."]
 
 
 async def test_one_that_never_answers_is_given_up_and_the_others_go_on(
@@ -389,7 +391,7 @@ async def test_too_many_tools_are_reported_and_the_first_are_offered(
         many = await servers.tools()
     assert [tool.name for tool in many[: len(few)]] == [tool.name for tool in few]
     assert len(many) == 1_000
-    text = "The MCP server 'hive' has more than 1000 tools; the first of them are offered."
+    text = "The MCP server 'hive' has more than 1000 tools; only the first 1000 are offered."
     assert notices == [Notice(text=text, severity="warning")]
 
 
@@ -397,7 +399,7 @@ async def test_noise_is_skipped_and_reported_once(open_servers: Open, notices: l
     async with open_servers(bare_server("loud", "say", "Welcome!")) as servers:
         tools = await servers.tools()
         assert await number(tools, "noise") == await number(tools, "noise")
-    text = "The MCP server 'loud' prints to its standard output what is no message; that is skipped."
+    text = "The MCP server 'loud' prints lines to standard output that are not messages; they are skipped."
     assert notices == [Notice(text=text, severity="warning")]
 
 
@@ -414,7 +416,9 @@ async def test_a_program_that_does_not_listen_any_more_is_given_up(
         tools = await servers.tools()
         assert not (await called(tools, "deafen")).is_error
         assert (await called(tools, "pid")).is_error
-    assert [notice.text for notice in notices] == ["The MCP server 'bare' has stopped: it broke off."]
+    assert [notice.text for notice in notices] == [
+        "The MCP server 'bare' has stopped: the connection was interrupted."
+    ]
 
 
 @pytest.mark.parametrize("how", ["deep", "behind", "cut", "empty"])
@@ -425,22 +429,22 @@ async def test_an_answer_that_cannot_be_read_fails_its_call_alone(
         tools = await servers.tools()
         failed = await called(tools, how)
         assert await number(tools, "pid")
-    text = "The MCP server 'bare' failed: it answered: something that cannot be read."
-    assert failed == Ran(content=(Text(text=text),), is_error=True)
+    text = "The MCP server 'bare' failed: it answered: an unreadable message."
+    assert failed == ToolOutput(content=(Text(text=text),), is_error=True)
     assert notices == []
 
 
 async def test_halves_of_characters_are_replaced(open_servers: Open, notices: list[Notice]) -> None:
     async with open_servers(bare_server()) as servers:
-        assert await called(await servers.tools(), "halves") == Ran(content=(Text(text="a?b"),))
+        assert await called(await servers.tools(), "halves") == ToolOutput(content=(Text(text="a?b"),))
     assert notices == []
 
 
 async def test_a_long_answer_is_cut_for_the_model(open_servers: Open) -> None:
     async with open_servers(bare_server()) as servers:
-        ran = await called(await servers.tools(), "long")
-    cut = Text(text="(6900000 more bytes are left out)")
-    assert ran == Ran(content=(Text(text="x" * 100_000), cut))
+        tool_output = await called(await servers.tools(), "long")
+    cut = Text(text="(6900000 more bytes omitted)")
+    assert tool_output == ToolOutput(content=(Text(text="x" * 100_000), cut))
 
 
 async def test_a_call_to_a_server_that_does_not_read_is_cancelled_without_it(
@@ -516,7 +520,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_server_stays(notic
         tools = await servers.tools()
         late = await called(tools, "mute")
         assert late.is_error
-        assert late.content == (Text(text="The MCP server 'bare' gave no answer within 2 s."),)
+        assert late.content == (Text(text="The MCP server 'bare' did not answer within 2 s."),)
 
         async def answers() -> bool:
             return not (await called(tools, "pid")).is_error
@@ -530,7 +534,7 @@ async def test_input_that_is_no_json_fails_the_call_alone(given: Json, web: str,
     async with open_servers(at("http", web)) as servers:
         tools = await servers.tools()
         assert (await called(tools, "echo", **given)).is_error
-        assert await called(tools, "echo", text="fine") == Ran(content=(Text(text="fine"),))
+        assert await called(tools, "echo", text="fine") == ToolOutput(content=(Text(text="fine"),))
 
 
 # The end
@@ -685,9 +689,9 @@ async def test_what_is_configured_badly_is_reported_and_the_rest_is_used(
         "The MCP server ' ' is not used: it has no name.",
         "The MCP server 'twice' is not used: another server has this name.",
         "The MCP server 'nothing' is not used: it has no command.",
-        "The MCP server 'nul' is not used: its command has characters that no program can be given.",
-        "The MCP server 'argument' is not used: its command has characters that no program can be given.",
-        "The MCP server 'variable' is not used: its environment has a variable without a proper name.",
+        "The MCP server 'nul' is not used: its command contains characters that cannot be passed to a program.",
+        "The MCP server 'argument' is not used: its command contains characters that cannot be passed to a program.",
+        "The MCP server 'variable' is not used: its environment has a variable with an invalid name.",
         "The MCP server 'file' is not used: its URL must begin with http:// or https://.",
         "The MCP server 'credentials' is not used: its URL has credentials in it; give them as headers.",
         "The MCP server 'port' is not used: its URL cannot be read.",
@@ -703,7 +707,7 @@ async def test_no_program_is_started_for_a_caller_from_outside(
     async with open_servers(shell_server("mine", "touch started"), local=False) as servers:
         assert await servers.tools() == ()
     assert [notice.text for notice in notices] == [
-        "The MCP server 'mine' is not used: programs are started for callers on this machine only."
+        "The MCP server 'mine' is not used: programs are started only for callers on this machine."
     ]
     assert os.listdir(tmp_path) == []
 
@@ -721,7 +725,7 @@ async def test_a_caller_from_outside_reaches_no_private_address(
 
 def test_importing_it_does_not_import_the_sdk() -> None:
     program = "import sys, hitherto.engines.mcp; print(sorted({'mcp', 'anyio', 'httpx2', 'pydantic'} & set(sys.modules)))"
-    ran = subprocess.run(
+    tool_output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=LIMIT
     )
-    assert ran.stdout.strip() == "[]"
+    assert tool_output.stdout.strip() == "[]"

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.engines.mcp.tools import DESCRIPTION_CHARS, offered, offered_name, ran, showing
-from hitherto.engines.tool_calls import Ran, Show
+from hitherto.engines.mcp.tools import (
+    DESCRIPTION_CHARS,
+    offered_name,
+    offered_tools,
+    progress_callback,
+    tool_output,
+)
+from hitherto.engines.tool_calls import Show, ToolOutput
 from hitherto.engines.tools.limits import TITLE_CHARS
 from hitherto.model import Image, Json, Resource, Text, Unknown
 
@@ -45,8 +51,8 @@ def test_no_two_tools_ever_have_the_same_name(one: tuple[str, str], other: tuple
     assert len(offered_name(*one)) <= 64
 
 
-async def _answer(tool: str, given: Json, show: Show) -> Ran:  # noqa: ARG001
-    return Ran(content=(Text(text=tool),))
+async def _answer(tool: str, given: Json, show: Show) -> ToolOutput:  # noqa: ARG001
+    return ToolOutput(content=(Text(text=tool),))
 
 
 HINTS = (
@@ -60,7 +66,7 @@ HINTS = (
 @pytest.mark.parametrize("hints", HINTS)
 def test_a_tool_is_not_harmless_because_it_says_so(hints: mcp_types.ToolAnnotations | None) -> None:
     tool = mcp_types.Tool(name="t", input_schema={"type": "object"}, annotations=hints)
-    assert [found.kind for found in offered([("s", _answer, tool)])] == ["other"]
+    assert [found.kind for found in offered_tools([("s", _answer, tool)])] == ["other"]
 
 
 def test_what_a_tool_says_of_itself_is_cleaned_and_bounded() -> None:
@@ -70,7 +76,7 @@ def test_what_a_tool_says_of_itself_is_cleaned_and_bounded() -> None:
         description="One\x1b[31m line\nand \x00another " + "y" * 3_000_000,
         input_schema={"type": "object"},
     )
-    (tool,) = offered([("s", _answer, described)])
+    (tool,) = offered_tools([("s", _answer, described)])
     title = tool.title({})
     assert title is not None
     assert title.startswith("Look at it xxx")
@@ -87,35 +93,35 @@ def test_a_result_is_bounded_all_together() -> None:
         mcp_types.ImageContent(data="AAAA", mime_type="image/png"),
         mcp_types.TextContent(text="end"),
     ]
-    assert ran(mcp_types.CallToolResult(content=blocks)).content == (
+    assert tool_output(mcp_types.CallToolResult(content=blocks)).content == (
         Text(text="ä" * 40_000),
         Resource(uri="a:b", text="z" * 19_997),
         Image(mime_type="image/png", data="AAAA"),
-        Text(text="(1010010 more bytes are left out)"),
+        Text(text="(1010010 more bytes omitted)"),
     )
 
 
 async def test_a_tool_that_is_listed_twice_is_offered_once() -> None:
     first = mcp_types.Tool(name="odd name", description="first", input_schema={"type": "object"})
     second = mcp_types.Tool(name="odd name", description="second", input_schema={"type": "object"})
-    (tool,) = offered([("s", _answer, first), ("s", _answer, second)])
+    (tool,) = offered_tools([("s", _answer, first), ("s", _answer, second)])
     assert (tool.name, tool.description) == (offered_name("s", "odd name"), "first")
-    assert await tool.call({}, lambda _: None) == Ran(content=(Text(text="odd name"),))
+    assert await tool.call({}, lambda _: None) == ToolOutput(content=(Text(text="odd name"),))
 
 
 def test_a_result_that_is_all_structure_is_given_to_the_model_as_text() -> None:
     result = mcp_types.CallToolResult(content=[], structured_content={"a": [1, None]})
-    assert ran(result) == Ran(content=(Text(text='{"a":[1,null]}'),), output={"a": [1, None]})
+    assert tool_output(result) == ToolOutput(content=(Text(text='{"a":[1,null]}'),), output={"a": [1, None]})
 
 
 def test_a_failure_stays_one() -> None:
     result = mcp_types.CallToolResult(content=[mcp_types.TextContent(text="no")], is_error=True)
-    assert ran(result) == Ran(content=(Text(text="no"),), is_error=True)
+    assert tool_output(result) == ToolOutput(content=(Text(text="no"),), is_error=True)
 
 
 async def test_progress_is_shown_line_by_line() -> None:
     shown: list[str] = []
-    progress = showing(shown.append)
+    progress = progress_callback(shown.append)
     await progress(1, 3, None)
     await progress(2.5, None, None)
     await progress(3, 3, "done")
@@ -127,6 +133,6 @@ def test_content_of_an_unknown_kind_is_kept_as_it_came() -> None:
     result = mcp_types.CallToolResult.model_construct(
         content=[block], structured_content=None, is_error=False
     )
-    (kept,) = ran(result).content
+    (kept,) = tool_output(result).content
     assert isinstance(kept, Unknown)
     assert kept.raw["input"] == {"a": 1}

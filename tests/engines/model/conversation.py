@@ -11,9 +11,9 @@ import pytest
 
 from hitherto.engine import Choices, Delta, Event, Message, Stopped, ToolEnded, Turn
 from hitherto.engines.model.connect import connect
-from hitherto.engines.model.loop import answered
+from hitherto.engines.model.loop import run_turn
 from hitherto.engines.model.settings import for_turn
-from hitherto.engines.tool_calls import Ran, Show, Tool
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.errors import HithertoError
 from hitherto.model import (
     Entry,
@@ -35,7 +35,7 @@ both_wires = pytest.mark.parametrize("name", [ANTHROPIC, OPENAI])
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 T = TypeVar("T")
-Work = Callable[[Json, Show], Awaitable[Ran]]
+Work = Callable[[Json, Show], Awaitable[ToolOutput]]
 
 
 class Talk:
@@ -48,7 +48,7 @@ class Talk:
         self.stored: list[bytes] = []
         self.pauses: list[float] = []
         self.saying = asyncio.Event()
-        self.asked: list[ToolCall] = []
+        self.stream_request: list[ToolCall] = []
         self.verdict: Verdict | HithertoError = Verdict(allowed=True)
 
     def add(self, role: Role, *parts: Part, meta: Json | None = None) -> None:
@@ -68,7 +68,7 @@ class Talk:
         tools = {tool.name: tool for tool in self.tools}
         async with connect(self.name) as model:
             asking = for_turn(model, self.choices, "Be brief.", self.tools, self._pause)
-            async with aclosing(answered(turn, asking, tools, None)) as events:
+            async with aclosing(run_turn(turn, asking, tools, None)) as events:
                 async for event in events:
                     self._keep(event)
                     self.events.append(event)
@@ -84,7 +84,7 @@ class Talk:
                 self.add("tool", result, *extra)
 
     async def _permit(self, call: ToolCall) -> Verdict:
-        self.asked.append(call)
+        self.stream_request.append(call)
         if isinstance(self.verdict, HithertoError):
             raise self.verdict
         return self.verdict
@@ -100,8 +100,8 @@ def tool(name: str, work: Work, **more: Any) -> Tool:
 def echo() -> Tool:
     """Says what it was given."""
 
-    async def work(given: Json, _: Show) -> Ran:
-        return Ran(content=(Text(text=f"heard {given}"),))
+    async def work(given: Json, _: Show) -> ToolOutput:
+        return ToolOutput(content=(Text(text=f"heard {given}"),))
 
     return tool("echo", work)
 

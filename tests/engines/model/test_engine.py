@@ -16,7 +16,7 @@ import pytest
 from hitherto.engine import Choices, Conversation, Engine, Event, Message, Setup, Turn
 from hitherto.engines.model import ModelEngine
 from hitherto.engines.model.instructions import DEFAULT
-from hitherto.engines.model.summary import title_in
+from hitherto.engines.model.summary import parse_title
 from hitherto.errors import ModelMissing
 from hitherto.model import Entry, Session, Text, ToolCall
 from hitherto.permissions import Verdict
@@ -152,7 +152,7 @@ async def test_a_title_that_fails_is_none(provider: Provider, name: str, reply: 
     ],
 )
 def test_a_title_is_one_clean_line_of_at_most_60_characters(answer: str, title: str | None) -> None:
-    assert title_in(answer) == title
+    assert parse_title(answer) == title
     assert len(title or "") <= 60
 
 

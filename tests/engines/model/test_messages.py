@@ -29,8 +29,8 @@ from pydantic_ai.models import Model
 from hitherto.engine import Choices
 from hitherto.engines.model.connect import connect
 from hitherto.engines.model.content import TOO_DEEP
-from hitherto.engines.model.messages import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, rebuilt
-from hitherto.engines.model.request import Asking, asked
+from hitherto.engines.model.messages import BEGINNING, GO_ON, INTERRUPTED, NO_OUTPUT, NOTHING, model_messages
+from hitherto.engines.model.request import ModelCall, stream_request
 from hitherto.engines.model.settings import for_turn
 from hitherto.engines.tools.limits import IMAGE_BYTES
 from hitherto.model import (
@@ -198,7 +198,7 @@ def test_a_plain_conversation_is_as_it_was_said() -> None:
         entry("assistant", "Done."),
         entry("user", "Thanks", "!"),
     ]
-    assert outline(rebuilt(history, "anthropic")) == [
+    assert outline(model_messages(history, "anthropic")) == [
         ["Hi"],
         [{"text": "Reading."}, {"call": "a", "name": "read", "input": {"path": "/x"}}],
         [{"result": "a", "content": "text of x", "ok": True}],
@@ -215,7 +215,7 @@ def test_results_stand_in_the_order_of_the_calls_directly_after_them() -> None:
         result("a", "A", is_error=True),
         entry("assistant", "Done."),
     ]
-    assert outline(rebuilt(history, "anthropic"))[2:] == [
+    assert outline(model_messages(history, "anthropic"))[2:] == [
         [
             {"result": "a", "content": "A", "ok": False},
             {"result": "b", "content": "B", "ok": True},
@@ -228,7 +228,7 @@ def test_results_stand_in_the_order_of_the_calls_directly_after_them() -> None:
 
 def test_a_call_without_a_result_is_told_to_be_interrupted() -> None:
     history = [entry("user", "Hi"), entry("assistant", call("a")), entry("user", "Go on")]
-    assert outline(rebuilt(history, "anthropic"))[2] == [
+    assert outline(model_messages(history, "anthropic"))[2] == [
         {"result": "a", "content": INTERRUPTED, "ok": False},
         "Go on",
     ]
@@ -242,7 +242,7 @@ def test_a_result_without_a_call_is_left_out() -> None:
         result("b", "too"),
         entry("user", "y"),
     ]
-    assert outline(rebuilt(history, "anthropic")) == [["Hi"], [{"text": "x"}], ["y"]]
+    assert outline(model_messages(history, "anthropic")) == [["Hi"], [{"text": "x"}], ["y"]]
 
 
 def test_repeated_ids_are_told_apart() -> None:
@@ -255,7 +255,7 @@ def test_repeated_ids_are_told_apart() -> None:
         result("a", "third"),
         entry("user", "ok"),
     ]
-    found = [part for message in rebuilt(history, "anthropic") for part in message.parts]
+    found = [part for message in model_messages(history, "anthropic") for part in message.parts]
     calls = {part.tool_call_id: part.args for part in found if isinstance(part, ToolCallPart)}
     answers = {part.tool_call_id: part.content for part in found if isinstance(part, ToolReturnPart)}
     assert calls == {"a": {"n": 1}, "a-2": {"n": 2}, "a-3": {"n": 3}}
@@ -270,19 +270,19 @@ def test_an_id_that_no_provider_takes_is_replaced_by_the_same_one_each_time(id: 
         result(id, "yes"),
         entry("user", "?"),
     ]
-    messages = rebuilt(history, "anthropic")
-    (asked,), (answered, _) = messages[1].parts, messages[2].parts
-    assert isinstance(asked, ToolCallPart)
-    assert isinstance(answered, ToolReturnPart)
-    assert asked.tool_call_id == answered.tool_call_id != id
-    assert (asked.tool_name, answered.content) == ("My_Tool_", "yes")
-    assert messages == rebuilt(history, "anthropic")
+    messages = model_messages(history, "anthropic")
+    (stream_request,), (run_turn, _) = messages[1].parts, messages[2].parts
+    assert isinstance(stream_request, ToolCallPart)
+    assert isinstance(run_turn, ToolReturnPart)
+    assert stream_request.tool_call_id == run_turn.tool_call_id != id
+    assert (stream_request.tool_name, run_turn.content) == ("My_Tool_", "yes")
+    assert messages == model_messages(history, "anthropic")
 
 
 def test_answers_of_one_side_in_a_row_become_one_message() -> None:
     thought = Thought(text="hm", signature="s", provider="anthropic")
     history = [entry("user", "a"), entry("user", "b"), entry("assistant", thought), entry("assistant", "c")]
-    assert outline(rebuilt(history, "anthropic")) == [
+    assert outline(model_messages(history, "anthropic")) == [
         ["a\n\nb"],
         [{"thought": "hm", "signature": "s"}, {"text": "c"}],
         [GO_ON],
@@ -290,7 +290,7 @@ def test_answers_of_one_side_in_a_row_become_one_message() -> None:
 
 
 def test_a_conversation_that_begins_with_the_assistant_gets_a_beginning() -> None:
-    assert outline(rebuilt([entry("assistant", "Hello"), entry("user", "Hi")], "openai")) == [
+    assert outline(model_messages([entry("assistant", "Hello"), entry("user", "Hi")], "openai")) == [
         [BEGINNING],
         [{"text": "Hello"}],
         ["Hi"],
@@ -300,14 +300,16 @@ def test_a_conversation_that_begins_with_the_assistant_gets_a_beginning() -> Non
 def test_a_message_of_thoughts_alone_is_left_out() -> None:
     thought = Thought(text="hm", signature="s", provider="anthropic")
     history = [entry("user", "a"), entry("assistant", thought), entry("user", "b")]
-    assert outline(rebuilt(history, "anthropic")) == [["a\n\nb"]]
+    assert outline(model_messages(history, "anthropic")) == [["a\n\nb"]]
 
 
 @pytest.mark.parametrize(("provider", "kept"), [("anthropic", 1), ("openai", 2)])
 def test_an_unsigned_thought_goes_back_by_its_id_where_that_is_enough(provider: str, kept: int) -> None:
     thought = Thought(text="hm", provider=provider)
     replay = {"provider": provider, "parts": {"0": {"id": "of the thought"}}}
-    _, answer, _ = rebuilt([entry("user", "a"), entry("assistant", thought, "b", replay=replay)], provider)
+    _, answer, _ = model_messages(
+        [entry("user", "a"), entry("assistant", thought, "b", replay=replay)], provider
+    )
     assert len(answer.parts) == kept
 
 
@@ -320,8 +322,8 @@ def test_what_shows_nothing_is_left_out() -> None:
         entry("user", "Hi"),
         entry("assistant", "API Error", synthetic=True),
     ]
-    assert outline(rebuilt(history, "anthropic")) == [["Hi"]]
-    assert outline(rebuilt([], "anthropic")) == [[NOTHING]]
+    assert outline(model_messages(history, "anthropic")) == [["Hi"]]
+    assert outline(model_messages([], "anthropic")) == [[NOTHING]]
 
 
 def test_summaries_and_notes_are_told_as_what_they_are() -> None:
@@ -330,7 +332,7 @@ def test_summaries_and_notes_are_told_as_what_they_are() -> None:
         entry("system", "You are in a hurry."),
         entry("user", "Go on"),
     ]
-    assert outline(rebuilt(history, "anthropic")) == [
+    assert outline(model_messages(history, "anthropic")) == [
         [
             "<earlier-conversation-summary>\nAll was well.\n</earlier-conversation-summary>\n\n"
             "<note>\nYou are in a hurry.\n</note>\n\nGo on"
@@ -353,7 +355,7 @@ def test_what_a_model_cannot_look_at_is_described() -> None:
             ResourceLink(uri="file:///c", name="c", description="A file."),
         )
     ]
-    ((content,),) = outline(rebuilt(history, "anthropic"))
+    ((content,),) = outline(model_messages(history, "anthropic"))
     image, texts, blob, link = content
     assert isinstance(image, BinaryContent)
     assert isinstance(blob, BinaryContent)
@@ -365,7 +367,7 @@ def test_what_a_model_cannot_look_at_is_described() -> None:
         '<resource uri="file:///a&quot;b">\ninside\n</resource>',
     ]
     assert link == "[resource: c <file:///c>]\nA file."
-    ((heard,),) = outline(rebuilt([entry("user", audio)], "google"))
+    ((heard,),) = outline(model_messages([entry("user", audio)], "google"))
     assert isinstance(heard[0], BinaryContent)
 
 
@@ -386,7 +388,7 @@ def test_only_files_that_are_what_they_are_said_to_be_are_sent(
 ) -> None:
     image = Image(mime_type=kind, data=base64.b64encode(data).decode())
     history = [entry("user", "Hi"), entry("assistant", call("a")), result("a", image), entry("user", "?")]
-    assert outline(rebuilt(history, "anthropic"))[2][0]["content"] == sent
+    assert outline(model_messages(history, "anthropic"))[2][0]["content"] == sent
 
 
 @both_wires
@@ -414,7 +416,7 @@ async def test_stored_input_that_is_nested_too_deep_is_cut(provider: Provider, n
 )
 def test_a_result_is_never_empty(given: ToolResult, sent: str) -> None:
     history = [entry("user", "Hi"), entry("assistant", call("a")), entry("tool", given), entry("user", "?")]
-    assert outline(rebuilt(history, "anthropic"))[2][0]["content"] == sent
+    assert outline(model_messages(history, "anthropic"))[2][0]["content"] == sent
 
 
 # Whatever the entries hold
@@ -482,7 +484,7 @@ histories = st.lists(
 @settings(max_examples=300)
 @given(history=histories, provider=st.sampled_from(["anthropic", "openai", "google", "other"]))
 def test_every_call_has_exactly_one_result_directly_after_it(history: list[Entry], provider: str) -> None:
-    messages = rebuilt(history, provider)
+    messages = model_messages(history, provider)
     assert [type(message) for message in messages[::2]] == [ModelRequest] * (len(messages) // 2 + 1)
     assert [type(message) for message in messages[1::2]] == [ModelResponse] * (len(messages) // 2)
     assert len(messages) % 2 == 1, "the user has the first and the last word"
@@ -500,7 +502,7 @@ def test_every_call_has_exactly_one_result_directly_after_it(history: list[Entry
         if entry.role == "assistant" and not entry.meta.get("synthetic")
         for part in entry.parts
     )
-    assert messages == rebuilt(history, provider)
+    assert messages == model_messages(history, provider)
 
 
 @both_wires
@@ -527,8 +529,8 @@ def closing_with(runner: asyncio.Runner, model: Model) -> Iterator[Model]:
         runner.run(model.__aexit__(None, None, None))
 
 
-async def _sent(asking: Asking, history: list[Entry]) -> None:
-    async with aclosing(asked(asking, rebuilt(history, asking.model.system))) as events:
+async def _sent(asking: ModelCall, history: list[Entry]) -> None:
+    async with aclosing(stream_request(asking, model_messages(history, asking.model.system))) as events:
         async for _ in events:
             pass
 

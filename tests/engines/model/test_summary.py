@@ -11,7 +11,7 @@ import pytest
 from hitherto.engine import Choices, Setup, summariser_of
 from hitherto.engines import model as model_module
 from hitherto.engines.model import ModelEngine
-from hitherto.engines.model.summary import summary_in, summary_request
+from hitherto.engines.model.summary import parse_summary, summary_request
 from hitherto.errors import EngineError
 from hitherto.model import Draft, Entry, Principal, Role, Text, ToolCall, ToolResult, plain_text
 from hitherto.service import Sessions
@@ -95,8 +95,8 @@ async def test_what_was_said_reaches_the_model_as_material(
 ) -> None:
     await compacted(sessions, name, await talked(sessions))
     (request,) = provider.requests
-    (asked,) = [message for message in request["messages"] if message["role"] == "user"]
-    content = asked["content"]
+    (stream_request,) = [message for message in request["messages"] if message["role"] == "user"]
+    content = stream_request["content"]
     text = content if isinstance(content, str) else content[0]["text"]
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["text"] for line in lines] == list(TEXTS[:-2])
@@ -149,7 +149,7 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(
     monkeypatch.setattr(model_module, "SUMMARY_SECONDS", 0.05)
     provider.script([PAUSE, "Late."])
     done = await compacted(sessions, ANTHROPIC, await talked(sessions))
-    assert (done.compacted, "no summary came" in done.fallback) == (True, True)
+    assert (done.compacted, "returned no summary" in done.fallback) == (True, True)
     provider.go.set()
 
 
@@ -160,7 +160,7 @@ async def test_what_does_not_fit_the_model_s_window_is_not_sent(
 
     monkeypatch.setattr(pricing, "window_of", lambda _: 9_000)
     done = await compacted(sessions, ANTHROPIC, await talked(sessions))
-    assert (done.compacted, "does not fit" in done.fallback) == (True, True)
+    assert (done.compacted, "do not fit" in done.fallback) == (True, True)
     assert provider.requests == []
 
 
@@ -224,7 +224,7 @@ ENTRIES = (
 
 @pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "Here it is:\n\n{}\n\nAnything else?"])
 def test_of_a_hostile_answer_only_a_text_and_facts_are_taken(around: str) -> None:
-    found = summary_in(around.replace("{}", json.dumps(HOSTILE), 1), ENTRIES, 100)
+    found = parse_summary(around.replace("{}", json.dumps(HOSTILE), 1), ENTRIES, 100)
     assert found == Summary(
         text="Fine.",
         facts=(
@@ -237,13 +237,13 @@ def test_of_a_hostile_answer_only_a_text_and_facts_are_taken(around: str) -> Non
 @pytest.mark.parametrize("facts", [None, "none", {"text": "x"}, 7])
 def test_facts_that_are_no_list_are_none(facts: object) -> None:
     answer = json.dumps({"summary": "Fine.", "facts": facts})
-    assert summary_in(answer, ENTRIES, 100) == Summary(text="Fine.", facts=())
+    assert parse_summary(answer, ENTRIES, 100) == Summary(text="Fine.", facts=())
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "…", "[]", "{", "```", 'Well: {"summary": "ha', "[" * 100_000])
 def test_an_answer_that_says_nothing_is_refused(answer: str) -> None:
     with pytest.raises(EngineError):
-        summary_in(answer, ENTRIES, 100)
+        parse_summary(answer, ENTRIES, 100)
 
 
 def test_tools_are_told_in_brief_and_no_message_steps_out_of_its_line() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitherto.engine import Choices, Context, Delta, Message, ToolEnded, ToolProgress
-from hitherto.engines.tool_calls import Ran, Show
+from hitherto.engines.tool_calls import Show, ToolOutput
 from hitherto.errors import InvalidInput, LeaseLost
 from hitherto.model import Entry, Image, Json, Plan, Text, Thought, ToolCall
 from hitherto.permissions import Verdict
@@ -62,9 +62,9 @@ async def test_the_message_is_told_before_its_tools_run(provider: Provider, name
     talk = Talk(name)
     seen: list[int] = []
 
-    async def look(_: Json, __: Show) -> Ran:
+    async def look(_: Json, __: Show) -> ToolOutput:
         seen.append(len(only(Message, talk.events)))
-        return Ran(
+        return ToolOutput(
             content=(Text(text="a cat"),), output={"cats": 1}, extra=(Plan(steps=({"content": "pet"},)),)
         )
 
@@ -100,12 +100,12 @@ async def test_tools_of_one_answer_run_side_by_side_and_end_in_any_order(
     provider.script([ToolUse("wait", {"for": "b"}, "a"), ToolUse("wait", {"for": None}, "b")])
     gates = {"b": asyncio.Event()}
 
-    async def wait(given: Json, _: Show) -> Ran:
+    async def wait(given: Json, _: Show) -> ToolOutput:
         if given["for"]:
             await arrives(gates["b"].wait(), "the other tool")
-            return Ran(content=(Text(text="second"),))
+            return ToolOutput(content=(Text(text="second"),))
         gates["b"].set()
-        return Ran(content=(Text(text="first"),))
+        return ToolOutput(content=(Text(text="first"),))
 
     talk = Talk(name, [tool("wait", wait)])
     events = await talk.prompt("Go")
@@ -120,11 +120,11 @@ async def test_tools_of_one_answer_run_side_by_side_and_end_in_any_order(
 async def test_progress_of_a_tool_is_told_with_its_newest_text(provider: Provider) -> None:
     provider.script([ToolUse("build", {}, "t")])
 
-    async def build(_: Json, show: Show) -> Ran:
+    async def build(_: Json, show: Show) -> ToolOutput:
         show("1")
         show("1 2")
         await asyncio.sleep(0)
-        return Ran(content=())
+        return ToolOutput(content=())
 
     events = await Talk(ANTHROPIC, [tool("build", build)]).prompt("Go")
     assert only(ToolProgress, events) == [ToolProgress(id="t", content=(Text(text="1 2"),))]
@@ -135,8 +135,8 @@ async def test_images_are_seen_in_prompts_and_in_results(provider: Provider, nam
     provider.script([ToolUse("draw", {}, "t")])
     image = Image(mime_type="image/png", data=PIXEL)
 
-    async def draw(_: Json, __: Show) -> Ran:
-        return Ran(content=(Text(text="drawn"), image))
+    async def draw(_: Json, __: Show) -> ToolOutput:
+        return ToolOutput(content=(Text(text="drawn"), image))
 
     await Talk(name, [tool("draw", draw)]).prompt("Like this:", image)
     assert PIXEL in str(provider.requests[0]["messages"])
@@ -151,7 +151,9 @@ async def test_a_tool_that_is_refused_says_why(provider: Provider, name: str) ->
     events = await talk.prompt("Go")
     (result,) = results(events)
     assert (result.is_error, result_text(result)) == (True, "not on a Sunday")
-    assert talk.asked == [part for part in only(Message, events)[0].parts if isinstance(part, ToolCall)]
+    assert talk.stream_request == [
+        part for part in only(Message, events)[0].parts if isinstance(part, ToolCall)
+    ]
     assert "not on a Sunday" in str(provider.requests[1]["messages"][-1])
 
 
@@ -177,7 +179,7 @@ async def test_a_tool_that_is_not_there_is_an_error_for_the_model(provider: Prov
     events = await Talk(name, [echo()]).prompt("Go")
     (result,) = results(events)
     assert result.is_error
-    assert result_text(result) == "there is no tool 'fly'; there are: echo"
+    assert result_text(result) == "unknown tool 'fly'; known: echo"
     assert stop_reason(events) == "end_turn"
 
 
@@ -202,7 +204,7 @@ async def test_input_that_is_no_object_is_an_error_for_the_model(
     (result,) = results(await talk.prompt("Go"))
     assert result.is_error
     assert "must be a JSON object" in result_text(result)
-    assert talk.asked == []
+    assert talk.stream_request == []
     assert len(provider.requests) == 2
 
 
@@ -237,7 +239,7 @@ async def test_a_model_that_pauses_is_asked_to_go_on(provider: Provider) -> None
 async def test_a_tool_that_raises_fails_alone(provider: Provider) -> None:
     provider.script([ToolUse("broken", {}, "a"), ToolUse("echo", {}, "b")])
 
-    async def broken(_: Json, __: Show) -> Ran:
+    async def broken(_: Json, __: Show) -> ToolOutput:
         raise KeyError("x")
 
     events = await Talk(ANTHROPIC, [tool("broken", broken), echo()]).prompt("Go")
@@ -323,7 +325,7 @@ async def test_how_much_a_model_thinks_is_the_callers_choice(provider: Provider,
     await Talk(name, choices=Choices(thinking="low")).prompt("Go")
     field, value = ("output_config", {"effort": "low"}) if name == ANTHROPIC else ("reasoning_effort", "low")
     assert provider.requests[0][field] == value
-    with pytest.raises(InvalidInput, match="thinking is one of off, on"):
+    with pytest.raises(InvalidInput, match="thinking must be one of off, on"):
         await Talk(name, choices=Choices(thinking="a lot")).prompt("Go")
 
 
@@ -345,7 +347,7 @@ async def test_cancelling_ends_all_tools_before_the_turn_is_over(provider: Provi
     provider.script([ToolUse("hang", {}, "a"), ToolUse("hang", {}, "b")])
     hanging, ended = asyncio.Semaphore(0), 0
 
-    async def hang(_: Json, __: Show) -> Ran:
+    async def hang(_: Json, __: Show) -> ToolOutput:
         nonlocal ended
         hanging.release()
         try:
@@ -354,7 +356,7 @@ async def test_cancelling_ends_all_tools_before_the_turn_is_over(provider: Provi
             for _step in range(1_000):  # it has much to clean up
                 await asyncio.sleep(0)
             ended += 1
-        return Ran(content=())
+        return ToolOutput(content=())
 
     turn = asyncio.create_task(Talk(ANTHROPIC, [tool("hang", hang)]).prompt("Go"))
     for _ in range(2):
@@ -369,7 +371,7 @@ async def test_cancelling_again_and_again_still_ends_all_tools_first(provider: P
     provider.script([ToolUse("hang", {}, "a"), ToolUse("hang", {}, "b")])
     hanging, ended = asyncio.Semaphore(0), 0
 
-    async def hang(_: Json, __: Show) -> Ran:
+    async def hang(_: Json, __: Show) -> ToolOutput:
         nonlocal ended
         hanging.release()
         try:
@@ -378,7 +380,7 @@ async def test_cancelling_again_and_again_still_ends_all_tools_first(provider: P
             for _step in range(1_000):
                 await asyncio.sleep(0)
             ended += 1
-        return Ran(content=())
+        return ToolOutput(content=())
 
     turn = asyncio.create_task(Talk(ANTHROPIC, [tool("hang", hang)]).prompt("Go"))
     for _ in range(2):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hitherto.engine import Host
-from hitherto.engines.tool_calls import Ran, Tool
+from hitherto.engines.tool_calls import Tool, ToolOutput
 from hitherto.engines.tools.toolset import local_tools
 from hitherto.model import Text
 
@@ -22,7 +22,7 @@ class Bench:
     def __getitem__(self, name: str) -> Tool:
         return self.tools[name]
 
-    async def call(self, name: str, show: Callable[[str], None] = lambda _: None, **given: Any) -> Ran:
+    async def call(self, name: str, show: Callable[[str], None] = lambda _: None, **given: Any) -> ToolOutput:
         return await self.tools[name].call(given, show)
 
     async def told(self, name: str, **given: Any) -> str:
@@ -38,7 +38,7 @@ class Bench:
         return words(ran)
 
 
-def words(ran: Ran) -> str:
+def words(ran: ToolOutput) -> str:
     (part,) = ran.content
     assert isinstance(part, Text)
     return part.text

@@ -60,11 +60,11 @@ async def test_an_empty_file_says_so(bench: Bench) -> None:
 async def test_a_part_says_where_it_is_and_how_to_go_on(bench: Bench) -> None:
     _write(bench, "".join(f"line {number}\n" for number in range(1, 11)))
     assert await bench.told("read_file", path="file", offset=4, limit=2) == (
-        "     4\tline 4\n     5\tline 5\n(lines 4 to 5 of 10; go on with offset 6)"
+        "     4\tline 4\n     5\tline 5\n(lines 4 to 5 of 10; continue with offset 6)"
     )
     assert await bench.told("read_file", path="file", offset="10") == "    10\tline 10"
     assert await bench.refused("read_file", path="file", offset=11) == (
-        "file: there is no line 11, the file has 10"
+        "file: there is no line 11: the file has 10 lines"
     )
     for wrong in ({"offset": 0}, {"limit": 0}, {"limit": READ_LINES + 1}, {"offset": "x"}):
         await bench.refused("read_file", path="file", **wrong)
@@ -75,7 +75,9 @@ async def test_a_line_more_than_is_read_at_once_waits_for_the_next_read(bench: B
     assert (await bench.told("read_file", path="file")).endswith(f"  {READ_LINES}\tx")
     _write(bench, "x\n" * (READ_LINES + 1))
     told = await bench.told("read_file", path="file")
-    assert told.endswith(f"(lines 1 to {READ_LINES} of {READ_LINES + 1}; go on with offset {READ_LINES + 1})")
+    assert told.endswith(
+        f"(lines 1 to {READ_LINES} of {READ_LINES + 1}; continue with offset {READ_LINES + 1})"
+    )
 
 
 async def test_long_lines_are_cut_and_many_of_them_end_the_read(bench: Bench) -> None:
@@ -86,7 +88,7 @@ async def test_long_lines_are_cut_and_many_of_them_end_the_read(bench: Bench) ->
     _write(bench, ("ü" * LINE_CHARS + "\n") * 100)
     told = await bench.told("read_file", path="file")
     assert READ_BYTES - 2 * LINE_CHARS - 200 < len(told.encode()) <= READ_BYTES + 100
-    assert "go on with offset" in told
+    assert "continue with offset" in told
 
 
 @pytest.mark.parametrize(("mime_type", "data"), IMAGES.items())
@@ -101,13 +103,13 @@ async def test_an_image_of_a_byte_more_than_may_be_shown_is_not(bench: Bench) ->
     _write(bench, PNG.ljust(IMAGE_BYTES, b"\0"))
     assert isinstance((await bench.call("read_file", path="file")).content[0], Image)
     _write(bench, PNG.ljust(IMAGE_BYTES + 1, b"\0"))
-    assert "no UTF-8 text" in await bench.refused("read_file", path="file")
+    assert "not UTF-8 text" in await bench.refused("read_file", path="file")
 
 
 @pytest.mark.parametrize("data", [b"\0\1\2", b"\xff\xfeh\0i\0", b"caf\xe9", b"text\0text"])
 async def test_what_is_no_text_is_politely_refused(data: bytes, bench: Bench) -> None:
     _write(bench, data)
-    assert f"no UTF-8 text but {len(data)} bytes" in await bench.refused("read_file", path="file")
+    assert f"not UTF-8 text ({len(data)} bytes)" in await bench.refused("read_file", path="file")
 
 
 async def test_a_file_of_a_byte_more_than_may_be_read_is_refused(bench: Bench) -> None:
@@ -211,7 +213,7 @@ async def test_an_edit_changes_the_piece_and_nothing_else(
         ("one", "one", "are the same"),
         ("One", "x", "is not in the file"),
         ("one ", "x", "is not in the file"),
-        ("o", "x", "is there 2 times"),
+        ("o", "x", "occurs 2 times"),
         ("     1\tone", "x", "is not in the file"),
     ],
 )

@@ -84,7 +84,7 @@ async def test_input_that_does_not_fit_is_told_and_describes_nothing(
     tool = bench[name]
     ran = await tool.call(given, lambda _: None)
     assert ran.is_error
-    assert words(ran).startswith(f"{name} cannot take this: ")
+    assert words(ran).startswith(f"invalid input for {name}: ")
     assert tool.title(given) is None
     assert tool.locations(given) == ()
     assert os.listdir(bench.folder) == []

@@ -38,10 +38,9 @@ log = logging.getLogger(__name__)
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent offers beyond its engine. `about` is who it is; the first of `models` is the one that is used unless
-    another is chosen; `options` are those that its engine heeds; `imported`: sessions of other agents are listed;
-    `local`: the client is a person on this machine; `reading`: what prompts may hold, if the names of the models do not
-    tell."""
+    """What an agent offers beyond its engine. `about` identifies it. The first of `models` is the default. `options` are
+    those that the engine uses. `imported`: list sessions of other agents too. `local`: the client is a person on this
+    machine. `reading`: what prompts may contain, if it cannot be derived from the names of the models."""
 
     about: About = About()
     models: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     reading: Reads | None = None
 
     def reads(self, chosen: str | None = None) -> Reads:
-        """What a prompt may hold for the model that was chosen, or that is used otherwise."""
+        """What a prompt may contain for the chosen model, or the default one."""
         return self.reading or reads_of(chosen or next(iter(self.models), None))
 
     @property
@@ -61,12 +60,12 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def native(self) -> bool | None:
-        """What a filter must say for lists to have what they may have."""
+        """The value of `Filter.native` for lists of this agent."""
         return None if self.imported else True
 
 
 class Watcher(Protocol):
-    """Somebody who is told of every change until it is ended."""
+    """Gets every change until `end`."""
 
     def note(self, change: Change) -> None: ...
 
@@ -74,8 +73,8 @@ class Watcher(Protocol):
 
 
 class Connection:
-    """See the module. `holder` names it to others; `sessions` may be the reason why there is no store: then each request
-    is answered with it."""
+    """See the module. `holder` identifies it to other processes. If the store could not be opened, `sessions` is the error,
+    and every request is answered with it."""
 
     peer: Peer[Connection]
     session_type: type[AttachedSession] = AttachedSession
@@ -109,7 +108,7 @@ class Connection:
 
     @property
     def sessions(self) -> Sessions:
-        """The service, for a client that has introduced itself."""
+        """The service, for a client that has called `initialize`."""
         if self.client is None:
             raise Failure(INVALID_REQUEST, "call initialize first")
         if isinstance(self._sessions, HithertoError):
@@ -117,20 +116,20 @@ class Connection:
         return self._sessions
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task that ends with the connection. If it fails, it is alone in that."""
+        """Start a task that ends with the connection. If it fails, that is logged and affects nothing else."""
         task = self._tasks.create_task(_log_failure(work))
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         return task
 
     def session_lock(self, session_id: str) -> asyncio.Lock:
-        """Held by whoever opens or closes the session: one at a time."""
+        """Held while the session is opened or closed."""
         return self._session_locks.setdefault(session_id, asyncio.Lock())
 
     @contextmanager
     def reserve(self, session_id: str | None = None) -> Iterator[None]:
-        """Within this block there is room for one more open session, unless this one is open already. Asked for before
-        anything is stored, so that what cannot be opened is not made either."""
+        """Reserve a place for one more open session, unless this one is open already. Done before anything is stored, so
+        that no session is created that cannot be opened."""
         if session_id in self.attached:
             yield
             return
@@ -172,7 +171,7 @@ class Connection:
         return attached
 
     async def _make_display(self, session: Session, client: Client) -> SessionDisplay:
-        """What the client will see: one that has gone on in a fork, as it is there."""
+        """What the client will see. A session that continues in a fork is shown as it is there."""
         continuation = await self.sessions.turns.continued(self.who, session.id)
         display = self.display_type(
             self.sessions,
@@ -193,7 +192,7 @@ class Connection:
         return display
 
     async def ensure_open(self, session_id: str) -> AttachedSession:
-        """The open session of this id; one that is not open yet is opened as it was made, without further roots."""
+        """The open session of this id. If it is not open yet, it is opened with its own folder and no others."""
         async with self.session_lock(session_id):
             known = self.attached.get(session_id)
             if known is None:
@@ -205,14 +204,14 @@ class Connection:
             return known
 
     async def detach(self, session_id: str) -> None:
-        """Close a session, if it is open; what runs in it ends first."""
+        """Close a session, if it is open; its running turn ends first."""
         attached = self.attached.pop(session_id, None)
         if attached is not None:
             self._presence_changed.set()
             await attached.close()
 
     async def close(self) -> None:
-        """Close everything, all at once: a client that leaves does not wait for long."""
+        """Close all sessions at the same time: a client that disconnects does not wait long."""
         await asyncio.gather(*map(self.detach, list(self.attached)))
         self._closed = True
         self._presence_changed.set()
@@ -222,7 +221,7 @@ class Connection:
             task.cancel()
 
     async def follow(self) -> None:
-        """Note all changes from now on."""
+        """Follow all changes from now on."""
         if self._follow_task is None:
             position = await self.sessions.changes.newest(self.who)
             self._follow_task = self.start(self._follow(position))
@@ -238,7 +237,7 @@ class Connection:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _report_presence(self) -> None:
-        """Tell everybody which sessions are open here, when that changes and every now and then."""
+        """Record which sessions are open here, whenever that changes and at regular intervals."""
         reported: set[str] = set()
         while True:
             self._presence_changed.clear()
@@ -269,13 +268,13 @@ async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Gone:
-        pass  # whoever reads requests notices it too
+        pass  # the task that reads requests notices it too
     except Exception:
         log.exception("a task of the connection failed")
 
 
 def to_failure(error: HithertoError, params: Any) -> Failure:
-    """An error of the program as the protocol words it: one about a session says which."""
+    """An error of the program as a protocol error; it names the session of the request."""
     failure = failure_of(error)
     session_id = getattr(params, "session_id", None)
     if session_id is not None and failure.data is not None:
@@ -284,7 +283,7 @@ def to_failure(error: HithertoError, params: Any) -> Failure:
 
 
 def check_cwd(session: Session, cwd: str) -> str:
-    """The folder that a client opens a session in, which must be the session's own."""
+    """The normal form of the folder that a client opens a session in. Raises unless it is the session's own."""
     given = normal_cwd(cwd)
     if session.cwd is not None and given != session.cwd:
         message = f"cwd must be {session.cwd}, the folder of this session. If you moved the folder, run `hitherto move`"
@@ -295,7 +294,7 @@ def check_cwd(session: Session, cwd: str) -> str:
 
 
 def check_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
-    """Additional folders: exactly those that the client names, each absolute."""
+    """The normal form of the additional folders; each must be absolute."""
     for directory in directories or ():
         if not directory:
             raise InvalidInput("an additional directory cannot be empty")
@@ -303,7 +302,7 @@ def check_directories(directories: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def roots_of(session: Session, cwd: str | None, directories: Sequence[str]) -> tuple[str, ...]:
-    """What may be touched. A session without a folder, listed as being in `/`, is not given the whole machine."""
+    """The folders that tools may touch. A session without a folder is listed with `/`, but does not get the whole machine."""
     if cwd is None or (session.cwd is None and cwd == NOWHERE):
         return tuple(directories)
     return (cwd, *directories)

@@ -1,8 +1,8 @@
-"""What a client is shown of a session while it goes on, wherever its turns run.
+"""What a client is shown of an open session, in whichever process its turns run.
 
-Nothing is queued for a client. An update of a turn only notes that there is something to show; what there is, is read
-from the store when the client has taken what came before. So a client that reads slowly gets longer pieces, one that
-does not read at all costs nothing, and a turn of another process looks the same as one of this.
+Nothing is queued for a client. An update of a turn only marks that there is something to show; the content is read from
+the store once the client has taken the previous updates. So a client that reads slowly gets longer pieces, a client that
+does not read costs nothing, and a turn of another process looks the same as a turn of this one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hitherto.updates import Stored as Kept
 
 PAGE = 1_000
 PAGE_BYTES = 256 * 1024
-"""Of what is replayed at a time: enough to be quick, little enough for others to be heard in between."""
+"""The most of a replay at a time: large enough to be fast, small enough to let other requests in."""
 NOTICES = 100
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ Alone = Callable[[], AbstractAsyncContextManager[Send]]
 
 
 class SessionDisplay:
-    """One session as one client sees it. `target` is the session that is read: that of the client, or the fork in which
-    a read-only one goes on, `continuation` if it does so already."""
+    """One session as one client sees it. `target` is the session that is read: the client's own, or the fork in which a
+    read-only one continues (`continuation`, if it exists already)."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SessionDisplay:
         self._renderer = Renderer(session.id, compaction=client.compaction)
         self._revision: int | None = read.revision
         self._last: str | None = None
-        self._begun: ShownSoFar | None = None
+        self._shown: ShownSoFar | None = None
         self._buffered: list[tuple[bool, list[str]]] = []
         self._buffered_entry = ""
         self._progress: dict[str, ToolProgress] = {}
@@ -86,7 +86,7 @@ class SessionDisplay:
         self._wake.set()
         self._lock = asyncio.Lock()
 
-    # What is told
+    # What happens
 
     def emit(self, update: Update) -> None:
         """Something happened in a turn of this client."""
@@ -111,7 +111,7 @@ class SessionDisplay:
         self._wake.set()
 
     def report(self, notice: Notice) -> None:
-        """Something failed, and the rest goes on. A client that knows no notices is told in the course of a turn."""
+        """Something failed that does not end the session. Clients without notices are told during a turn."""
         log.warning("%s", notice.text)
         if self._client.notices:
             self.emit(notice)
@@ -119,8 +119,8 @@ class SessionDisplay:
             self._reports.append(notice)
 
     def note_change(self, change: Change) -> None:
-        """Somebody, anywhere, has changed the session."""
-        if change.revision != self._revision:  # a live text is a change too, and may hide the one before it
+        """The session was changed, in this process or another."""
+        if change.revision != self._revision:  # a change of live text may hide an earlier change
             self._revision = change.revision
             self._has_new_entries = self._session_changed = True
         self._has_live_text = True
@@ -128,7 +128,7 @@ class SessionDisplay:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While a turn of this client runs: its prompt is not told back to it, and its words come from `emit`."""
+        """While a turn of this client runs: its prompt is not sent back to it, and its text comes from `emit`."""
         self._prompt_pending = self._turn_running = True
         self._wake.set()
         try:
@@ -140,7 +140,7 @@ class SessionDisplay:
     # What is shown
 
     async def run(self) -> None:
-        """Show whatever there is to show, for ever; a store that fails may do better at the next change."""
+        """Show updates until cancelled. If the store fails, try again at the next change."""
         while True:
             await self._wake.wait()
             try:
@@ -149,7 +149,7 @@ class SessionDisplay:
                 log.exception("cannot show session %s", self.target)
 
     async def settle(self) -> None:
-        """Show all that has been told until now."""
+        """Show everything that has happened until now."""
         async with self._lock:
             self._wake.clear()
             try:
@@ -162,9 +162,9 @@ class SessionDisplay:
         await self._send(self._renderer.update(kind, fields))
 
     async def choose(self, option: str, value: str | bool) -> None:
-        """Choose, and keep it with the session, so that it is the same when it is opened again."""
-        async with self._lock:  # it is no news to whoever has chosen
-            await self._show_session()  # what others have chosen stays
+        """Set an option, and store it with the session."""
+        async with self._lock:  # the client that sets an option is not notified of it
+            await self._show_session()  # keeps what other clients have set
             chosen = choose(self.known.chosen, option, value, self._available_options)
             await self._sessions.catalog.set_own_meta(self._who, self.target, options_meta(chosen))
             self.known.chosen = chosen
@@ -175,21 +175,21 @@ class SessionDisplay:
             await self._send(self._renderer.chunk(uuid7(), text, thought=False))
 
     async def skip(self) -> None:
-        """Take all that is stored as known."""
+        """Treat everything stored as shown."""
         async with self._lock:
             await self._skip()
 
     async def replay(self, session: Session, alone: Alone) -> None:
-        """Show the whole conversation, page by page; the memory it takes does not depend on its length. While it is
-        shown, nothing else is: `alone` sees to that."""
+        """Show the whole conversation, page by page, in constant memory. `alone` keeps anything else from being sent
+        meanwhile."""
         async with self._lock, alone() as send:
             self._renderer = Renderer(session.id, compaction=self._client.compaction)
-            self._last, self._begun = None, None
+            self._last, self._shown = None, None
             await self._pages(send)
             if await self._sessions.leases.current(self._who, self.target) is None:
                 for line in self._renderer.close_interrupted():
                     await send(line)
-            self._has_live_text = True  # somebody may be speaking right now
+            self._has_live_text = True  # a turn may be running right now
             self._wake.set()
 
     async def _show(self) -> None:
@@ -227,13 +227,13 @@ class SessionDisplay:
                 await send(b"".join(lines))
             if page.next is None:
                 return
-            await asyncio.sleep(0)  # neither a quick store nor a quick reader keeps others from being heard
+            await asyncio.sleep(0)  # lets other tasks run, however fast the store and the reader are
 
     def _lines(self, page: HistoryPage) -> list[bytes]:
-        """The updates of a page; `_last` is its last entry from now on."""
+        """The updates of a page; sets `_last` to its last entry."""
         lines: list[bytes] = []
         entries, marks = read_page(page.raw), frozenset(page.marks)
-        if self._own_prompts or self._begun or self._buffered_entry or self._progress:
+        if self._own_prompts or self._shown or self._buffered_entry or self._progress:
             for at, stored in enumerate(entries):
                 self._render_unshown(stored, lines, marks=(0,) if at in marks else ())
         else:
@@ -243,34 +243,34 @@ class SessionDisplay:
         return lines
 
     def _render_unshown(self, stored: Stored, lines: list[bytes], *, marks: tuple[int, ...]) -> None:
-        """What is left to tell of an entry: a prompt of this client nothing, words that were shown not again."""
+        """The updates of an entry that were not shown yet: none for a prompt of this client, no text twice."""
         entry = value_of(stored.id)
         if entry in self._own_prompts:
             self._own_prompts.discard(entry)
             return
-        begun = self._begun if self._begun is not None and self._begun.entry == entry else None
+        shown = self._shown if self._shown is not None and self._shown.entry == entry else None
         if entry == self._buffered_entry:
             self._buffered, self._buffered_entry = [], ""
-        if begun is not None:
-            self._begun = None
+        if shown is not None:
+            self._shown = None
         for part in stored.parts if self._progress else ():
             if isinstance(part, Result):
                 self._progress.pop(part.id, None)
-        self._renderer.entries((stored,), lines, marks=marks, begun=begun)
+        self._renderer.entries((stored,), lines, marks=marks, begun=shown)
 
     async def _skip(self) -> None:
         page = await self._sessions.history(self._who, self.target, view="conversation", last=True, limit=1)
         self._last = page.entries[-1].id if page.raw else None
 
     async def _show_session(self) -> None:
-        """What the client does not know yet about the session."""
+        """Show changes of the session itself: title, tags, options."""
         for kind, fields in self.known.pending_updates(await self._sessions.get(self._who, self.target)):
             await self.update(kind, fields)
 
-    # Words that are being said
+    # Text that is being written
 
     def _buffer(self, said: Said) -> None:
-        """Keep a piece until it is shown. What is kept of a message goes when the message is stored and shown."""
+        """Buffer a piece until it is shown. The buffer of a message is dropped when the message is stored and shown."""
         if said.entry != self._buffered_entry:
             self._buffered_entry, self._buffered = said.entry, []
         if not self._buffered or self._buffered[-1][0] != said.thought:
@@ -285,30 +285,30 @@ class SessionDisplay:
         await self._send(b"".join(lines))
 
     async def _show_live(self) -> None:
-        """The words of a turn in another process: the newest part of what it says, as far as it was not shown."""
+        """Show the text of a turn in another process, as far as it was not shown."""
         data = await self._sessions.changes.live(self._who, self.target)
         if data is None:
             return
         live = msgspec.convert(decode_json(data), Live)
-        begun = (
-            self._begun
-            if self._begun is not None and self._begun.entry == live.entry
+        shown = (
+            self._shown
+            if self._shown is not None and self._shown.entry == live.entry
             else ShownSoFar(live.entry)
         )
         for part in live.parts:
             thought = not isinstance(part, Text)
-            known = "".join(begun.thoughts if thought else begun.texts)
+            known = "".join(shown.thoughts if thought else shown.texts)
             text = getattr(part, "text", "")
             if text.startswith(known) and len(text) > len(known):
                 await self._send(self._render_chunk(live.entry, text[len(known) :], thought))
 
     def _render_chunk(self, entry: str, text: str, thought: bool) -> bytes:
-        if self._begun is None or self._begun.entry != entry:
-            self._begun = ShownSoFar(entry)
-        (self._begun.thoughts if thought else self._begun.texts).append(text)
+        if self._shown is None or self._shown.entry != entry:
+            self._shown = ShownSoFar(entry)
+        (self._shown.thoughts if thought else self._shown.texts).append(text)
         return self._renderer.chunk(entry, text, thought=thought)
 
-    # What passes
+    # What is not stored
 
     async def _show_rest(self) -> None:
         while self._progress:
@@ -340,11 +340,11 @@ LIST_ONLY = frozenset(
         *("hitherto/source", "hitherto/parent", "hitherto/parentMessage"),
     )
 )
-"""Facts that change all the time, or never but in the fork in which a session goes on; clients see them in lists."""
+"""Fields that change all the time, or only between a session and its continuation; clients see them in lists only."""
 
 
 class KnownState:
-    """See the module."""
+    """What the client knows about the session itself: title, metadata and options."""
 
     def __init__(self, session: Session, available_options: AvailableOptions) -> None:
         self.chosen: ChosenOptions = chosen_options(session)
@@ -352,7 +352,7 @@ class KnownState:
         self._title, self._meta = session.title, _update_meta(session)
 
     def pending_updates(self, session: Session) -> Iterator[tuple[str, Json]]:
-        """The updates that tell the client what it does not know yet, whoever has changed it; then it does."""
+        """The updates for what has changed since the last call, whoever changed it."""
         if fields := self._changed_fields(session):
             yield "session_info_update", {"updatedAt": rfc3339(session.updated_at), **fields}
         chosen = chosen_options(session)
@@ -363,11 +363,11 @@ class KnownState:
             yield self.options()
 
     def mode(self) -> tuple[str, Json]:
-        """The update that tells the mode, to clients that know no options."""
+        """The update of the mode, for clients that do not support options."""
         return "current_mode_update", {"currentModeId": self.chosen.mode}
 
     def options(self) -> tuple[str, Json]:
-        """The update that tells all options."""
+        """The update of all options."""
         return "config_option_update", {"configOptions": options(self.chosen, self._available_options)}
 
     def _changed_fields(self, session: Session) -> Json:

@@ -1,4 +1,4 @@
-"""The editor as the place where tools act: its unsaved files, its terminals. What it does not offer is done here."""
+"""Tools that act in the editor: on its unsaved files and in its terminals. If it lacks one, this machine does the work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 def editor_host(
     peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
 ) -> Host | None:
-    """The host for a session; None if the editor offers nothing, or nothing may be touched. `start` makes tasks that end
+    """The host for a session; None if the editor offers nothing, or tools may touch nothing. `start` starts tasks that end
     with the connection."""
     if not roots or not (client.reads_files or client.writes_files or client.terminals):
         return None
@@ -57,7 +57,7 @@ def editor_host(
 
 
 async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
-    """The text of a file as tools would find it; None if there is none, or none that they may touch and can read."""
+    """The text of a file as tools see it; None if it does not exist, is not text, or is outside the roots."""
     if not roots:
         return None
     from hitherto.engines.tools.local_host import LocalHost
@@ -101,9 +101,9 @@ class EditorHost:
                 command, cwd, seconds=seconds, output_bytes=output_bytes, show=show
             )
         asked = {"command": SHELL, "args": ["-c", command], "cwd": cwd, "outputByteLimit": output_bytes}
-        terminal = await self._created(asked)
+        terminal = await self._create_terminal(asked)
         try:
-            ended = await self._ends(terminal, seconds, show)
+            ended = await self._wait_exit(terminal, seconds, show)
             if ended is None:
                 await self._ask("terminal/kill", terminal, None)
             seen = await self._ask("terminal/output", terminal, _Output)
@@ -121,26 +121,25 @@ class EditorHost:
             timed_out=ended is None,
         )
 
-    async def _created(self, asked: Json) -> Json:
-        """A terminal. One that the editor makes while the caller is cancelled is ended and given back all the same; the
-        caller does not wait for that."""
+    async def _create_terminal(self, asked: Json) -> Json:
+        """Create a terminal. If the caller is cancelled meanwhile, the terminal is killed and released in the background."""
         making = asyncio.ensure_future(self._ask("terminal/create", asked, _Created))
         try:
             made = await asyncio.shield(making)
         except asyncio.CancelledError:
-            self._start(self._give_back(making))
+            self._start(self._release_late(making))
             raise
         return {"terminalId": made.terminal_id}
 
-    async def _give_back(self, making: asyncio.Future[_Created]) -> None:
+    async def _release_late(self, making: asyncio.Future[_Created]) -> None:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 terminal = {"terminalId": (await making).terminal_id}
             await self._quietly("terminal/kill", terminal)
             await self._quietly("terminal/release", terminal)
 
-    async def _ends(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> _Exit | None:
-        """How the command ends, None if it does not in time; meanwhile its output is shown now and then."""
+    async def _wait_exit(self, terminal: Json, seconds: float, show: Callable[[str], None]) -> _Exit | None:
+        """How the command ended; None if it ran out of time. Its output is shown at intervals."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         ending = asyncio.ensure_future(self._ask("terminal/wait_for_exit", terminal, _Exit))
@@ -158,7 +157,7 @@ class EditorHost:
                 await ending
 
     async def _ask(self, method: str, params: Json, shape: type[Any] | None) -> Any:
-        """What the editor answers; what it refuses, or answers in no shape we know, is an error of its files."""
+        """The editor's answer. Raises `OSError` if it refuses, disconnects, or answers in an unknown form."""
         try:
             result: Raw = await self._peer.ask(method, {"sessionId": self._session, **params})
             return None if shape is None else msgspec.json.decode(result, type=shape)
@@ -168,7 +167,7 @@ class EditorHost:
             raise OSError(f"the editor did not answer {method}") from error
 
     async def _quietly(self, method: str, params: Json) -> None:
-        """Ask for something at the end, when nobody waits for an editor that does not answer."""
+        """Clean up in the editor, without waiting long and without raising."""
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 await self._ask(method, params, None)

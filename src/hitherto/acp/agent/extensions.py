@@ -1,4 +1,4 @@
-"""Methods of our own, under `_hitherto/`: search, several sessions at once, lists that tell their changes."""
+"""Extension methods under `_hitherto/`: search, several sessions at once, subscriptions to lists."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def search(connection: Connection, params: Search) -> Json:
 
 
 async def batch_get(connection: Connection, params: BatchGet) -> Json:
-    """`_hitherto/session/batch_get`: the rows of these sessions, and which of them are not there."""
+    """`_hitherto/session/batch_get`: the rows of these sessions, and the ids that do not exist."""
     if len(params.session_ids) > BATCH:
         raise TooLarge(f"too many session ids: {len(params.session_ids)}, at most {BATCH}")
     found = {name: await _find_session(connection, name) for name in dict.fromkeys(params.session_ids)}
@@ -45,7 +45,7 @@ async def batch_get(connection: Connection, params: BatchGet) -> Json:
 
 
 async def subscribe(connection: Connection, params: Subscribe) -> Then:
-    """`_hitherto/session/list/subscribe`: from now on changes of the list are told as they happen."""
+    """`_hitherto/session/list/subscribe`: notify the client of changes of the list from now on."""
     looked = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "exclude")
     given = normal_filter(looked)
     if len(connection.watchers) >= SUBSCRIPTIONS:
@@ -71,9 +71,9 @@ async def unsubscribe(connection: Connection, params: Unsubscribe) -> Json:
 
 
 class _Subscription:
-    """Gathers the ids of changed sessions, and tells them when the client has taken what was told before.
+    """Collects the ids of changed sessions, and notifies the client when it has taken the previous notification.
 
-    What is gathered is bounded by the number of sessions; a session that changes often is told once.
+    Memory is bounded by the number of sessions; a session that changes often is reported once.
     """
 
     task: asyncio.Task[None] | None = None
@@ -99,7 +99,7 @@ class _Subscription:
     async def run(self) -> None:
         while not self._ended:
             await self._wake.wait()
-            await asyncio.sleep(COALESCED_SECONDS)  # what happens together is told together
+            await asyncio.sleep(COALESCED_SECONDS)  # changes close together are reported together
             self._wake.clear()
             changed, self._changed = list(self._changed.items()), {}
             for start in range(0, len(changed), BATCH):
@@ -119,7 +119,7 @@ class _Subscription:
         ]
         self._listed = (self._listed | listed.keys()).difference(removed)
         if not listed and not removed:
-            return  # others, that never were in this list
+            return  # none of them was or is in this list
         rows = [row(session) for session in listed.values()]
         await self._connection.peer.notify(
             CHANGES, {"subscriptionId": self.id, "sessions": rows, "removed": removed}

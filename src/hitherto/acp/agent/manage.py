@@ -38,8 +38,8 @@ async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
 
 
 async def delete_session(connection: Connection, params: NamedSession) -> Json:
-    """`session/delete`: gone for good; what was never there is gone too. A turn of it in another process ends by
-    itself, for nothing of it can be kept."""
+    """`session/delete`: delete for good; an unknown id succeeds. A turn of it in another process ends by itself, because
+    nothing of it can be stored."""
     sessions = connection.sessions
     async with connection.session_lock(params.session_id):
         await connection.detach(params.session_id)
@@ -49,7 +49,7 @@ async def delete_session(connection: Connection, params: NamedSession) -> Json:
 
 
 async def archive_session(connection: Connection, params: NamedSession) -> Json:
-    """`session/archive`: closed, and left out of lists. What runs ends first, in whichever process it does."""
+    """`session/archive`: close it and leave it out of lists. A running turn ends first, in whichever process it runs."""
     sessions = connection.sessions
     async with connection.session_lock(params.session_id):
         await sessions.get(connection.who, params.session_id)
@@ -81,14 +81,14 @@ async def session_status(connection: Connection, params: NamedSession) -> Json:
     is_open = (
         await sessions.leases.current(who, session_id) is not None
         or session_id in connection.attached
-        # Of ourselves we know better.
+        # This process knows its own sessions.
         or await sessions.presence.attended(who, session_id, besides=connection.holder)
     )
     return {"status": "open" if is_open else "saved"}
 
 
 async def _page(connection: Connection, given: Filter, cursor: str | None, limit: int) -> Page:
-    """A page with at least one row, unless there is none, or none for long."""
+    """A page with at least one row, unless the next pages have none either."""
     page = await connection.sessions.find(connection.who, given, cursor=cursor, limit=limit)
     for _ in range(PAGES_LOOKED_AT):
         if page.cursor is None or page.sessions:

@@ -1,4 +1,4 @@
-"""Every method, in two tables: what is asked, who answers, and what it wants to know."""
+"""All methods in two tables: name, handler and parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def initialize(connection: Connection, params: InitializeParams) -> Json:
 
 
 async def authenticate(_: Connection, params: Authenticate) -> Json:
-    """`authenticate`: nobody has to, and no way to do so is offered."""
+    """`authenticate`: not required, and no method is offered."""
     raise InvalidInput(f"unknown auth method {params.method_id!r:.100} (authentication is not required)")
 
 

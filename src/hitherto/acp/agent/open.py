@@ -46,7 +46,7 @@ async def load_session(connection: Connection, params: OpenSession) -> Then:
 
 
 async def resume_session(connection: Connection, params: OpenSession) -> Then:
-    """`session/resume`: open without telling what was said."""
+    """`session/resume`: open without a replay."""
     async with connection.session_lock(params.session_id):
         attached, fresh = await _open_session(connection, params)
         if fresh:
@@ -69,7 +69,7 @@ async def fork_session(connection: Connection, params: OpenSession) -> Then:
 
 
 async def make_fork(connection: Connection, params: OpenSession, at: str | None) -> Session:
-    """The fork. What is listed as being in `/` because it has no folder gets none from that either."""
+    """Fork a session. A session without a folder, listed with `/`, stays without one."""
     source = await connection.sessions.get(connection.who, params.session_id)
     nowhere = source.cwd is None and normal_cwd(params.cwd) == NOWHERE
     try:
@@ -82,7 +82,7 @@ async def make_fork(connection: Connection, params: OpenSession, at: str | None)
 
 
 async def close_session(connection: Connection, params: NamedSession) -> Json:
-    """`session/close`: end what runs and let go; the session stays in the list."""
+    """`session/close`: end the running turn and close; the session stays in the list."""
     async with connection.session_lock(params.session_id):
         if params.session_id not in connection.attached:
             await connection.sessions.get(connection.who, params.session_id)
@@ -91,7 +91,7 @@ async def close_session(connection: Connection, params: NamedSession) -> Json:
 
 
 async def folder_project(connection: Connection, cwd: str) -> ProjectFields:
-    """The project of a folder that the person at this machine names; into those of others nobody looks."""
+    """The project of a folder, for a user of this machine only: folders named by remote callers are never read."""
     here = connection.offer.local and connection.who == LOCAL
     return await project_of_folder(connection.sessions.projects, cwd if here else None)
 

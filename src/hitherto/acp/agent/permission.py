@@ -1,4 +1,4 @@
-"""`session/request_permission`: the user decides about a tool."""
+"""`session/request_permission`: the user decides about a tool call."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class _Answer(msgspec.Struct):
 
 
 async def ask_permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
-    """What the user says; whatever is not one of the answers means no. `read` gives the text of a file, if there is one:
-    who is asked about a whole file sees what it would replace."""
+    """The user's answer; anything that is not one of the options means no. `read` returns the text of a file, so that a
+    request to replace a whole file shows the current text."""
     rendered = _render_call(call)
     for block in rendered.get("content", ()):
         if block["type"] == "diff" and block["oldText"] is None:

@@ -1,4 +1,4 @@
-"""Methods of a session that is open: prompts, and what the user chooses for them."""
+"""Methods of an open session: prompts and options."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hitherto.permissions import Choice, Verdict
 
 
 async def prompt(connection: Connection, params: Prompt) -> Json:
-    """`session/prompt`: one turn, answered at its end. A session of another agent goes on in a fork of it.
+    """`session/prompt`: run one turn, and answer at its end. A session of another agent continues in a fork.
 
-    A command is carried out in place of a turn.
+    A slash command runs instead of a turn.
     """
     parts = parts_of(params.prompt)
     attached = await connection.ensure_open(params.session_id)
@@ -41,7 +41,7 @@ async def prompt(connection: Connection, params: Prompt) -> Json:
 
 
 async def cancel(connection: Connection, params: NamedSession) -> None:
-    """`session/cancel`: the running prompt is answered with `cancelled`, whichever client of any process it is of."""
+    """`session/cancel`: the running prompt gets `cancelled`, whichever client or process it belongs to."""
     attached = connection.attached.get(params.session_id)
     if attached is None:
         return
@@ -52,7 +52,7 @@ async def cancel(connection: Connection, params: NamedSession) -> None:
 
 
 async def set_mode(connection: Connection, params: SetMode) -> Json:
-    """`session/set_mode`: the same as the option `mode`, for clients that know no options."""
+    """`session/set_mode`: the same as the option `mode`, for clients that do not support options."""
     display = (await connection.ensure_open(params.session_id)).display
     await display.choose("mode", params.mode_id)
     await display.update(*display.known.options())
@@ -69,7 +69,7 @@ async def set_option(connection: Connection, params: SetOption) -> Json:
 
 
 def _usage(usage: Usage | None) -> Json:
-    """What the turn used, if all that the protocol wants of it is known."""
+    """The usage of a turn, if the fields that the protocol requires are known."""
     if usage is None or usage.input is None or usage.output is None:
         return {}
     known = {

@@ -1,4 +1,4 @@
-"""The agent on standard input and output, once the client has been greeted."""
+"""The agent on standard input and output, after `initialize` was answered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_on(wires: Wires, make: MakeAgent, client: Client | None) -> None:
-    """Serve until the client leaves or the process is told to end; either way all that was said is stored."""
+    """Serve until the client disconnects or the process gets a signal; either way everything said is stored."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="hitherto: %(message)s")
     serving = asyncio.ensure_future(_run(wires, make, client))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,14 +55,15 @@ async def _run(wires: Wires, make: MakeAgent, client: Client | None) -> None:
 
 
 def store_failure(error: HithertoError) -> StoreError:
-    """Why there is no store, as the client is told at each request: a wrong setting is no fault of its parameters."""
+    """The error for every request if there is no store. A wrong setting is reported as an unavailable store, because the
+    request's parameters are not at fault."""
     log.error("%s [%s]", error.message, error.code)
     return error if isinstance(error, StoreError) else StoreUnavailable(error.message)
 
 
 @answering
 async def _no_store(_: Turn) -> AsyncIterator[Event]:
-    """Without a store nobody is ever asked anything."""
+    """Never used: without a store no turn runs."""
     raise EngineError("there is no store")
     yield
 

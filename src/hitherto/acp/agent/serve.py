@@ -25,7 +25,7 @@ async def serve(
     offer: Offer = Offer(),  # noqa: B008 - a frozen value
     warm: asyncio.Event | None = None,
 ) -> None:
-    """Serve one client until it leaves; all that was said is stored by then.
+    """Serve one client until it disconnects; everything said is stored by then.
 
     `client` is one whose `initialize` has been answered already. `warm` is set when the engine has imported what it
     needs: until then it is asked nothing but to answer prompts. If the store could not be opened, the reason is given

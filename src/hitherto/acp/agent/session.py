@@ -1,4 +1,4 @@
-"""A session that a client has open: the engine's conversation behind it, one turn at a time, what the client is shown."""
+"""A session that a client has open: its engine conversation, one turn at a time, and its display."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Outcome, Update
 
 USAGE_ENTRIES = 100
-"""So many entries at the end of a session are looked at for what its last answer used."""
+"""How many of the last entries are searched for the tokens that the last answer used."""
 
 
 class AttachedSession:
-    """See the module. `start` makes tasks that end with the connection."""
+    """See the module. `start` starts tasks that end with the connection."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class AttachedSession:
             raise Busy("this client, on this connection", round(age * 1000))
 
     async def begin(self) -> None:
-        """Tell what the client has to know, and show what happens from now on; and get the engine ready, unless the
-        session may never be prompted."""
+        """Send the available commands, show updates from now on, and open the engine, unless the session is read-only and
+        may never be prompted."""
         await self.display.update("available_commands_update", {"availableCommands": available_commands()})
         if self._closing.is_set():
             return
@@ -91,17 +91,17 @@ class AttachedSession:
             self._background.append(self._start(self._send_usage(self._open())))
 
     async def text_of(self, path: str) -> str | None:
-        """The text of a file that the session's tools may touch; None if there is none that can be shown."""
+        """The text of a file that the session's tools may touch; None if there is none."""
         return await text_within(self._roots, self._host, path)
 
     async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
-        """Run a turn; all of it has been shown when this returns or raises. If the caller is cancelled, so is it."""
+        """Run a turn. Everything is shown when this returns or raises. If the caller is cancelled, the turn is too."""
         self.expect_idle()
         with self.display.turn():
             return await self._run(self._run_prompt(parts, meta, ask))
 
     async def run_command(self, command: CommandRun) -> Outcome:
-        """Do something in the place of a turn, and say what came of it; nothing of that is stored."""
+        """Run a slash command instead of a turn, and show its output; nothing is stored."""
 
         async def done() -> Outcome:
             said = await command(CommandTarget(self._sessions, self._who, self.target, self._compact))
@@ -140,7 +140,7 @@ class AttachedSession:
             self._opened.result().cancel()
 
     async def close(self) -> None:
-        """End what runs, and let go of the session."""
+        """End the running turn, and close the session."""
         self.cancel()
         if self._turn is not None:
             await asyncio.wait([self._turn])
@@ -156,7 +156,7 @@ class AttachedSession:
             return Outcome(stop_reason="cancelled", prompt="")
 
         def emit(update: Update) -> None:
-            self.display.target = opened.session_id  # it is there, since something happens in it
+            self.display.target = opened.session_id  # it exists by now: something happens in it
             self.display.emit(update)
 
         chosen = choices(self.chosen, meta)
@@ -169,27 +169,27 @@ class AttachedSession:
         return done
 
     async def _ready(self) -> OpenSession:
-        """The session as the engine has it open. One that is read-only goes on in a fork, which is made when there is
-        something to store in it. An engine that could not be opened may do better now."""
+        """The session, open in the engine. A read-only session continues in a fork, which is created when there is something
+        to store in it. If the engine could not be opened before, this tries again."""
         opened = self._opened
         if opened is None or (opened.done() and opened.exception() is not None):
             opened = self._open()
         return await asyncio.shield(opened)
 
     async def _send_usage(self, ready: asyncio.Future[OpenSession]) -> None:
-        """Tell how full the context is, if the last answer and the engine say so. It is no reason to import anything."""
+        """Send how full the context is, if the last answer and the engine know it. Nothing is imported for this."""
         page = await self._sessions.history(
             self._who, self.target, last=True, limit=USAGE_ENTRIES, max_bytes=PAGE_BYTES
         )
         used = tokens_used(page.entries)
         if used is None:
             return
-        with suppress(HithertoError):  # whoever prompts is told what is wrong with the engine
+        with suppress(HithertoError):  # the next prompt reports what is wrong with the engine
             await asyncio.shield(ready)
             if self._warm is not None:
                 await self._warm.wait()
             size = await self._engine.conversation.window(choices(self.chosen, {}))
-            if not self.running:  # a turn tells it better
+            if not self.running:  # a running turn knows better
                 self.display.emit(Context(used=used, size=size))
 
     def _open(self) -> asyncio.Future[OpenSession]:
@@ -198,7 +198,7 @@ class AttachedSession:
         return self._opened
 
     async def _keep_open(self, ready: asyncio.Future[OpenSession]) -> None:
-        """Keep the engine's conversation open. It is entered and left by one task, as its tool servers want."""
+        """Keep the engine's conversation open. The same task must open and close it, because of its tool servers."""
         try:
             async with self._sessions.opened(
                 self._who,
@@ -218,11 +218,11 @@ class AttachedSession:
                 raise
             ready.set_exception(error)
             with suppress(Exception):
-                ready.result()  # whoever prompts is told; if nobody does, nobody needs to be
+                ready.result()  # reported by the next prompt, if there is one
 
 
 class _CapturingEngine:
-    """An engine, and the conversation that was opened with it."""
+    """An engine that remembers the conversation it opened."""
 
     conversation: Conversation
 

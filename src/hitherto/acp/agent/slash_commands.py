@@ -1,6 +1,6 @@
-"""Commands that a client can offer its user, and that are carried out here: the engine never hears of them.
+"""Slash commands that Hitherto runs itself: the engine never sees them.
 
-What is said about them is no part of the conversation: it is shown once, and neither stored nor replayed.
+Their output is not part of the conversation: it is shown once, and neither stored nor replayed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMMAND = re.compile(r"\s*/([a-z]+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
 class CommandTarget(NamedTuple):
-    """The session that a command is about, and how it is compacted by whatever engine has it open."""
+    """The session of a command, and a function that compacts it with its engine."""
 
     sessions: Sessions
     who: Principal
@@ -27,11 +27,11 @@ class CommandTarget(NamedTuple):
 
 
 CommandRun = Callable[[CommandTarget], Awaitable[str]]
-"""Does something with a session, and returns what is to be said about it."""
+"""Runs a command on a session, and returns its output."""
 
 
 class Command(NamedTuple):
-    """What a user is told about a command, and what it does with the rest of its line."""
+    """A command: its description for the user, and what it does with its arguments."""
 
     description: str
     hint: str | None
@@ -39,8 +39,8 @@ class Command(NamedTuple):
 
 
 def parse_command(parts: Sequence[Part]) -> CommandRun | None:
-    """What a prompt commands, if it is a command and nothing else. All others are for the engine: it may have commands
-    of its own, and `/etc/hosts looks wrong` is none."""
+    """The command in a prompt, if the prompt is nothing else. Any other prompt goes to the engine: it may have commands of
+    its own, and `/etc/hosts looks wrong` is not one."""
     match parts:
         case [Text(text=text)] if (found := _COMMAND.fullmatch(text)) and found[1] in COMMANDS:
             return partial(COMMANDS[found[1]].run, found[2] or "")

@@ -1,7 +1,7 @@
 """The agent on standard input and output. `initialize` is answered before anything else is imported.
 
-Whatever else would read from the one or write to the other, such as a `print` in a library or a child process, gets
-nothing to read and writes to standard error.
+Other code in the process, such as a `print` in a library or a child process, reads nothing from standard input and writes
+to standard error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
-    """Answer the client's `initialize`, if that is what it begins with; anything else is left for later."""
+    """Answer `initialize`, if that is the first message; anything else is left for later."""
     line = wires.first()
     if line is None:
         return None
@@ -44,7 +44,7 @@ def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
 
 
 def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = None) -> None:
-    """Be an ACP agent on standard input and output until the client leaves: `engine` answers its prompts.
+    """Run as an ACP agent on standard input and output until the client disconnects; `engine` answers prompts.
 
     `store` is the URL of the store that keeps the sessions: `memory:` for as long as the program runs,
     `sqlite:///file.db`, None for the user's own.
@@ -54,13 +54,13 @@ def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = 
 
 
 def run_made(make: MakeAgent, reads: Reads, about: About) -> None:
-    """The same, with an engine, a store and an offer that are made once the client has been greeted; `reads` and `about`
-    are what the offer will say, of the model that is used unless another is chosen."""
+    """The same, with an engine, a store and an offer that are made after `initialize` was answered. `reads` and `about` are
+    those of the offer, for the default model."""
     try:
         wires = Wires()
         client = greet(wires, reads, about)
     except (BrokenPipeError, KeyboardInterrupt):
-        return  # nobody is there, and nothing has been begun
+        return  # the client is gone, and nothing has started
     except OSError as error:
         raise SystemExit(f"hitherto: cannot talk to the client: {error.strerror}") from None
     try:
@@ -70,4 +70,4 @@ def run_made(make: MakeAgent, reads: Reads, about: About) -> None:
 
         asyncio.run(run_on(wires, make, client))
     except KeyboardInterrupt:
-        pass  # before it was heard for; nothing has been begun
+        pass  # before signal handlers are set; nothing has started

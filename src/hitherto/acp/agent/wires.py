@@ -11,7 +11,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class Wires:
-    """The two descriptors of the protocol, taken away from everybody else; and what has been read ahead."""
+    """The two descriptors of the protocol, closed to other code in this process; and lines read ahead."""
 
     def __init__(self) -> None:
         self.source, self.target, self.lines = os.dup(STDIN), os.dup(STDOUT), Lines()
@@ -21,7 +21,7 @@ class Wires:
         os.dup2(STDERR, STDOUT)
 
     def first(self) -> bytes | None:
-        """The first line; None if there is none, or it is too long: then it is left for later."""
+        """The first line; None if there is none. A line that is too long is left for later."""
         while not self.lines:
             chunk = os.read(self.source, CHUNK)
             if not chunk:

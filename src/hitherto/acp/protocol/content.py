@@ -89,7 +89,7 @@ def _part(block: ContentBlock) -> Part:
 
 
 def expect_readable(parts: Sequence[Part], reads: Reads) -> None:
-    """Refuse what the model cannot read: stored, it would be in the way of every later turn."""
+    """Refuse content that the model cannot read: once stored, it would break every later turn."""
     unread = {Image: not reads.image, Audio: not reads.audio, Resource: not reads.embedded}
     for part in parts:
         if unread.get(type(part)):
@@ -101,7 +101,7 @@ def expect_readable(parts: Sequence[Part], reads: Reads) -> None:
 
 
 def block_of(part: entry_bytes.Piece) -> Block | None:
-    """A part of an entry as a content block; None for what is none: tools, plans, unknown parts."""
+    """A part of an entry as a content block; None for tools, plans and unknown parts."""
     match part:
         case entry_bytes.Text() | entry_bytes.Thought():
             return {"type": "text", "text": part.text}
@@ -142,5 +142,5 @@ def _given(**fields: Any) -> Block:
 
 
 def _last(uri: str) -> str:
-    """A name for something that has only an address."""
+    """A name for a URI: its last segment."""
     return uri.rstrip("/").rpartition("/")[2] or uri

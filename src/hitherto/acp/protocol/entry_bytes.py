@@ -1,6 +1,6 @@
-"""Stored entries as bytes go out: decoded only as far as their bytes have to be put together anew. Pure.
+"""Stored entries, decoded only as far as needed to build updates from their bytes. Pure.
 
-Texts, tools' inputs and outputs stay the JSON they are; only what decides about the shape of an update becomes a value.
+Texts, and inputs and outputs of tools, stay raw JSON; only fields that decide the form of an update become values.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _stored = msgspec.json.Decoder(Stored)
 
 
 def read_stored(payload: bytes) -> Stored:
-    """The entry in these bytes. Lone surrogates, which no reader of the protocol has to accept, are replaced."""
+    """The entry in these bytes. Lone surrogates are replaced, because clients need not accept them."""
     try:
         return _stored.decode(payload)
     except msgspec.DecodeError:
@@ -75,5 +75,5 @@ def read_page(payloads: Sequence[bytes]) -> list[Stored]:
 
 
 def value_of(raw: Raw) -> Any:
-    """What the JSON says; None if there is none."""
+    """The decoded JSON; None if empty."""
     return msgspec.json.decode(raw) if memoryview(raw) else None

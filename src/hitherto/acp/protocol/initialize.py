@@ -1,5 +1,5 @@
-"""`initialize`: which version is spoken, what this agent can do, what the client can. Pure, and light: it is answered
-before anything else is imported."""
+"""`initialize`: the version, and the capabilities of agent and client. Pure, and light: it is answered before anything
+else is imported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CAPABILITIES: dict[str, Any] = {
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """Who an agent is, as clients are told."""
+    """How an agent identifies itself to clients."""
 
     name: str = "hitherto"
     title: str = "Hitherto"
@@ -52,7 +52,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client said it can do; nothing, until it has said so."""
+    """The capabilities of a client; none until it has called `initialize`."""
 
     reads_files: bool = False
     writes_files: bool = False
@@ -62,16 +62,16 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
-    """A capability of the wrong type counts as none, as the protocol asks: so these are looked at one by one."""
+    """A capability of the wrong type counts as absent, as the protocol requires; so they are checked one by one."""
 
     protocol_version: int
     client_capabilities: Any = None
 
 
 def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
-    """What the client can do, and the answer to it. We speak one version, and offer it to whoever asks for another.
+    """The client's capabilities, and the answer. There is one version; a client that asks for another is offered this one.
 
-    `reads` is what prompts may hold.
+    `reads` is what prompts may contain.
     """
     if not 0 <= params.protocol_version <= NEWEST_NUMBER:
         raise invalid(f"protocolVersion must be 0 to {NEWEST_NUMBER}")
@@ -99,7 +99,7 @@ def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> t
 
 
 def has_capability(value: Any, *path: str) -> bool:
-    """Whether a capability is there: `true`, or an object, at the end of the path."""
+    """Whether a capability is present: `true`, or an object, at the end of the path."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value is True or isinstance(value, dict)

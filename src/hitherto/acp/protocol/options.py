@@ -1,5 +1,4 @@
-"""What a user can choose for a session: model, mode, thinking. Kept with the session, so that it is the same when the
-session is opened again. Pure."""
+"""The options of a session: model, mode, thinking. They are stored with the session. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +11,9 @@ from hitherto.model import OWN, Json, Session
 from hitherto.permissions import MODES, Mode
 
 META_KEY = f"{OWN}choices"
-"""The key of a session's meta under which they are kept."""
+"""The key in a session's meta under which they are stored."""
 TRACE = {"traceparent": 128, "tracestate": 512, "baggage": 8192}
-"""What is passed on of a request's trace, and how long it may be: whatever else a client puts there, a prompt must not
-fail for it."""
+"""Trace fields that are passed on, and their maximum length. Others are ignored: a prompt must not fail because of them."""
 DEFAULT_MODEL = "default"
 
 MODE_NAMES: dict[Mode, tuple[str, str]] = {
@@ -39,18 +37,18 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "mode": ("Mode", "mode"),
     "thinking": ("Thinking", "thought_level"),
 }
-"""Each option's name for people, and its category."""
+"""Each option → its display name and category."""
 
 
 class AvailableOptions(msgspec.Struct, frozen=True):
-    """What can be chosen: which of the options, and from which models."""
+    """The options and models that a user can choose."""
 
     models: tuple[str, ...] = ()
     options: tuple[str, ...] = tuple(OPTIONS)
 
 
 class ChosenOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was chosen; None is what the engine does by itself."""
+    """The chosen options; None means the engine's default."""
 
     model: str | None = None
     mode: Mode = "default"
@@ -58,7 +56,7 @@ class ChosenOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def chosen_options(session: Session) -> ChosenOptions:
-    """What is kept with the session; what another program wrote there counts for nothing if it makes no sense."""
+    """The options stored with the session; invalid values count as not set."""
     try:
         return msgspec.convert(session.meta.get(META_KEY, {}), ChosenOptions)
     except msgspec.ValidationError:
@@ -66,7 +64,7 @@ def chosen_options(session: Session) -> ChosenOptions:
 
 
 def options_meta(chosen: ChosenOptions) -> Json:
-    """What to merge into the session's meta; nothing chosen is nothing kept."""
+    """What to merge into the session's meta."""
     return {META_KEY: msgspec.to_builtins(chosen) or None}
 
 
@@ -88,7 +86,7 @@ def choose(
 
 
 def modes(chosen: ChosenOptions, available_options: AvailableOptions) -> Json | None:
-    """The mode, for clients that know modes and no options; None if there is nothing to choose."""
+    """The mode, for clients that support modes but not options; None if it cannot be chosen."""
     if "mode" not in available_options.options:
         return None
     return {
@@ -121,14 +119,14 @@ def options(chosen: ChosenOptions, available_options: AvailableOptions) -> list[
 
 
 def choices(chosen: ChosenOptions, meta: Json) -> Choices:
-    """The choices of a turn; the trace of the request goes with it to the model."""
+    """The choices of a turn, with the trace of the request."""
     given = {name: meta.get(name) for name in TRACE}
     trace = {name: text for name, text in given.items() if isinstance(text, str) and len(text) <= TRACE[name]}
     return Choices(model=chosen.model, mode=chosen.mode, thinking=chosen.thinking, trace=trace)
 
 
 def _values(chosen: ChosenOptions, available_options: AvailableOptions) -> dict[str, list[Json]]:
-    """The values of each option that there is."""
+    """The possible values of each available option."""
     models = available_options.models
     default, *others = models or (DEFAULT_MODEL,)
     known = dict.fromkeys([*others, *([chosen.model] if chosen.model else [])])

@@ -1,4 +1,4 @@
-"""The parameters of every method. Decoding them checks them; what `_meta` holds is data, and never a parameter."""
+"""The parameters of all methods. Decoding validates them. `_meta` is data, and never a parameter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitherto.model import Archived, Json
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What all of them have. A `_meta` that is no object counts as none."""
+    """The base of all parameters. A `_meta` that is not an object counts as absent."""
 
     given_meta: Any = msgspec.field(default=None, name="_meta")
 
@@ -38,7 +38,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Setting(Params, frozen=True, kw_only=True):
-    """Where a session works, and with what."""
+    """The folders and MCP servers that a session is opened with."""
 
     cwd: str
     mcp_servers: tuple[Server, ...] | None = None

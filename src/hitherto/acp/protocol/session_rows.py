@@ -38,7 +38,7 @@ def _project_fields(session: Session) -> Json:
 
 
 def meta_fields(session: Session) -> Json:
-    """What people and programs have said about a session, where they have."""
+    """The `_meta` fields of a session that are set."""
     known: Json = {
         "tags": session.tags or None,
         "priority": session.meta.get("priority"),

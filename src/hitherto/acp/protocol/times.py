@@ -9,7 +9,7 @@ from hitherto.errors import InvalidInput
 
 MINUTE_MS = 60_000
 LAST_MS = 253_402_300_799_999
-"""The end of the year 9999; later than that no reader understands."""
+"""The end of the year 9999; readers do not accept later times."""
 
 
 _SECONDS = tuple(f"{second:02}.".encode() for second in range(60))
@@ -22,7 +22,7 @@ def rfc3339(ms: int) -> str:
 
 
 def rfc3339_pieces(ms: int) -> tuple[bytes, bytes, bytes]:
-    """The same as bytes that are not joined yet: a replay needs one for each entry, and joins them with all the rest."""
+    """The same as bytes that are not joined yet: a replay joins them with the rest of its lines."""
     if not 0 <= ms <= LAST_MS:
         ms = min(max(ms, 0), LAST_MS)
     minute, rest = divmod(ms, MINUTE_MS)
@@ -30,7 +30,7 @@ def rfc3339_pieces(ms: int) -> tuple[bytes, bytes, bytes]:
 
 
 def milliseconds(text: str) -> int:
-    """The time that a text names; without an offset it is UTC."""
+    """Parse a time; without an offset it is UTC."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

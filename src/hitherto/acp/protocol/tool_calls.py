@@ -16,7 +16,7 @@ STATUSES = ("pending", "in_progress", "completed")
 
 
 def call_fields(call: Call, status: str = "in_progress") -> Json:
-    """The call of a tool: the fields of a `tool_call`, and of the one that a permission is asked for."""
+    """The fields of a `tool_call`, and of the call in a permission request."""
     fields: Json = {
         "toolCallId": call.id,
         "title": call.title or call.name,
@@ -34,9 +34,9 @@ def call_fields(call: Call, status: str = "in_progress") -> Json:
 
 
 def result_fields(result: Result, *, shows_edit: bool) -> Json:
-    """The end of a tool: the fields of a `tool_call_update`.
+    """The fields of the `tool_call_update` with a result.
 
-    Content replaces what was there before; so an edit that its call shows as a diff already is left as it is.
+    Content replaces earlier content, so an edit that its call already shows as a diff gets none.
     """
     fields: Json = {"toolCallId": result.id, "status": "failed" if result.is_error else "completed"}
     changed = _reported_diff(result)
@@ -52,12 +52,12 @@ def result_fields(result: Result, *, shows_edit: bool) -> Json:
 
 
 def content_of(parts: Sequence[Piece]) -> list[Block]:
-    """What a tool says, as the content of its call."""
+    """Output of a tool as the content of its call."""
     return [item for part in _flat(parts) if (item := _item(part))]
 
 
 def _item(part: Piece) -> Block | None:
-    """A part as content of a call; a change that another agent has shown as it showed it."""
+    """A part as content of a call; a diff of another agent is kept unchanged."""
     if isinstance(part, Unknown) and isinstance(part.raw, dict) and part.raw.get("type") == "diff":
         return part.raw
     block = block_of(part)
@@ -87,7 +87,7 @@ def _flat(parts: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _locations(known: Any) -> list[Json]:
-    """The places that are ones: a path, and a line if it can be one."""
+    """The valid locations: a path, and a line if it is valid."""
     found: list[Json] = []
     for place in known if isinstance(known, list) else ():
         if isinstance(place, dict) and isinstance(place.get("path"), str):
@@ -98,8 +98,8 @@ def _locations(known: Any) -> list[Json]:
 
 
 def _edits(call: Call, locations: Sequence[Json]) -> Iterator[Block]:
-    """The changes that an editing tool was asked for, if its input says them: old and new text, or a whole file. One of
-    several changes may be to a file of its own."""
+    """The diffs of an editing tool, if its input has them: old and new text, or a whole file. Each of several changes may
+    name its own file."""
     given = value_of(call.input) if call.kind == "edit" else None
     if not isinstance(given, dict):
         return
@@ -121,7 +121,7 @@ def _path(edit: Json) -> str | None:
 
 
 def _absolute(path: str, locations: Sequence[Json]) -> str:
-    """A path that is not absolute is the place of the call that ends so, or the only one that there is."""
+    """The absolute path: that of the call's location that ends with this path, or of its only location."""
     if path.startswith("/"):
         return path
     places: list[str] = [place["path"] for place in locations]
@@ -130,7 +130,7 @@ def _absolute(path: str, locations: Sequence[Json]) -> str:
 
 
 def _reported_diff(result: Result) -> Block | None:
-    """The change that a tool of ours has made."""
+    """The diff that a tool of this program reports."""
     if b'"diff"' not in bytes(result.output):
         return None
     match value_of(result.output):

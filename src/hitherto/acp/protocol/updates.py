@@ -1,4 +1,4 @@
-"""Entries as `session/update` lines: the same for a replay of what is stored and for what has just been stored. Pure.
+"""Entries as `session/update` lines, the same for a replay and for a running turn. Pure.
 
 An entry's id is the `messageId` of all its chunks, a tool call's id its `toolCallId`: both stay the same in every load.
 """
@@ -24,7 +24,7 @@ CHUNKS = {
     "user": "user_message_chunk",
     "assistant": "agent_message_chunk",
     "tool": "agent_message_chunk",
-    # Neither the user nor the agent has said it; as a thought it is there and not in the way.
+    # Said by neither the user nor the agent; as a thought it is visible and out of the way.
     "system": "agent_thought_chunk",
 }
 _LINE = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":%b}}\n'
@@ -37,7 +37,7 @@ _END = b'"}}}}\n'
 
 
 class ShownSoFar(msgspec.Struct):
-    """What has been shown of a message before it was stored, piece by piece."""
+    """The text of a message that was shown before the message was stored."""
 
     entry: str
     texts: list[str] = msgspec.field(default_factory=list)
@@ -61,7 +61,7 @@ class Renderer:
         return _LINE % (self._session, frames.encode({"sessionUpdate": kind, **fields}))
 
     def chunk(self, entry: str, text: str, *, thought: bool) -> bytes:
-        """The line of some more of a message that is being said."""
+        """The line of one more chunk of a message."""
         kind = "agent_thought_chunk" if thought else "agent_message_chunk"
         return self.update(kind, {"messageId": entry, "content": {"type": "text", "text": text}})
 
@@ -73,8 +73,8 @@ class Renderer:
         marks: Collection[int] = (),
         begun: ShownSoFar | None = None,
     ) -> None:
-        """Add the lines of entries to `lines`; a line may be added in several pieces. `marks` are the places of
-        summaries, which stand among all that they sum up; `begun` is what has been shown already of the one entry."""
+        """Add the lines of entries to `lines`; a line may be added in several pieces. `marks` are the positions of
+        summaries among the messages they cover; `begun` is what was already shown of a single entry."""
         chunks = self._chunks
         for at, stored in enumerate(page):
             if (stored.meta is not NOTHING or at in marks) and self._render_hidden(
@@ -93,7 +93,7 @@ class Renderer:
                     lines.append(line)
 
     def close_interrupted(self) -> Iterator[bytes]:
-        """An end for every tool call that has none."""
+        """A `failed` result for every tool call that has none."""
         for number in list(self._open):
             said = {"type": "content", "content": {"type": "text", "text": INTERRUPTED}}
             yield self.update(
@@ -113,7 +113,7 @@ class Renderer:
                 return self.update("tool_call_update", {**fields, **meta})
             case Plan():
                 return self.update("plan", {**plan_fields(part), **meta})
-            case Unknown(raw={"sessionUpdate": str()}):  # as another agent said it
+            case Unknown(raw={"sessionUpdate": str()}):  # unchanged, as another agent sent it
                 return _LINE % (self._session, frames.encode(part.raw))
         block = block_of(part)
         if block is None:
@@ -121,8 +121,8 @@ class Renderer:
         return self.update(CHUNKS[stored.role], {"messageId": stored.id, "content": block, **meta})
 
     def _render_hidden(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
-        """Whether nobody has said this: what a program told its model, or a compaction. Only of that clients are told,
-        and of those the ones that know such: every message that the summary stands for is replayed to them anyway."""
+        """Whether an entry is not a message: context that a program gave its model, or a compaction summary. Only summaries
+        are sent, and only to clients that support them: every message they cover is replayed anyway."""
         meta = {} if stored.meta is NOTHING else value_of(stored.meta)
         if not mark and meta.get("compact_summary") is not True:
             return meta.get("meta") is True
@@ -134,12 +134,12 @@ class Renderer:
 
 
 def _unshown_parts(parts: tuple[Piece, ...], begun: ShownSoFar) -> Iterator[Piece]:
-    """The parts without the texts and thoughts that have been shown."""
+    """The parts without text and thoughts that were already shown."""
     shown = {Text: "".join(begun.texts), Thought: "".join(begun.thoughts)}
     said = [part for part in parts if isinstance(part, Text | Thought)]
     whole = {kind: "".join(value_of(part.text) for part in said if type(part) is kind) for kind in shown}
     skip: dict[type, int | None] = {
-        # Said otherwise than it was stored: to say it again would only make it worse.
+        # The stored text differs from what was shown: sending it again would only make it worse.
         kind: len(text) if whole[kind].startswith(text) else None
         for kind, text in shown.items()
     }

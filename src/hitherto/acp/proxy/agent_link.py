@@ -1,4 +1,4 @@
-"""What is kept about the sessions of an agent that stand behind ours. Pure."""
+"""Links from our sessions to those of the proxied agents. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from hitherto.model import OWN, Entry, Json, Session
 
 META_KEY = f"{OWN}behind"
-"""The key of a session's meta: for each agent, by its name, its session and the last entry of ours that it knows."""
+"""The key in a session's meta: agent name → its session, and the last entry of ours that it knows."""
 AGENTS = 16
 
 
 class AgentLink(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An agent's session, and the one of ours (`of`) that it stands behind: a fork inherits what is kept of its source,
-    and must not go on in the same place. `known` is None if it knows nothing of ours yet."""
+    """The agent's session (`id`) for one of ours (`of`): a fork inherits the links of its source, but must not continue in
+    the same session of the agent. `known` is the last entry that the agent knows; None if it knows nothing yet."""
 
     id: str
     of: str
@@ -23,7 +23,7 @@ class AgentLink(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def link_of(session: Session, agent: str) -> AgentLink | None:
-    """The session of this agent that stands behind one of ours; what makes no sense there counts for nothing."""
+    """The link of a session to this agent; None if there is none, or it is invalid."""
     try:
         link = msgspec.convert(_all(session).get(agent), AgentLink)
     except msgspec.ValidationError:
@@ -32,7 +32,7 @@ def link_of(session: Session, agent: str) -> AgentLink | None:
 
 
 def link_meta(session: Session, agent: str, link: AgentLink | None) -> Json:
-    """What to merge into a session's meta; of many agents those that were there last."""
+    """What to merge into a session's meta; the most recent agents are kept."""
     others = {name: value for name, value in _all(session).items() if name != agent}
     named = {} if link is None else {agent: msgspec.to_builtins(link)}
     rest = dict(list(others.items())[-(AGENTS - 1) :])
@@ -40,7 +40,7 @@ def link_meta(session: Session, agent: str, link: AgentLink | None) -> Json:
 
 
 def entries_unknown_to(link: AgentLink | None, history: tuple[Entry, ...]) -> tuple[Entry, ...] | None:
-    """What was said that the agent's session does not know; None if it knows what is no longer said."""
+    """The entries that the agent's session lacks; None if the last entry it knows is no longer in the history."""
     if link is None or link.known is None:
         return history
     for at in range(len(history) - 1, -1, -1):

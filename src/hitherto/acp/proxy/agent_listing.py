@@ -1,4 +1,4 @@
-"""The agent's own sessions: those that it lists and that we do not have, and how one of them becomes ours."""
+"""Sessions that only the agent has: how they are listed, and how one is imported."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from hitherto.sources.sync.recordings import ensure_session
 from hitherto.values.filters import normal_cwd
 
 LIST_SECONDS = 10.0
-"""An agent that takes longer to list its sessions is left out."""
+"""An agent that takes longer to list its sessions is treated as having none."""
 PAGES = 20
-"""So many pages of an agent's list are looked at for one page of ours, or for one session."""
+"""How many pages of the agent's list are read for one page of ours, or to find one session."""
 
 
 class Page(NamedTuple):
-    """Rows of the agent's list, and where it goes on."""
+    """Rows of the agent's list, and the cursor of the next page."""
 
     rows: list[Members]
     cursor: str | None
@@ -45,8 +45,8 @@ class Page(NamedTuple):
 async def unknown_rows(
     connection: ProxyConnection, cwd: str | None, cursor: str | None
 ) -> tuple[list[Json], str | None]:
-    """A page of the sessions that the agent has and we have not, as a list of ours shows them, and where it goes on. An
-    agent that cannot open them again, that refuses, or that takes too long has none."""
+    """A page of the sessions that only the agent has, as rows of our list, and the next cursor. Empty if the agent cannot
+    open them again, refuses, or takes too long."""
     process = connection.agent.running
     if process is None or not connection.offer.imported or not can_reopen(process):
         return [], None
@@ -62,7 +62,7 @@ async def unknown_rows(
 
 
 async def _pages(process: AgentProcess, cwd: str | None, cursor: str | None) -> AsyncIterator[Page]:
-    """The agent's list from there, page by page. One that does not heed its own cursor ends."""
+    """The agent's list from this cursor, page by page. Stops if the agent repeats a cursor."""
     asked: set[str | None] = set()
     while cursor not in asked and len(asked) < PAGES:
         asked.add(cursor)
@@ -90,7 +90,7 @@ def _folder(row: Members) -> str | None:
 
 
 def _is_in(row: Members, cwd: str | None) -> bool:
-    """Whether a row is about a folder: not every agent heeds the filter."""
+    """Whether a row is in this folder: not every agent applies the filter."""
     return cwd is None or _folder(row) == cwd
 
 
@@ -108,7 +108,7 @@ async def _unknown_rows(connection: ProxyConnection, rows: list[Members]) -> lis
 
 
 async def ensure_noted(connection: ProxyConnection, session_id: str) -> Session:
-    """The session; one that only the agent has is noted first, without what was said in it. Raises `SessionNotFound`."""
+    """The session. One that only the agent has is stored first, without its messages. Raises `SessionNotFound`."""
     try:
         return await connection.sessions.get(connection.who, session_id)
     except SessionNotFound:
@@ -128,8 +128,8 @@ async def ensure_noted(connection: ProxyConnection, session_id: str) -> Session:
 async def ensure_imported(
     connection: ProxyConnection, session_id: str, setting: Members
 ) -> tuple[Session, Members | None]:
-    """The session, and what the agent answered if it had to open it for that: one that only the agent has is told by it,
-    and kept as if it had been read from the agent's files. Raises `SessionNotFound`."""
+    """The session, and the agent's answer if it had to open it. A session that only the agent has is imported from its
+    replay, as if it had been synced. Raises `SessionNotFound`."""
     session: Session | None = None
     with suppress(SessionNotFound):
         session = await connection.sessions.get(connection.who, session_id)
@@ -167,7 +167,7 @@ async def _import_session(
 
 
 async def _row_of(process: AgentProcess, own_id: str, cwd: str | None) -> Members | None:
-    """What the agent lists of one of its sessions."""
+    """The row of one of the agent's sessions."""
     with suppress(Refusal, HithertoError, TimeoutError):
         async with asyncio.timeout(LIST_SECONDS):
             async for page in _pages(process, cwd, None):
@@ -200,8 +200,8 @@ RoleParts = tuple[Role, tuple[Part, ...]]
 
 
 class ReplayRecorder(AgentSession):
-    """See the module. The editor is told only how the session is: what was said in it comes from what is kept. `title` is
-    what the agent calls it."""
+    """Records the agent's replay of a session. The editor gets only updates of the session's state: messages are replayed
+    from the store. `title` is the agent's title."""
 
     def __init__(self, process: AgentProcess, agent_session_id: str, session_id: str) -> None:
         super().__init__(process, agent_session_id, session_id)
@@ -227,7 +227,7 @@ class ReplayRecorder(AgentSession):
         return None
 
     def entries(self, at: int) -> list[Entry]:
-        """All that was told. No agent says when; so it was at this time."""
+        """All replayed entries, dated with this time: agents do not send times."""
         self._end_user()
         self._role_parts += _role_parts(self.collector.end())
         return [

@@ -1,4 +1,4 @@
-"""The agent behind: a child process that is started when it is needed, and again when it has left."""
+"""The proxied agent: a child process that is started when needed, and again after it has exited."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class AgentExited(EngineError):
-    """The agent has left: what was asked of it is never answered. The next request starts it again."""
+    """The agent has exited before it answered. The next request starts it again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the agent {name!r} exited before it answered; the next request starts it again")
 
 
 class Refusal(Failure):
-    """The agent has answered with an error, which is passed on as it is."""
+    """The agent answered with an error, which is passed on unchanged."""
 
     def __init__(self, error: Members) -> None:
         code = value_of(error.get("code"))
@@ -52,8 +52,8 @@ class Refusal(Failure):
 
 
 class AgentProcess:
-    """The agent for as long as it runs. `forwarded` are the editor's own requests, by the number they go under here;
-    `pending` are ours."""
+    """One run of the agent. `forwarded` maps our request numbers to the ids of the editor's requests; our own requests are
+    separate."""
 
     def __init__(self, name: str, line: ProcessLine) -> None:
         self.name, self.line = name, line
@@ -72,7 +72,7 @@ class AgentProcess:
         return value is True or isinstance(value, dict)
 
     async def send(self, data: bytes) -> None:
-        """Hand whole lines over, in order."""
+        """Send whole lines, in order."""
         try:
             async with self._turn:
                 await self.line.send(data)
@@ -80,7 +80,7 @@ class AgentProcess:
             raise AgentExited(self.name) from None
 
     async def start_request(self, method: str, params: Members) -> asyncio.Future[Members]:
-        """Make a request of our own; the answer is its whole message."""
+        """Send a request of our own; the future gets the whole answer message."""
         if self.exited:
             raise AgentExited(self.name)
         number = next(self._numbers)
@@ -94,7 +94,7 @@ class AgentProcess:
         return pending
 
     async def call(self, method: str, params: Members) -> Members:
-        """Make a request of our own and return its result. Raises `Refusal` and `AgentExited`."""
+        """Send a request of our own and return its result. Raises `Refusal` and `AgentExited`."""
         return result_of(await (await self.start_request(method, params)))
 
     async def notify(self, method: str, params: Members) -> None:
@@ -104,7 +104,7 @@ class AgentProcess:
         )
 
     async def forward(self, message: Members) -> None:
-        """Pass a request of the editor's on, under a number of ours."""
+        """Forward a request of the editor, under a number of ours."""
         if self.exited:
             raise AgentExited(self.name)
         number = next(self._numbers)
@@ -112,19 +112,19 @@ class AgentProcess:
         await self.send(line_of({**message, "id": Raw(b"%d" % number)}))
 
     def number_of(self, request_id: Raw) -> int | None:
-        """The number under which a request of the editor's was passed on."""
+        """The number under which a request of the editor was forwarded."""
         key = frames.key_of(request_id)
         return next((at for at, known in self.forwarded.items() if frames.key_of(known) == key), None)
 
     def resolve(self, number: Any, message: Members) -> bool:
-        """Whether this answers a request of ours; then whoever asked has it."""
+        """Resolve the request that this answers. Returns False if it is not one of ours."""
         pending = self._pending.get(number) if isinstance(number, int) else None
         if pending is not None and not pending.done():
             pending.set_result(message)
         return pending is not None
 
     def end(self) -> None:
-        """The agent has left: nobody is answered any more."""
+        """The agent has exited: fail all pending requests."""
         self.exited = True
         for pending in list(self._pending.values()):
             if not pending.done():
@@ -132,8 +132,8 @@ class AgentProcess:
 
 
 class Agent:
-    """See the module. `follow` is given each life, and returns when the agent says nothing more; `name` is what the agent
-    calls itself, once it has been greeted."""
+    """See the module. `follow` gets each process, and returns at the end of its output. `name` is the agent's own name, once
+    `initialize` was answered."""
 
     def __init__(self, command: Sequence[str], start: Start, env: Mapping[str, str] | None = None) -> None:
         self._command, self._start, self._env = command, start, env
@@ -145,25 +145,25 @@ class Agent:
 
     @property
     def source(self) -> str:
-        """What sync calls the agent: sessions of its own have ids of ours that begin so."""
+        """The source name of the agent in sync; ids of its sessions begin with it."""
         return source_of_agent(self.name)
 
     def session_id_of(self, own_id: str) -> str:
-        """The id that one of the agent's own sessions has with us when it was read, or is listed."""
+        """Our id of one of the agent's own sessions."""
         return f"{self.source}:{own_id}"
 
     def own_id_of(self, session_id: str) -> str | None:
-        """The agent's id of a session whose id of ours is such a one."""
+        """The agent's id of a session; None if our id is not of that form."""
         source, _, own_id = session_id.partition(":")
         return own_id if own_id and source == self.source else None
 
     @property
     def running(self) -> AgentProcess | None:
-        """The agent, if it runs and has been greeted."""
+        """The process, if it runs and has answered `initialize`."""
         return self.process if self.process is not None and not self.process.exited else None
 
     async def ready(self) -> AgentProcess:
-        """The agent, running and greeted."""
+        """The process; it is started and initialized if necessary."""
         async with self._start_lock:
             return self.running or await self._start_process()
 
@@ -184,7 +184,7 @@ class Agent:
         return process
 
     async def _run_process(self, started_process: asyncio.Future[AgentProcess]) -> None:
-        """One life of the agent."""
+        """Run the agent until it exits."""
         command, *args = self._command
         try:
             async with start_agent(command, args, env=self._env, cwd=None, stderr=None) as line:
@@ -201,7 +201,7 @@ class Agent:
 
 
 def result_of(message: Members) -> Members:
-    """The result of an answer; what is no object has no members. Raises `Refusal` for an error."""
+    """The result of an answer; empty if it is not an object. Raises `Refusal` for an error."""
     if "error" in message:
         raise Refusal(members_of(message["error"]) or {})
     return members_of(message.get("result", NOTHING)) or {}

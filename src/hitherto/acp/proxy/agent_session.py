@@ -1,4 +1,4 @@
-"""A session of the agent's behind one of ours: where its updates go, and what is collected of them."""
+"""The agent's session that is bound to one of ours: routes its updates and collects them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from hitherto.acp.proxy.recorder import STATE_UPDATES, Collector
 from hitherto.rpc import frames
 
 READY_SECONDS = 0.1
-"""What is said is shown to other processes so often, at most."""
+"""How often text is shown to other processes, at most."""
 CALL_SECONDS = 1.0
-"""So long a call is kept waiting for its input."""
+"""How long a tool call waits for its input before it is stored."""
 STATE = STATE_UPDATES - {"user_message_chunk"}
 _BEGIN = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
 
 
 def is_state(update: Raw) -> bool:
-    """Whether an update tells how a session is, and not what was said in it."""
+    """Whether an update is about the state of a session, and not a message."""
     return text_of(members_of(update) or {}, "sessionUpdate") in STATE
 
 
 class AgentSession:
-    """See the module. While it is `waiting` the editor does not know the session yet. While it is `replaying` the agent tells what was said before, which is known; `accepts_titles` says whether a
-    title that the agent finds is heeded, and `on_title` is told of it. `on_ready` is called when there is something to keep."""
+    """See the module. `waiting`: the editor does not know the session yet. `replaying`: the agent replays messages that are
+    already stored. `accepts_titles`: titles of the agent are used, and passed to `on_title`. `on_ready` is called when there
+    is something to store."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class AgentSession:
         self._ready_scheduled = self._flush_scheduled = False
 
     def take_update(self, update: Raw) -> Raw | None:
-        """Take an update in; returns it as the editor gets it, None if it does not."""
+        """Record an update. Returns it as the editor gets it; None if the editor does not get it."""
         if self.closed:
             return None
         if self.replaying:
@@ -60,7 +61,7 @@ class AgentSession:
         return update
 
     def ask(self, call: object) -> None:
-        """The user is asked about a call."""
+        """The agent asks the user about a tool call."""
         self.collector.record_question(call)
         self._schedule_ready()
 

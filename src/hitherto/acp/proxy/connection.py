@@ -1,4 +1,4 @@
-"""One editor's connection with an agent behind it."""
+"""One editor's connection to an agent through the proxy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hitherto.service import Sessions
 
 
 class ProxyConnection(Connection):
-    """See the module. `agent` is the one behind, `relay` passes on what it says."""
+    """See the module. `agent` is the proxied agent, `relay` passes its messages on."""
 
     leaving = False
     session_type = ProxiedSession
@@ -47,7 +47,7 @@ class ProxyConnection(Connection):
         return cast("ProxiedSession | None", self.attached.get(session_id or ""))
 
     def agent_session(self, session_id: str | None) -> AgentSession | None:
-        """The agent's session behind an open one, if the agent that has it still runs."""
+        """The agent's session of an open one, if the agent process that has it still runs."""
         proxied = self.proxied(session_id)
         agent_session = None if proxied is None else proxied.agent_session
         return None if agent_session is None or agent_session.process.exited else agent_session
@@ -69,13 +69,13 @@ class ProxyConnection(Connection):
 
 @answering
 async def _no_engine(_: Turn) -> AsyncIterator[Event]:
-    """The agent behind answers."""
+    """Never used: the agent answers."""
     raise EngineError("there is no agent")
     yield
 
 
 def to_failure(error: HithertoError, params: Any) -> Failure:
-    """An error of the program as the protocol words it: one about a session says which."""
+    """An error of the program as a protocol error; it names the session of the request."""
     failure = failure_of(error)
     named = text_of(params, "sessionId") if isinstance(params, dict) else None
     if named is not None and failure.data is not None:

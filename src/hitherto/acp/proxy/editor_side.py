@@ -1,4 +1,4 @@
-"""The editor's end: what is answered here comes in as from any transport, everything else goes on to the agent."""
+"""The editor's side: messages for Hitherto are received as from any transport, all others are forwarded to the agent."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EditorTransport:
         return isinstance(pipes, Pipes) and not self._connection.peer.sending and pipes.send_now(data)
 
     async def _pass_on(self, data: bytes) -> bool:
-        """Whether this was for the agent, which has it now. What is no message is answered here."""
+        """Forward this to the agent, if it is for the agent. Returns False otherwise; invalid messages are answered here."""
         try:
             frame = frames.read_frame(data)
         except BadFrame:
@@ -68,7 +68,7 @@ class EditorTransport:
         return True
 
     async def _pass_on_cancel(self, message: Members) -> bool:
-        """Whether a request was meant that the agent has."""
+        """Forward the cancellation of a request that the agent has. Returns False if it has no such request."""
         process, params = self._connection.agent.running, object_of(message, "params")
         number = (
             None if process is None or "requestId" not in params else process.number_of(params["requestId"])
@@ -80,7 +80,7 @@ class EditorTransport:
         return True
 
     async def _forward(self, frame: Frame, message: Members) -> None:
-        """Pass it on, at once if the agent is there with the session that it is about; else when it is."""
+        """Forward a message: at once if the agent runs and has the session open, else as soon as it does."""
         named = text_of(object_of(message, "params"), "sessionId")
         proxied, agent_session, process = (
             self._connection.proxied(named),
@@ -125,14 +125,14 @@ class EditorTransport:
         try:
             await process.forward(message)
         except AgentExited as left:
-            if process.exited:  # else whoever follows it tells
+            if process.exited:  # else `Relay.follow` answers it
                 await self._refuse(frame, failure_of(left))
 
     async def _notify(self, process: AgentProcess, message: Members) -> None:
         try:
             await process.send(line(message))
         except AgentExited:
-            return  # a notification is answered by nothing
+            return  # notifications have no answer
 
     async def _refuse(self, frame: Frame, failure: Failure) -> None:
         if frames.has_id(frame):

@@ -1,4 +1,4 @@
-"""Messages that pass: their members as the bytes they came as, so that what is not understood is not changed. Pure."""
+"""Forwarded messages: their members stay raw bytes, so that unknown content is not changed. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def members_of(data: bytes | Raw) -> Members | None:
-    """The members of a JSON object; None if it is none. Half of a surrogate pair stays what it is."""
+    """The members of a JSON object; None if it is not one. Lone surrogates stay unchanged."""
     try:
         return _members.decode(data)
     except msgspec.ValidationError:
@@ -42,7 +42,7 @@ def _refused(name: str) -> Any:
 
 
 def value_of(raw: Raw | None) -> Any:
-    """What a member says; None if it is not there or cannot be read."""
+    """The value of a member; None if it is absent or unreadable."""
     if raw is None:
         return None
     try:
@@ -52,13 +52,13 @@ def value_of(raw: Raw | None) -> Any:
 
 
 def text_of(members: Members, name: str) -> str | None:
-    """The text of a member; None if it is none."""
+    """The text of a member; None if it is not a string."""
     value = value_of(members.get(name))
     return value if isinstance(value, str) else None
 
 
 def object_of(members: Members, name: str) -> Members:
-    """The members of a member; none if it is no object."""
+    """The members of a member; empty if it is not an object."""
     raw = members.get(name)
     return {} if raw is None else members_of(raw) or {}
 
@@ -72,7 +72,7 @@ def join_members(members: Members) -> bytes:
     """The object that has these members."""
     try:
         return msgspec.json.encode(members)
-    except UnicodeEncodeError:  # a name that is half of a surrogate pair
+    except UnicodeEncodeError:  # a name with a lone surrogate
         pairs = ((json.dumps(name).encode(), bytes(raw)) for name, raw in members.items())
         return b"{%b}" % b",".join(b"%b:%b" % pair for pair in pairs)
 

@@ -1,4 +1,4 @@
-"""What is answered here, in two tables; everything else is the agent's to answer."""
+"""Methods that the proxy answers, in two tables; the agent answers all others."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ from hitherto.rpc.peer import Method, Then
 from hitherto.values.filters import normal_cwd
 
 FOUND = "hitherto/behind"
-"""The key of an answer's `_meta` that says how the agent's session was come by."""
+"""The key in an answer's `_meta` that says how the agent's session was opened."""
 THEIRS = "agent:"
-"""What a cursor begins with that goes on in the agent's own list."""
+"""The prefix of cursors into the agent's own list."""
 _END_OF_OURS = b'{"sessions":[]}'
 T = TypeVar("T")
 
 
 class _Setting(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of the parameters that a session is opened with. What MCP servers are is for the agent to say."""
+    """The parameters of opening a session that the proxy reads. The agent checks MCP servers."""
 
     cwd: str
     session_id: str = ""
@@ -73,7 +73,7 @@ _greetings = msgspec.json.Decoder(InitializeParams)
 
 
 async def initialize(connection: ProxyConnection, params: Members) -> bytes:
-    """`initialize`: the agent is started, and asked first."""
+    """`initialize`: starts the agent, and joins its answer with our capabilities."""
     read = frames.decode_params(_greetings, Raw(join_members(params)))
     client, _ = answer_initialize(read, Reads(), connection.offer.about)
     connection.agent.greeting = greeting_for_agent(params)
@@ -86,7 +86,7 @@ async def initialize(connection: ProxyConnection, params: Members) -> bytes:
 
 
 async def new_session(connection: ProxyConnection, params: Members) -> Then:
-    """`session/new`: the agent makes one, and ours is made for it."""
+    """`session/new`: the agent creates a session, and we create ours for it."""
     given = frames.decode_params(_settings, Raw(join_members(params)))
     sessions, directories = connection.sessions, check_directories(given.additional_directories)
     placed = await open.folder_project(connection, given.cwd)
@@ -108,13 +108,13 @@ async def new_session(connection: ProxyConnection, params: Members) -> Then:
 
 
 async def load_session(connection: ProxyConnection, params: Members) -> Then:
-    """`session/load`: the conversation as it was kept here, then the answer. What the agent would replay is left out: it
-    knows at most what passed through it, often less, under other ids each time."""
+    """`session/load`: replay from the store, then answer. The agent's own replay is dropped: it knows at most what passed
+    through it, often less, under different ids each time."""
     return await _open(connection, params, replay=True)
 
 
 async def resume_session(connection: ProxyConnection, params: Members) -> Then:
-    """`session/resume`: the same without telling what was said."""
+    """`session/resume`: the same without the replay."""
     return await _open(connection, params, replay=False)
 
 
@@ -137,7 +137,7 @@ async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -
 
 
 async def _attach(connection: ProxyConnection, given: _Setting) -> tuple[ProxiedSession, bool]:
-    """The session, opened as the editor says, and whether it is opened anew: one with a running turn is left alone."""
+    """The session, opened with these parameters, and whether it was reopened: one with a running turn is not."""
     directories = check_directories(given.additional_directories)
     session = await connection.sessions.get(connection.who, given.session_id)
     cwd = check_cwd(session, given.cwd)
@@ -153,7 +153,7 @@ async def _attach(connection: ProxyConnection, given: _Setting) -> tuple[Proxied
 
 
 async def fork_session(connection: ProxyConnection, params: Members) -> Then:
-    """`session/fork`: ours is forked; behind it stands the agent's own fork, or a session that is told what was said."""
+    """`session/fork`: fork ours; the agent forks its own, or gets a new session and then the conversation."""
     given = frames.decode_params(_settings, Raw(join_members(params)))
     directories = check_directories(given.additional_directories)
     at = value_of(object_of(params, "_meta").get(FORK_AT))
@@ -177,7 +177,7 @@ async def fork_session(connection: ProxyConnection, params: Members) -> Then:
 async def _fork_in_agent(
     connection: ProxyConnection, process: AgentProcess, source: Session, params: Members, at: str | None
 ) -> tuple[str, str | None, Members]:
-    """The agent's session for a fork, how much of ours it knows, and what the agent answered."""
+    """The agent's session for a fork, the last entry it knows, and the agent's answer."""
     link = link_of(source, connection.agent.name) or await source_link(connection, source)
     if link is not None and at is None and process.supports("sessionCapabilities", "fork"):
         with suppress(Refusal):
@@ -199,7 +199,7 @@ async def close_session(connection: ProxyConnection, params: Members) -> Json:
 
 
 async def prompt(connection: ProxyConnection, params: Members) -> bytes:
-    """`session/prompt`: kept, answered by the agent, and what it said kept before the editor has the answer."""
+    """`session/prompt`: stored, answered by the agent, and its answer stored before the editor gets it."""
     given = frames.decode_params(_prompts, Raw(join_members(params)))
     proxied = await connection.ensure_open(given.session_id)
     result = await proxied.run_prompt(parts_of(given.prompt), params)
@@ -210,7 +210,7 @@ async def prompt(connection: ProxyConnection, params: Members) -> bytes:
 
 
 async def cancel(connection: ProxyConnection, params: Members) -> None:
-    """`session/cancel`: for the agent, if the turn is this editor's; else for whichever process it runs in."""
+    """`session/cancel`: sent to the agent if the turn is this editor's, else to the process that runs it."""
     proxied = connection.proxied(text_of(params, "sessionId"))
     if proxied is None:
         return
@@ -225,14 +225,14 @@ async def cancel(connection: ProxyConnection, params: Members) -> None:
 
 async def delete_session(connection: ProxyConnection, params: Members) -> Json:
     """`session/delete`: here, and in the agent."""
-    with suppress(SessionNotFound):  # what the agent cannot delete is not listed again either
+    with suppress(SessionNotFound):  # so that it is not listed again, even if the agent cannot delete it
         await ensure_noted(connection, text_of(params, "sessionId") or "")
     await _forward_if_supported(connection, params, "session/delete", "delete")
     return await manage.delete_session(connection, _read(NamedSession, params))
 
 
 async def set_title(connection: ProxyConnection, params: Members) -> Json:
-    """`session/set_title`: the user's, which none of the agent's replaces."""
+    """`session/set_title`: the user's title, which no title of the agent replaces."""
     given = _read(SetTitle, params)
     await ensure_noted(connection, given.session_id)
     answer = await manage.set_title(connection, given)
@@ -250,7 +250,7 @@ async def archive_session(connection: ProxyConnection, params: NamedSession) -> 
 
 
 async def session_status(connection: ProxyConnection, params: NamedSession) -> Json:
-    """`session/status`: nobody has a session open that only the agent has."""
+    """`session/status`: a session that only the agent has is `saved`."""
     if not await connection.sessions.catalog.known(
         connection.who, [params.session_id]
     ) and connection.agent.own_id_of(params.session_id):
@@ -259,7 +259,7 @@ async def session_status(connection: ProxyConnection, params: NamedSession) -> J
 
 
 async def list_sessions(connection: ProxyConnection, params: ListSessions) -> bytes:
-    """`session/list`: ours, and behind the last of them those that only the agent has."""
+    """`session/list`: ours, and after them those that only the agent has."""
     cursor = params.cursor or ""
     theirs = cursor.removeprefix(THEIRS) if cursor.startswith(THEIRS) else None
     answer = _END_OF_OURS if theirs is not None else await manage.list_sessions(connection, params)
@@ -273,14 +273,14 @@ async def list_sessions(connection: ProxyConnection, params: ListSessions) -> by
 
 
 def _is_narrowed(params: ListSessions) -> bool:
-    """Whether something is asked for that the agent's list does not tell."""
+    """Whether a filter is set that the agent's list does not support."""
     return any(given is not None for given in (params.project, params.search, params.created_after))
 
 
 async def _forward_if_supported(
     connection: ProxyConnection, params: Members, method: str, capability: str
 ) -> None:
-    """Let the agent do the same with its session, if it runs and can; ours does not depend on it."""
+    """Have the agent do the same with its session, if it runs and supports it. Failures are ignored."""
     process = connection.agent.running
     if process is None or not process.supports("sessionCapabilities", capability):
         return
@@ -295,18 +295,18 @@ async def _forward_if_supported(
 
 
 def _read(shape: type[T], params: Members) -> T:
-    """The parameters in the shape of a method of ours."""
+    """The parameters as a struct of one of our methods."""
     read: T = frames.decode_params(msgspec.json.Decoder(shape), Raw(join_members(params)))
     return read
 
 
 def _own_method(handle: Callable[[Any, Any], Awaitable[Any]], shape: type[Any]) -> Method[ProxyConnection]:
-    """A method that the agent has no part in."""
+    """A method that does not involve the agent."""
     return Method(handle, shape)
 
 
 def _setting(params: Members) -> Members:
-    """What a session is opened with, without its id."""
+    """The parameters of opening a session, without its id."""
     return {name: raw for name, raw in params.items() if name != "sessionId"}
 
 
@@ -315,7 +315,7 @@ def _creation_answer(session: Session, result: Members, proxied: ProxiedSession)
 
 
 def _state(proxied: ProxiedSession, found: OpenedBy | None) -> bytes:
-    """What the agent answered, as the answer to what the editor asked."""
+    """The agent's answer as the answer to the editor."""
     result = {name: raw for name, raw in proxied.opened_with.items() if name != "sessionId"}
     if found is not None:
         meta = {**object_of(result, "_meta"), FOUND: raw_json(found)}
@@ -351,18 +351,18 @@ NOTIFICATIONS: dict[str, Method[ProxyConnection]] = {"session/cancel": Method(ca
 
 
 ADDED = ("list", "resume", "close", "delete", "fork", "archive", "title", "status")
-"""Capabilities of sessions that the editor gets whether the agent has them or not."""
+"""Session capabilities that the editor gets whether the agent has them or not."""
 
 
 def greeting_for_agent(params: Members) -> Members:
-    """The editor's greeting as the agent gets it: in the version that is spoken here, and else as it is."""
+    """The editor's `initialize` for the agent: at most in our version, otherwise unchanged."""
     version = value_of(params.get("protocolVersion"))
     newer = isinstance(version, int) and version > VERSION
     return {**params, "protocolVersion": raw_json(VERSION)} if newer else params
 
 
 def greeting_for_editor(greeting: Members) -> Members:
-    """The agent's greeting as the editor gets it."""
+    """The agent's answer to `initialize` for the editor."""
     able = object_of(greeting, "agentCapabilities")
     sessions = object_of(able, "sessionCapabilities")
     for name in ADDED:

@@ -1,4 +1,4 @@
-"""What the agent says, passed on to the editor. Each line is looked at once; most go on as the bytes they came as."""
+"""Passes the agent's messages on to the editor. Each line is parsed once; most are forwarded as their original bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PERMISSION = "session/request_permission"
 OUTPUT = "terminal/output"
 CANCEL = "$/cancel_request"
 HELD = 10_000
-"""So many updates of sessions that the editor does not know yet are held back."""
+"""How many updates of sessions that the editor does not know yet are held back."""
 _END = b"}}\n"
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ Out = list[bytes | Raw]
 
 
 class Question(NamedTuple):
-    """A request of the agent's that the editor has not answered; `terminal` is the one whose output it wants."""
+    """A request of the agent that the editor has not answered; `terminal` is the terminal whose output it requests."""
 
     process: AgentProcess
     number: Raw
@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
 
 class Relay:
-    """See the module. `send` hands lines to the editor; `send_now` does so if it can be done at once."""
+    """See the module. `send` sends lines to the editor; `send_now` does so only if it need not wait."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]], send_now: Callable[[bytes], bool]) -> None:
         self._send, self._send_now = send, send_now
@@ -59,15 +59,15 @@ class Relay:
         self._opening = 0
         self._held: list[tuple[bytes, Members, bytes]] = []
 
-    # Who sits where
+    # Sessions
 
     def register(self, agent_session: AgentSession) -> None:
-        """From now on what the agent says of this session is passed on."""
+        """Route updates of this session from now on."""
         self._agent_sessions[frames.encode(agent_session.agent_session_id)] = agent_session
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """While a session is being made: what is said of one that nobody knows yet is held back until `release`."""
+        """While a session is being created: updates of unknown sessions are held back until `release`."""
         self._opening += 1
         try:
             yield
@@ -75,7 +75,7 @@ class Relay:
             self._opening -= 1
 
     async def release(self, agent_session: AgentSession) -> None:
-        """The editor knows this session now: pass on what was held back of it, and of sessions that are none of ours."""
+        """The editor knows this session now: send its held-back updates, and those of sessions that are not ours."""
         agent_session.waiting = False
         held, self._held = self._held, []
         out: Out = []
@@ -87,7 +87,7 @@ class Relay:
         await self._send_lines(out)
 
     def forget(self, agent_session_id: str) -> None:
-        """What the agent has said so far in a session that it has just forked was said before: it is known."""
+        """Drop held-back messages of a session that the agent has just forked: they are a replay of stored ones."""
         name = frames.encode(agent_session_id)
         self._held = [
             held
@@ -96,14 +96,14 @@ class Relay:
         ]
 
     def _is_early(self, name: bytes) -> bool:
-        """Whether the editor is yet to hear of the agent's session of this name."""
+        """Whether the editor does not know this session of the agent yet."""
         agent_session = self._agent_sessions.get(name)
         return self._opening > 0 if agent_session is None else agent_session.waiting
 
     # From the agent
 
     async def follow(self, process: AgentProcess) -> None:
-        """Pass everything on until the agent leaves. Whoever waits for it hears of that."""
+        """Relay everything until the agent exits; then fail what waits for it."""
         try:
             await process.line.deliver(lambda lines: self._relay(process, lines))
         finally:
@@ -111,8 +111,8 @@ class Relay:
             await self._send_lines(list(self._exit_messages(process)))
 
     def _relay(self, process: AgentProcess, lines: list[bytes | FrameTooLong]) -> Awaitable[None] | None:
-        """Pass lines on, at once if that can be; else it is to be waited for. Answers to our own requests come after all
-        that was said before them."""
+        """Relay lines. Returns an awaitable if that cannot be done at once. Answers to our own requests are resolved after
+        everything sent before them."""
         out: Out = []
         answers: list[tuple[int, Members]] = []
         for data in lines:
@@ -129,7 +129,7 @@ class Relay:
             process.resolve(number, message)
 
     async def _send_lines(self, out: Out) -> None:
-        with suppress(Gone):  # whoever reads the editor's requests notices it too
+        with suppress(Gone):  # the task that reads the editor's requests notices it too
             await self._send(b"".join(out))
 
     def _take(
@@ -159,14 +159,14 @@ class Relay:
             return
         name = bytes(named)
         if name not in self._agent_sessions:
-            name = frames.encode(value_of(named))  # maybe only written otherwise
+            name = frames.encode(value_of(named))  # the same id may be written differently
         if self._is_early(name) and len(self._held) < HELD:
             self._held.append((name, message, data))
         else:
             self._pass_update(name, message, data, out)
 
     def _pass_update(self, name: bytes, message: Members, data: bytes, out: Out) -> None:
-        """Pass an update on. One of a session that is none of ours, such as a subagent's, goes as it is."""
+        """Relay an update. Updates of other sessions, such as a subagent's, pass unchanged."""
         agent_session = self._agent_sessions.get(name)
         params = object_of(message, "params")
         if agent_session is None or "update" not in params:
@@ -192,7 +192,7 @@ class Relay:
             answers.append((number, message))
 
     def _question(self, process: AgentProcess, message: Members, out: Out) -> None:
-        """A request of the agent's goes under a number of ours, so that no late answer reaches its next life."""
+        """Forward a request of the agent under a number of ours, so that no late answer reaches its next process."""
         params = object_of(message, "params")
         agent_session = self._agent_sessions.get(frames.encode(text_of(params, "sessionId")))
         method = text_of(message, "method")
@@ -221,7 +221,7 @@ class Relay:
     def _refuse_too_long(
         self, process: AgentProcess, dropped: FrameTooLong, out: Out, answers: list[tuple[int, Members]]
     ) -> None:
-        """A message was too long: whoever waits for it hears of that."""
+        """A message of the agent was too long: fail the request that it answers."""
         frame = frames.read_head(dropped.head)
         text = f"message too long: at most {LINE_BYTES} bytes"
         log.warning("the agent %r: %s", process.name, text)
@@ -230,7 +230,7 @@ class Relay:
             self._answer(process, {"jsonrpc": raw_json("2.0"), "id": frame.id, "error": error}, out, answers)
 
     def _exit_messages(self, process: AgentProcess) -> Iterator[bytes]:
-        """What the editor is told when the agent leaves: its requests fail, what it was asked is withdrawn."""
+        """Messages for the editor when the agent exits: its requests fail, the agent's requests are withdrawn."""
         failure = failure_of(AgentExited(process.name))
         for number in process.forwarded.values():
             yield frames.refusal(number, failure.code, failure.message, failure.data)
@@ -242,7 +242,7 @@ class Relay:
     # From the editor
 
     async def answer(self, message: Members) -> None:
-        """Pass the editor's answer on to the agent that asked; one that nobody waits for is ignored."""
+        """Forward the editor's answer to the agent that asked; unknown ids are ignored."""
         number = value_of(message["id"])
         asked = self._questions.pop(number, None) if isinstance(number, int) else None
         if asked is None:

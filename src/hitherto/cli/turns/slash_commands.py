@@ -12,7 +12,7 @@ from hitherto.cli.turns import prompt
 from hitherto.cli.turns.conversation import Talk
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ToolCall
-from hitherto.permissions import MODES, decided
+from hitherto.permissions import MODES, decide
 from hitherto.permissions import ruling as ruling_of
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.settings import read_settings
@@ -98,7 +98,7 @@ async def _tools(talk: Talk, _: str) -> None:
     for tool in local_tools(roots, None):
         call = ToolCall(id="", name=tool.name, kind=tool.kind)
         mode = talk.choices.mode
-        ruling = ruling_of(mode, tool.kind) if session is None else decided(mode, session, call)
+        ruling = ruling_of(mode, tool.kind) if session is None else decide(mode, session, call)
         talk.aside(f"{tool.name:<14} {ruling}")
     for server in talk.chosen.servers:
         talk.aside(f"{server.name:<14} an MCP server with its own tools")

@@ -43,19 +43,19 @@ def transport_to(
 def client_of(transport: Transport, *, ended: Callable[[], None], changed: Callable[[], None]) -> Client:
     """A client, not yet connected, that says when the connection ends and when the server's list of tools changes."""
 
-    async def heard(message: IncomingMessage) -> None:
+    async def on_message(message: IncomingMessage) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             changed()
 
     return Client(
-        _Noticed(transport, ended),
+        _ObservedTransport(transport, ended),
         client_info=mcp_types.Implementation(name="hitherto", version=hitherto.__version__),
-        message_handler=heard,
+        message_handler=on_message,
         cache=None,
     )
 
 
-async def listed(client: Client) -> tuple[mcp_types.Tool, ...]:
+async def list_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
     """The tools of a server, or more than `TOOLS` of them; none, if it has nothing to do with tools."""
     tools: list[mcp_types.Tool] = []
     cursor: str | None = None
@@ -73,7 +73,7 @@ async def listed(client: Client) -> tuple[mcp_types.Tool, ...]:
     return tuple(tools)
 
 
-class _Noticed:
+class _ObservedTransport:
     """A transport whose end is noticed: the SDK fails what waits for an answer then, and tells nobody else."""
 
     def __init__(self, transport: Transport, ended: Callable[[], None]) -> None:
@@ -82,7 +82,7 @@ class _Noticed:
 
     async def __aenter__(self) -> TransportStreams:
         received, sent = await self._transport.__aenter__()
-        return _NoticedStream(received, self._ended), sent
+        return _ObservedStream(received, self._ended), sent
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,7 +90,7 @@ class _Noticed:
         return await self._transport.__aexit__(kind, error, trace)
 
 
-class _NoticedStream:
+class _ObservedStream:
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: Callable[[], None]) -> None:
         self._stream = stream
         self._ended = ended
@@ -101,7 +101,7 @@ class _NoticedStream:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _NoticedStream:
+    def __aiter__(self) -> _ObservedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -111,7 +111,7 @@ class _NoticedStream:
             self._ended()
             raise
 
-    async def __aenter__(self) -> _NoticedStream:
+    async def __aenter__(self) -> _ObservedStream:
         return self
 
     async def __aexit__(
@@ -126,14 +126,14 @@ class _NoticedStream:
 CLOSED = "Connection closed"
 """All that the SDK says when it does not know more."""
 
-WORDS: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
+DESCRIPTIONS: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
     (NotPublic, lambda _: "its address is not on the public internet"),
-    (FileNotFoundError, lambda error: f"there is no {error.filename!r}"),
-    (PermissionError, lambda error: f"{error.filename!r} may not be run"),
-    (socket.gaierror, lambda _: "its host is not known"),
+    (FileNotFoundError, lambda error: f"{error.filename!r} does not exist"),
+    (PermissionError, lambda error: f"{error.filename!r} cannot be run: permission denied"),
+    (socket.gaierror, lambda _: "unknown host name"),
     (TimeoutError, lambda _: "it does not answer"),
     (OSError, lambda error: error.strerror or str(error)),
-    (httpx2.ConnectError, lambda _: "it cannot be reached"),
+    (httpx2.ConnectError, lambda _: "it is unreachable"),
     (httpx2.TimeoutException, lambda _: "it does not answer"),
     (httpx2.RemoteProtocolError, lambda _: "the connection broke off"),
     (
@@ -145,15 +145,19 @@ WORDS: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
 )
 
 
-def in_words(error: BaseException, transport: Transport) -> str:
+def describe_error(error: BaseException, transport: Transport) -> str:
     """What went wrong, for whoever asked for this server. No header, variable or URL of it is named."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         if error.code != mcp_types.CONNECTION_CLOSED:
             return f"it answered: {error.message:.500}{transport.remark}"
-        return transport.last_words() if error.message == CLOSED else f"it broke off: {error.message:.500}"
-    for kind, words in WORDS:
+        return (
+            transport.end_description()
+            if error.message == CLOSED
+            else f"the connection was interrupted: {error.message:.500}"
+        )
+    for kind, describe in DESCRIPTIONS:
         if isinstance(error, kind):
-            return words(error)
-    return f"it does not speak MCP as it should ({type(error).__name__})"
+            return describe(error)
+    return f"it does not follow the MCP protocol ({type(error).__name__})"

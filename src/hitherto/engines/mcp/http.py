@@ -37,13 +37,13 @@ class PublicTransport(httpx2.AsyncHTTPTransport):
             raise NotPublic(host)
         for address in addresses[:-1]:
             try:
-                return await super().handle_async_request(_sent_to(address, host, request))
+                return await super().handle_async_request(_with_address(address, host, request))
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 continue
-        return await super().handle_async_request(_sent_to(addresses[-1], host, request))
+        return await super().handle_async_request(_with_address(addresses[-1], host, request))
 
 
-def _sent_to(address: str, host: str, request: httpx2.Request) -> httpx2.Request:
+def _with_address(address: str, host: str, request: httpx2.Request) -> httpx2.Request:
     """The same request to an address; the `Host` header and the name in the certificate stay the host's."""
     return httpx2.Request(
         request.method,
@@ -81,7 +81,7 @@ class Web:
         self._status: int | None = None
 
     async def __aenter__(self) -> TransportStreams:
-        open_it = self._streamed if isinstance(self._server, HttpServer) else self._evented
+        open_it = self._open_http if isinstance(self._server, HttpServer) else self._open_sse
         async with AsyncExitStack() as stack:
             streams = await open_it(stack)
             self._stack = stack.pop_all()
@@ -97,18 +97,18 @@ class Web:
         """How its last answer began, if that was a refusal."""
         return "" if self._status is None else f" ({self._status} {codes.get_reason_phrase(self._status)})"
 
-    def last_words(self) -> str:
+    def end_description(self) -> str:
         """How the connection came to its end."""
-        return f"it broke off{self.remark}"
+        return f"the connection was interrupted{self.remark}"
 
-    async def _streamed(self, stack: AsyncExitStack) -> TransportStreams:
+    async def _open_http(self, stack: AsyncExitStack) -> TransportStreams:
         client = await stack.enter_async_context(self._client())
         opening = streamable_http_client(
             self._server.url, http_client=client, max_sse_event_size=MESSAGE_BYTES
         )
         return await stack.enter_async_context(opening)
 
-    async def _evented(self, stack: AsyncExitStack) -> TransportStreams:
+    async def _open_sse(self, stack: AsyncExitStack) -> TransportStreams:
         opening = sse_client(
             self._server.url,
             httpx_client_factory=lambda headers=None, timeout=None, auth=None: self._client(),  # noqa: ARG005

@@ -48,7 +48,7 @@ def is_public(address: str) -> bool:
     return found.is_global
 
 
-async def resolved(host: str, port: int) -> Sequence[str]:
+async def resolve_addresses(host: str, port: int) -> Sequence[str]:
     """What the system's resolver says, each address once."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))

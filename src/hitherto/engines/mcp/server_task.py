@@ -12,17 +12,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hitherto.engine import McpServer, Notice
-from hitherto.engines.mcp.connect import TOOLS, client_of, in_words, listed, transport_to
+from hitherto.engines.mcp.connect import TOOLS, client_of, describe_error, list_tools, transport_to
 from hitherto.engines.mcp.public_addresses import Resolve
-from hitherto.engines.mcp.tools import ran, showing
-from hitherto.engines.tool_calls import Ran, Show, is_proper
+from hitherto.engines.mcp.tools import progress_callback, tool_output
+from hitherto.engines.tool_calls import Show, ToolOutput, is_proper
 from hitherto.model import Json, Text
 
 CLOSE_SECONDS = 5.0
 """How long a server's connection may take to close, before what hangs there is cancelled."""
 
 
-class Owner:
+class ServerTask:
     """Starts a server in a task of its own, and reports once if it fails to start or stops.
 
     Its tools can be called from any task, and it can be closed by any.
@@ -51,7 +51,7 @@ class Owner:
         self._tools: tuple[mcp_types.Tool, ...] = ()
         self._failure: str | None = None
         self._is_noisy = False
-        self._task = asyncio.create_task(self._own(), name=f"mcp:{self.name}")
+        self._task = asyncio.create_task(self._run(), name=f"mcp:{self.name}")
 
     async def tools(self) -> tuple[mcp_types.Tool, ...]:
         """What the server offers, as soon as it is ready; nothing, once it is clear that it will not be."""
@@ -65,23 +65,25 @@ class Owner:
                 async with asyncio.timeout(self._start_seconds):
                     await self._list(client)
             except Exception as error:  # noqa: BLE001 - whatever it is, the tools of before are still there
-                self._warn(f"cannot list its tools again: {in_words(error, self._transport)}")
+                self._warn(f"cannot list its tools again: {describe_error(error, self._transport)}")
         return self._tools
 
-    async def call(self, tool: str, given: Json, show: Show) -> Ran:
+    async def call(self, tool: str, given: Json, show: Show) -> ToolOutput:
         """Call a tool. Whatever fails is in the answer; when this is cancelled, the server is told."""
         client = self._client
         if client is None:
             return _failed(self._failure or f"The MCP server {self.name!r} is not running.")
         if not _is_json(given):
-            return _failed("The input has characters or numbers that cannot be sent.")
+            return _failed("The input contains characters or numbers that cannot be sent.")
         try:
             async with asyncio.timeout(self._call_seconds):
-                return ran(await client.call_tool(tool, given, progress_callback=showing(show)))
+                return tool_output(
+                    await client.call_tool(tool, given, progress_callback=progress_callback(show))
+                )
         except TimeoutError:
-            return _failed(f"The MCP server {self.name!r} gave no answer within {self._call_seconds:g} s.")
+            return _failed(f"The MCP server {self.name!r} did not answer within {self._call_seconds:g} s.")
         except Exception as error:  # noqa: BLE001 - a tool raises nothing
-            return _failed(f"The MCP server {self.name!r} failed: {in_words(error, self._transport)}.")
+            return _failed(f"The MCP server {self.name!r} failed: {describe_error(error, self._transport)}.")
 
     async def close(self) -> None:
         """End the server, whether it runs or still starts."""
@@ -91,7 +93,7 @@ class Owner:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=CLOSE_SECONDS)
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         late = asyncio.get_running_loop().call_later(self._start_seconds, self._late)
         try:
             async with client_of(self._transport, ended=self._ended.set, changed=self._changed.set) as client:
@@ -104,12 +106,12 @@ class Owner:
         except asyncio.CancelledError:  # it is being closed, or was too late, which has been reported
             pass
         except Exception as error:  # noqa: BLE001 - whatever it is, the other servers go on
-            self._fail(in_words(error, self._transport))
+            self._fail(describe_error(error, self._transport))
         finally:
             late.cancel()
             self._client = None
             if self._ended.is_set():
-                self._fail(self._transport.last_words())
+                self._fail(self._transport.end_description())
             self._settled.set()
 
     async def _stay(self, client: Client) -> None:
@@ -133,9 +135,9 @@ class Owner:
             raise
 
     async def _list(self, client: Client) -> None:
-        tools = await listed(client)
+        tools = await list_tools(client)
         if len(tools) > TOOLS:
-            self._warn(f"has more than {TOOLS} tools; the first of them are offered")
+            self._warn(f"has more than {TOOLS} tools; only the first {TOOLS} are offered")
         self._tools = tools[:TOOLS]
 
     def _late(self) -> None:
@@ -153,7 +155,7 @@ class Owner:
     def _noisy(self) -> None:
         if not self._is_noisy:
             self._is_noisy = True
-            self._warn("prints to its standard output what is no message; that is skipped")
+            self._warn("prints lines to standard output that are not messages; they are skipped")
 
     def _warn(self, what: str) -> None:
         self._report(Notice(text=f"The MCP server {self.name!r} {what}.", severity="warning"))
@@ -170,5 +172,5 @@ def _is_json(given: Json) -> bool:
     return True
 
 
-def _failed(text: str) -> Ran:
-    return Ran(content=(Text(text=text),), is_error=True)
+def _failed(text: str) -> ToolOutput:
+    return ToolOutput(content=(Text(text=text),), is_error=True)

@@ -9,15 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from hitherto.engine import McpServer, Notice, StdioServer
-from hitherto.engines.mcp.public_addresses import Resolve, resolved, url_fault
-from hitherto.engines.mcp.tools import offered
+from hitherto.engines.mcp.public_addresses import Resolve, resolve_addresses, url_fault
 from hitherto.engines.tool_calls import Tool
 from hitherto.errors import install_advice
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.tasks import finish
 
 if TYPE_CHECKING:
-    from hitherto.engines.mcp.server_task import Owner
+    from hitherto.engines.mcp.server_task import ServerTask
 
 START_SECONDS = 15.0
 CALL_SECONDS = 300.0
@@ -40,7 +39,7 @@ class McpServers:
         report: Callable[[Notice], None],
         start_seconds: float | None = None,
         call_seconds: float = CALL_SECONDS,
-        resolve: Resolve = resolved,
+        resolve: Resolve = resolve_addresses,
     ) -> None:
         self._servers = servers
         self._cwd = cwd
@@ -49,11 +48,11 @@ class McpServers:
         self._start_seconds = START_SECONDS if start_seconds is None else start_seconds
         self._call_seconds = call_seconds
         self._resolve = resolve
-        self._owners: tuple[Owner, ...] = ()
+        self._server_tasks: tuple[ServerTask, ...] = ()
 
     async def __aenter__(self) -> Self:
         right: list[McpServer] = []
-        for server, fault in checked(self._servers, local=self._local):
+        for server, fault in check_servers(self._servers, local=self._local):
             if fault is None:
                 right.append(server)
             else:
@@ -65,11 +64,19 @@ class McpServers:
         await finish(self._close())
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The tools of all servers, when each of them is ready, has failed, or is out of time."""
+        """The tools of all servers, once each of them is ready, has failed, or has run out of time."""
         await asyncio.wait((self._starting,))
-        lists = await asyncio.gather(*(owner.tools() for owner in self._owners))
-        pairs = zip(self._owners, lists, strict=True)
-        return offered([(owner.name, owner.call, tool) for owner, tools in pairs for tool in tools])
+        if not self._server_tasks:
+            return ()
+        from hitherto.engines.mcp.tools import (
+            offered_tools,  # here: it needs the SDK, as a running server does
+        )
+
+        lists = await asyncio.gather(*(server_task.tools() for server_task in self._server_tasks))
+        pairs = zip(self._server_tasks, lists, strict=True)
+        return offered_tools(
+            [(server_task.name, server_task.call, tool) for server_task, tools in pairs for tool in tools]
+        )
 
     async def _start(self, servers: list[McpServer]) -> None:
         if not servers:
@@ -80,10 +87,10 @@ class McpServers:
             for server in servers:
                 self._refuse(server, install_advice("it", "models"))
             return
-        from hitherto.engines.mcp.server_task import Owner
+        from hitherto.engines.mcp.server_task import ServerTask
 
-        self._owners = tuple(
-            Owner(
+        self._server_tasks = tuple(
+            ServerTask(
                 server,
                 cwd=self._cwd,
                 local=self._local,
@@ -98,7 +105,7 @@ class McpServers:
     async def _close(self) -> None:
         self._starting.cancel()
         await asyncio.wait((self._starting,))
-        await asyncio.gather(*(owner.close() for owner in self._owners))
+        await asyncio.gather(*(server_task.close() for server_task in self._server_tasks))
 
     def _refuse(self, server: McpServer, fault: str) -> None:
         self._report(
@@ -110,7 +117,7 @@ HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-def checked(servers: Sequence[McpServer], *, local: bool) -> Iterator[tuple[McpServer, str | None]]:
+def check_servers(servers: Sequence[McpServer], *, local: bool) -> Iterator[tuple[McpServer, str | None]]:
     """Each server, and what is wrong with it: None if nothing is. Of several with one name the first is right."""
     names: set[str] = set()
     for server in servers:
@@ -123,11 +130,11 @@ def fault(server: McpServer, *, local: bool) -> str | None:
     if not server.name.strip():
         return "it has no name"
     if len(server.name) > NAME_CHARS or not is_storable(server.name):
-        return f"its name has more than {NAME_CHARS} characters, or some that cannot be kept"
+        return f"its name has more than {NAME_CHARS} characters, or characters that cannot be stored"
     if not isinstance(server, StdioServer):
         return url_fault(server.url) or _header_fault(server.headers)
     if not local:
-        return "programs are started for callers on this machine only"
+        return "programs are started only for callers on this machine"
     return _command_fault(server)
 
 
@@ -142,9 +149,9 @@ def _command_fault(server: StdioServer) -> str | None:
     if not server.command.strip():
         return "it has no command"
     if not all(map(_is_passable, (server.command, *server.args, *server.env, *server.env.values()))):
-        return "its command has characters that no program can be given"
+        return "its command contains characters that cannot be passed to a program"
     if any(not name or "=" in name for name in server.env):
-        return "its environment has a variable without a proper name"
+        return "its environment has a variable with an invalid name"
     return None
 
 

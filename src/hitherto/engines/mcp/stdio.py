@@ -106,16 +106,16 @@ class Stdio:
         """What can be added to what the server says: nothing."""
         return ""
 
-    def last_words(self) -> str:
+    def end_description(self) -> str:
         """How the server came to its end, and what it said at last."""
         said = " ".join(self._tail.decode("utf-8", "replace").split())[-LAST_WORDS_CHARS:]
-        return f"{self._how()}; it said: {said}" if said else self._how()
+        return f"{self._exit_description()}; it said: {said}" if said else self._exit_description()
 
-    def _how(self) -> str:
+    def _exit_description(self) -> str:
         if self._too_long:
             return f"it sent a line of more than {MESSAGE_BYTES} bytes"
         if self._code is None:
-            return "it broke off"
+            return "the connection was interrupted"
         if self._code >= 0:
             return f"it exited with code {self._code}"
         return f"it was ended by signal {-self._code}"
@@ -186,7 +186,7 @@ class Stdio:
         return False
 
 
-UNREADABLE = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message="something that cannot be read")
+UNREADABLE = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message="an unreadable message")
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"(?P<colon>\s*:)?|[{}\[\]]')
 _ID = re.compile(rb'\s*(-?\d{1,18}|"[\w-]{0,100}")\s*[,}]')
@@ -198,14 +198,14 @@ def message_of(line: bytes) -> JSONRPCMessage | None:
     try:
         return _read(line)
     except ValueError:
-        return _mended(line) or _failed(line)
+        return _repair(line) or _failed(line)
 
 
 def _read(line: bytes) -> JSONRPCMessage:
     return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
-def _mended(line: bytes) -> JSONRPCMessage | None:
+def _repair(line: bytes) -> JSONRPCMessage | None:
     """The message without halves of characters, which JSON can name and no text can hold."""
     try:
         values = json.loads(line.decode("utf-8", "replace"))
@@ -215,11 +215,11 @@ def _mended(line: bytes) -> JSONRPCMessage | None:
 
 
 def _failed(line: bytes) -> JSONRPCMessage | None:
-    id = _answered(line)
+    id = _answered_id(line)
     return None if id is None else mcp_types.JSONRPCError(jsonrpc="2.0", id=id, error=UNREADABLE)
 
 
-def _answered(line: bytes) -> RequestId | None:
+def _answered_id(line: bytes) -> RequestId | None:
     """The request that this line answers, by the id at its outermost level."""
     depth, found = 0, None
     for token in _TOKENS.finditer(line):

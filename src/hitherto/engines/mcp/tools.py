@@ -13,20 +13,20 @@ from mcp.shared.dispatcher import ProgressFnT
 from msgspec.structs import replace
 
 from hitherto.cleaning import clean, clean_lines
-from hitherto.engines.tool_calls import Ran, Show, Tool
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.limits import RESULT_BYTES, TITLE_CHARS
 from hitherto.model import Audio, Image, Json, Part, Resource, ResourceLink, Text, Unknown, encode
 
 PROGRESS_LINES = 100
 
 
-def ran(result: mcp_types.CallToolResult) -> Ran:
+def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
     """A result: its content as parts, its structured content beside them (and as text, if that is all there is)."""
     content: Iterable[Part] = map(part, result.content)
     structured = result.structured_content
     if not result.content and structured is not None:
         content = (Text(text=encode(structured).decode()),)
-    return Ran(content=tuple(_bounded(content)), is_error=result.is_error, output=structured)
+    return ToolOutput(content=tuple(_bounded(content)), is_error=result.is_error, output=structured)
 
 
 def part(block: mcp_types.ContentBlock) -> Part:
@@ -77,37 +77,37 @@ def _bounded(parts: Iterable[Part]) -> Iterator[Part]:
                 over += left
         left = 0
     if over:
-        yield Text(text=f"({over} more bytes are left out)")
+        yield Text(text=f"({over} more bytes omitted)")
 
 
 def _size(part: Part) -> int:
     """How many bytes of text a model would be shown; files have their own bound."""
     match part:
         case Text(text=text):
-            told: tuple[str | None, ...] = (text,)
+            texts: tuple[str | None, ...] = (text,)
         case Resource(uri=uri, text=text):
-            told = (uri, text)
+            texts = (uri, text)
         case ResourceLink(uri=uri, name=name, title=title, description=description):
-            told = (uri, name, title, description)
+            texts = (uri, name, title, description)
         case _:
-            told = ()
-    return sum(len(text.encode("utf-8", "replace")) for text in told if text)
+            texts = ()
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if text)
 
 
 def _cut(text: str, size: int) -> str:
     return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
-def showing(show: Show) -> ProgressFnT:
+def progress_callback(show: Show) -> ProgressFnT:
     """Shows what a server says while it works, line by line."""
     lines: deque[str] = deque(maxlen=PROGRESS_LINES)
 
-    async def said(progress: float, total: float | None, message: str | None) -> None:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         of = "" if total is None else f"/{total:g}"
         lines.append(message or f"{progress:g}{of}")
         show("\n".join(lines))
 
-    return said
+    return on_progress
 
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ PLAIN_TOOL = re.compile(r"[A-Za-z0-9_-]+(?<!_[0-9a-f]{8})")
 """Names that can be read off a name of both: the server's ends at the first two underscores, and no digest follows."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
-Call = Callable[[str, Json, Show], Awaitable[Ran]]
+Call = Callable[[str, Json, Show], Awaitable[ToolOutput]]
 """Calls a tool of one server by the name that the server has for it."""
 
 
@@ -140,7 +140,7 @@ def offered_name(server: str, tool: str) -> str:
     return f"{NOT_IN_NAMES.sub('_', name)[: NAME_CHARS - DIGEST_CHARS - 1]}_{digest}"
 
 
-def offered(listed: Sequence[tuple[str, Call, mcp_types.Tool]]) -> tuple[Tool, ...]:
+def offered_tools(listed: Sequence[tuple[str, Call, mcp_types.Tool]]) -> tuple[Tool, ...]:
     """Tools, out of what each server lists: its name, how to call it, and a tool of it."""
     once: dict[tuple[str, str], tuple[Call, mcp_types.Tool]] = {}
     for server, call, tool in listed:
@@ -153,7 +153,7 @@ def _tool(name: str, call: Call, tool: mcp_types.Tool) -> Tool:
     hints = tool.annotations
     title = clean(tool.title or (hints and hints.title) or "")[:TITLE_CHARS] or None
 
-    async def run(given: Json, show: Show) -> Ran:
+    async def run(given: Json, show: Show) -> ToolOutput:
         return await call(tool.name, given, show)
 
     return Tool(

@@ -18,10 +18,10 @@ from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.engines.model.instructions import system_prompt
 from hitherto.engines.model.summary import (
     FACT_TOKENS,
-    summary_in,
+    parse_summary,
+    parse_title,
     summary_instructions,
     summary_request,
-    title_in,
     title_request,
 )
 from hitherto.engines.model_names import full_name
@@ -55,10 +55,10 @@ class ModelEngine:
         """A conversation; its MCP servers start meanwhile, and end with the block."""
         async with AsyncExitStack() as stack:
             servers = await stack.enter_async_context(_servers(setup)) if setup.mcp_servers else None
-            yield _Talk(self._default, self._pause, setup, servers, stack)
+            yield _ModelConversation(self._default, self._pause, setup, servers, stack)
 
 
-class _Talk:
+class _ModelConversation:
     def __init__(
         self,
         default: str | None,
@@ -74,13 +74,13 @@ class _Talk:
     async def run(self, turn: Turn) -> AsyncIterator[Event]:
         name = self._name(turn.choices)
         model, tools = await self._model(name), await self._tools()
-        from hitherto.engines.model.loop import answered
+        from hitherto.engines.model.loop import run_turn
         from hitherto.engines.model.pricing import window_of
         from hitherto.engines.model.settings import for_turn
 
-        told = system_prompt(turn.choices, self._setup.roots)
-        asking = for_turn(model, turn.choices, told, tools.values(), self._pause)
-        async with aclosing(answered(turn, asking, tools, window_of(name))) as events:
+        instructions = system_prompt(turn.choices, self._setup.roots)
+        model_call = for_turn(model, turn.choices, instructions, tools.values(), self._pause)
+        async with aclosing(run_turn(turn, model_call, tools, window_of(name))) as events:
             async for event in events:
                 yield event
 
@@ -89,10 +89,10 @@ class _Talk:
             return None
         try:
             model = await self._model(self._name(choices))
-            from hitherto.engines.model.request import asked_once, text_of
+            from hitherto.engines.model.request import request_once, text_of
             from hitherto.engines.model.settings import for_title
 
-            return title_in(text_of(await asked_once(for_title(model, choices), request)))
+            return parse_title(text_of(await request_once(for_title(model, choices), request)))
         except EngineError:
             return None  # the title from the prompt stays
 
@@ -111,17 +111,17 @@ class _Talk:
         name, room = self._name(choices), room_for(retired, policy)
         model, request = await self._model(name), await asyncio.to_thread(summary_request, retired)
         from hitherto.engines.model.pricing import usage_of, window_of
-        from hitherto.engines.model.request import asked_once, text_of
+        from hitherto.engines.model.request import request_once, text_of
         from hitherto.engines.model.settings import for_summary
 
-        told, tokens = summary_instructions(room, policy.facts), room + FACT_TOKENS
+        instructions, tokens = summary_instructions(room, policy.facts), room + FACT_TOKENS
         window = await asyncio.to_thread(window_of, name)
-        if window is not None and estimate(told) + estimate(request) + tokens > window:
-            raise ContextTooLong(f"what is to be summarised does not fit the window of {name}")
-        response = await asked_once(for_summary(model, choices, told, tokens), request)
+        if window is not None and estimate(instructions) + estimate(request) + tokens > window:
+            raise ContextTooLong(f"the messages to summarise do not fit the window of {name}")
+        response = await request_once(for_summary(model, choices, instructions, tokens), request)
         if response.finish_reason in ("length", "content_filter"):
             raise EngineError(f"{name} did not finish its summary: {response.finish_reason}")
-        return replace(summary_in(text_of(response), retired, room), model=name, usage=usage_of(response))
+        return replace(parse_summary(text_of(response), retired, room), model=name, usage=usage_of(response))
 
     def _name(self, choices: Choices) -> str:
         return full_name(choices.model or self._default, os.environ)
@@ -129,7 +129,7 @@ class _Talk:
     async def _model(self, name: str) -> Model:
         """The model of this name; its connections are closed with the conversation."""
         if name not in self._models:
-            model = await asyncio.to_thread(_connected, name)
+            model = await asyncio.to_thread(_connect_heavy, name)
             self._models[name] = await self._stack.enter_async_context(model)
         return self._models[name]
 
@@ -148,8 +148,8 @@ class _Talk:
 class _Summariser:
     """The model of a conversation, as what makes its context smaller."""
 
-    def __init__(self, talk: _Talk, choices: Choices) -> None:
-        self._talk, self._choices = talk, choices
+    def __init__(self, conversation: _ModelConversation, choices: Choices) -> None:
+        self._conversation, self._choices = conversation, choices
 
     async def summarise(
         self,
@@ -159,9 +159,9 @@ class _Summariser:
     ) -> Summary:
         try:
             async with asyncio.timeout(SUMMARY_SECONDS):
-                return await self._talk.summary(retired, policy, self._choices)
+                return await self._conversation.summary(retired, policy, self._choices)
         except TimeoutError as error:
-            raise ModelUnreachable(f"no summary came within {SUMMARY_SECONDS:.0f} s") from error
+            raise ModelUnreachable(f"the model returned no summary within {SUMMARY_SECONDS:.0f} s") from error
 
 
 def _servers(setup: Setup) -> McpServers:
@@ -171,9 +171,9 @@ def _servers(setup: Setup) -> McpServers:
     return McpServers(setup.mcp_servers, cwd=cwd, local=setup.local, report=setup.report)
 
 
-def _connected(name: str) -> Model:
+def _connect_heavy(name: str) -> Model:
     """The heavy part, for a thread: whatever a turn needs is imported when this returns."""
-    with _uncollected():
+    with _without_gc():
         try:
             import genai_prices  # noqa: F401 - so that nothing is left to import
 
@@ -185,7 +185,7 @@ def _connected(name: str) -> Model:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """An import makes thousands of classes of which none goes; to look for garbage among them took a sixth of the time."""
     was_on = gc.isenabled()
     gc.disable()

@@ -29,10 +29,10 @@ def connect(name: str) -> Model:
         raise ModelMissing(_missing_setting(name, error.message)) from error
     except Exception as error:  # each provider's own library has its own ways to say that it is not set up
         why = cause_of(error) or without_keys(str(error))
-        raise ModelMissing(f"the model {name!r} cannot be used: {why}") from error
+        raise ModelMissing(f"cannot use the model {name!r}: {why}") from error
     if not _has_proper_key(model):
         raise ModelMissing(
-            f"the key for {name!r} has characters that no key has, such as a line end: set it again"
+            f"the key for {name!r} contains invalid characters, such as a line end: set it again"
         )
     return model
 
@@ -53,6 +53,6 @@ def _missing_setting(name: str, message: str) -> str:
         return f"the model {name!r} needs a setting: set the environment variable {' or '.join(variables)}"
     if message.startswith("Unknown model"):
         meant = _SUGGESTION.search(message)
-        hint = f"did you mean {meant[1]}?" if meant else "see the models of pydantic-ai for those there are"
-        return f"there is no provider {name.partition(':')[0]!r} for the model {name!r}: {hint}"
-    return f"the model {name!r} cannot be used: {message}"
+        hint = f"did you mean {meant[1]}?" if meant else "see the list of models of pydantic-ai"
+        return f"unknown provider {name.partition(':')[0]!r} in the model name {name!r}: {hint}"
+    return f"cannot use the model {name!r}: {message}"

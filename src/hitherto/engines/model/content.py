@@ -16,15 +16,15 @@ from hitherto.engines.tools.file_types import KNOWN, kind_of
 from hitherto.engines.tools.limits import IMAGE_BYTES
 from hitherto.model import Audio, Image, Part, Resource, ResourceLink, Text, encode
 
-Shown = str | BinaryContent
+Rendered = str | BinaryContent
 
 TOO_DEEP = "(nested too deep to be shown)"
 
 
-def shown(parts: Iterable[Part], provider: str) -> list[Shown]:
+def render_parts(parts: Iterable[Part], provider: str) -> list[Rendered]:
     """What these parts show, in order, text that stands together as one; parts that show nothing are left out."""
-    found: list[Shown] = []
-    for item in (item for part in parts for item in _shown(part, provider)):
+    found: list[Rendered] = []
+    for item in (item for part in parts for item in _render_part(part, provider)):
         if isinstance(item, str) and found and isinstance(before := found[-1], str):
             found[-1] = f"{before}\n\n{item}"
         else:
@@ -37,7 +37,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def cleaned(value: Any, depth: int = 0) -> Any:
+def clean_value(value: Any, depth: int = 0) -> Any:
     """A JSON value with all its text clean, cut where it is nested too deep to be sent."""
     match value:
         case str():
@@ -45,13 +45,13 @@ def cleaned(value: Any, depth: int = 0) -> Any:
         case dict() | list() | tuple() if depth == DEEPEST:
             return TOO_DEEP
         case dict():
-            return {clean(str(name)): cleaned(inner, depth + 1) for name, inner in value.items()}
+            return {clean(str(name)): clean_value(inner, depth + 1) for name, inner in value.items()}
         case list() | tuple():
-            return [cleaned(inner, depth + 1) for inner in value]
+            return [clean_value(inner, depth + 1) for inner in value]
     return value
 
 
-def _shown(part: Part, provider: str) -> Iterator[Shown]:
+def _render_part(part: Part, provider: str) -> Iterator[Rendered]:
     match part:
         case Text(text=text) if text.strip():
             yield clean(text)
@@ -69,18 +69,18 @@ def _shown(part: Part, provider: str) -> Iterator[Shown]:
             yield clean(_link(part))
 
 
-def _file(data: str, kind: str, provider: str) -> Shown:
+def _file(data: str, kind: str, provider: str) -> Rendered:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return clean(f"[{kind}: cannot be read]")
     found = kind_of(content) if kind in KNOWN else kind
-    if reason := _unshown(content, found, provider):
+    if reason := _why_not_shown(content, found, provider):
         return clean(f"[{kind}, {len(content)} bytes: {reason}]")
     return BinaryContent(data=content, media_type=found or kind)
 
 
-def _unshown(content: bytes, kind: str | None, provider: str) -> str | None:
+def _why_not_shown(content: bytes, kind: str | None, provider: str) -> str | None:
     """Why a model is not shown this file: providers refuse a conversation with what they cannot read in it."""
     if kind is None:
         return "cannot be read"
@@ -91,8 +91,8 @@ def _unshown(content: bytes, kind: str | None, provider: str) -> str | None:
 
 def _link(link: ResourceLink) -> str:
     name = link.title or link.name
-    told = f"[resource: {name} <{link.uri}>]" if name else f"[resource: {link.uri}]"
-    return f"{told}\n{link.description}" if link.description else told
+    label = f"[resource: {name} <{link.uri}>]" if name else f"[resource: {link.uri}]"
+    return f"{label}\n{link.description}" if link.description else label
 
 
 def structured(output: object) -> str:

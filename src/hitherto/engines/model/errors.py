@@ -53,35 +53,39 @@ _TOO_LONG = (
 )
 """How servers say it that have no code for it."""
 _LONGEST = 500
-_LOOKED_AT = 10 * _LONGEST
+_EXAMINED = 10 * _LONGEST
 
-MEANINGS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
+ERRORS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
     (
         ModelAuthenticationError,
         ModelRefused,
-        "the provider of {model} does not accept the key, or not for this model",
+        "the provider of {model} does not accept the key, or the key is not allowed to use this model",
     ),
     (
         ModelQuotaExceededError,
         ModelRefused,
-        "the provider of {model} says that the account's credit is used up",
+        "the provider of {model} reports that the account has no credit left",
     ),
-    (ModelNotFoundError, ModelRefused, "the provider knows no model {model}, or its address is wrong"),
+    (
+        ModelNotFoundError,
+        ModelRefused,
+        "the provider does not know the model {model}, or the provider's address is wrong",
+    ),
     (
         ModelContextWindowExceededError,
         ContextTooLong,
         "the conversation does not fit the window of {model}: {said}",
     ),
-    (ModelRateLimitError, ModelBusy, "the provider of {model} wants fewer requests: {said}"),
+    (ModelRateLimitError, ModelBusy, "the provider of {model} is limiting requests: {said}"),
     (ModelUnavailableError, ModelBusy, "the provider of {model} is overloaded: {said}"),
     (ModelServerError, ModelUnreachable, "the provider of {model} failed: {said}"),
     (ModelConnectionError, ModelUnreachable, "the connection to the provider of {model} failed: {said}"),
-    (ModelRequestRejectedError, EngineError, "the provider of {model} rejects the request: {said}"),
+    (ModelRequestRejectedError, EngineError, "the provider of {model} rejected the request: {said}"),
 )
 """The first row that fits tells."""
 
 
-def passes(error: Failed) -> bool:
+def is_transient(error: Failed) -> bool:
     """Whether the same request may well succeed a little later."""
     return isinstance(error, _PASSING) and not (
         isinstance(error, ModelQuotaExceededError) or is_unsent(error)
@@ -93,12 +97,12 @@ def wanted_pause(error: Failed) -> float | None:
     return error.retry_after if isinstance(error, ModelAPIError) else None
 
 
-def meaning(error: Failed, model: str) -> EngineError:
+def engine_error(error: Failed, model: str) -> EngineError:
     """The error to raise for it."""
-    said = _said(error)
+    said = _provider_text(error)
     if _is_too_long(error, said):
         return ContextTooLong(f"the conversation does not fit the window of {model}: {said}")
-    for kind, ours, words in MEANINGS:
+    for kind, ours, words in ERRORS:
         if isinstance(error, kind):
             return ours(words.format(model=model, said=said))
     return EngineError(f"the request to {model} failed: {said}")
@@ -113,11 +117,11 @@ def _is_too_long(error: Failed, said: str) -> bool:
 def summary(error: Failed) -> str:
     """In a few words, for whoever watches."""
     if isinstance(error, ModelHTTPError):
-        return f"{error.status_code} {_said(error)}"
-    return _said(error)
+        return f"{error.status_code} {_provider_text(error)}"
+    return _provider_text(error)
 
 
-def _said(error: Failed) -> str:
+def _provider_text(error: Failed) -> str:
     """What the provider itself said, or why it was not reached, in one line of bounded length, without any key."""
     if isinstance(error, ModelConnectionError) and (cause := cause_of(error)):
         return cause
@@ -129,27 +133,27 @@ def _said(error: Failed) -> str:
             said = message
         case _:
             said = str(error)
-    return without_keys(" ".join(said[:_LOOKED_AT].split()))[:_LONGEST] or type(error).__name__
+    return without_keys(" ".join(said[:_EXAMINED].split()))[:_LONGEST] or type(error).__name__
 
 
 UNSENT = {
     "UnsupportedProtocol": "its address must begin with http:// or https://",
-    "InvalidURL": "its address cannot be read",
-    "LocalProtocolError": "the request cannot be sent: is there an odd character in the key or the address?",
+    "InvalidURL": "its address is not a valid URL",
+    "LocalProtocolError": "the request cannot be sent: check the key and the address for invalid characters",
 }
 """Errors by the name of their class, as each HTTP library has its own. After these, it makes no sense to try again."""
 CAUSES = UNSENT | {
-    "ConnectionRefusedError": "nobody answers at its address",
-    "gaierror": "its host is not known",
+    "ConnectionRefusedError": "connection refused",
+    "gaierror": "unknown host name",
     "SSLCertVerificationError": "its certificate is not trusted",
     "TimeoutException": "it does not answer",
     "TimeoutError": "it does not answer",
     "SSLError": "no secure connection could be made",
-    "ProxyError": "the proxy does not let it through",
-    "RemoteProtocolError": "it broke off",
-    "ConnectionError": "it broke off",
-    "ReadError": "it broke off",
-    "WriteError": "it broke off",
+    "ProxyError": "the proxy refused the connection",
+    "RemoteProtocolError": "the connection was interrupted",
+    "ConnectionError": "the connection was interrupted",
+    "ReadError": "the connection was interrupted",
+    "WriteError": "the connection was interrupted",
 }
 
 

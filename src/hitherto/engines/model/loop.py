@@ -13,11 +13,11 @@ from contextlib import aclosing
 from pydantic_ai.messages import ModelResponse
 
 from hitherto.engine import Context, Event, Message, Stopped, StopReason, ToolEnded, Turn
-from hitherto.engines.model.messages import rebuilt
+from hitherto.engines.model.messages import model_messages
 from hitherto.engines.model.pricing import usage_of
 from hitherto.engines.model.reply import message_of
-from hitherto.engines.model.request import Asking, asked
-from hitherto.engines.tool_calls import Tool, ran, refused
+from hitherto.engines.model.request import ModelCall, stream_request
+from hitherto.engines.tool_calls import Tool, refused_call, run_calls
 from hitherto.model import Entry, Json, Part, Role, ToolCall
 
 MAX_REQUESTS = 200
@@ -27,44 +27,46 @@ PAUSED = "suspended"
 """The state of an answer in which the model has only paused: asked again, it goes on."""
 
 ENDINGS: dict[str, tuple[StopReason, str]] = {
-    "length": ("max_tokens", "not run: the answer was cut off at the model's limit of output"),
-    "content_filter": ("refusal", "not run: the provider has refused to go on"),
+    "length": ("max_tokens", "not run: the answer was cut off at the model's output limit"),
+    "content_filter": ("refusal", "not run: the provider refused to continue"),
 }
 """Finish reasons after which no tool runs: why the turn stops, and what becomes of the answer's calls."""
 
 
-async def answered(
-    turn: Turn, asking: Asking, tools: Mapping[str, Tool], window: int | None
+async def run_turn(
+    turn: Turn, model_call: ModelCall, tools: Mapping[str, Tool], window: int | None
 ) -> AsyncGenerator[Event, None]:
     """All that happens in a turn."""
     history = list(turn.history)
     for _ in range(turn.choices.max_requests or MAX_REQUESTS):
-        messages = await asyncio.to_thread(rebuilt, history, asking.model.system)  # it may hold many images
-        async with aclosing(asked(asking, messages)) as said:
-            async for heard in said:
-                if isinstance(heard, ModelResponse):
-                    response = heard
+        messages = await asyncio.to_thread(
+            model_messages, history, model_call.model.system
+        )  # it may hold many images
+        async with aclosing(stream_request(model_call, messages)) as items:
+            async for item in items:
+                if isinstance(item, ModelResponse):
+                    response = item
                 else:
-                    yield heard
-        message = message_of(response, asking.model.system, tools, usage_of(response))
+                    yield item
+        message = message_of(response, model_call.model.system, tools, usage_of(response))
         yield message
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        goes_on = bool(calls) or response.state == PAUSED
-        for event in _after(message, response.finish_reason, calls, window, goes_on=goes_on):
+        continues = bool(calls) or response.state == PAUSED
+        for event in _after(message, response.finish_reason, calls, window, continues=continues):
             yield event
-        if not goes_on or response.finish_reason in ENDINGS:
+        if not continues or response.finish_reason in ENDINGS:
             return
         history.append(_entry("assistant", message.parts, message.meta))
-        async with aclosing(ran(calls, tools, turn.permit)) as events:
-            async for news in events:
-                yield news
-                if isinstance(news, ToolEnded):
-                    history.append(_entry("tool", (news.result, *news.extra), news.meta))
+        async with aclosing(run_calls(calls, tools, turn.permit)) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, ToolEnded):
+                    history.append(_entry("tool", (event.result, *event.extra), event.meta))
     yield Stopped(reason="max_turn_requests")
 
 
 def _after(
-    message: Message, finish: str | None, calls: Sequence[ToolCall], window: int | None, *, goes_on: bool
+    message: Message, finish: str | None, calls: Sequence[ToolCall], window: int | None, *, continues: bool
 ) -> Iterator[Event]:
     """What an answer brings with it: how full the window is, and the end of the turn if it is the last one."""
     used = message.usage
@@ -72,8 +74,8 @@ def _after(
         yield Context(used=used.input + (used.output or 0), size=window)
     reason, unrun = ENDINGS.get(finish or "", ("end_turn", ""))
     if unrun:
-        yield from (refused(call, unrun) for call in calls)
-    if unrun or not goes_on:
+        yield from (refused_call(call, unrun) for call in calls)
+    if unrun or not continues:
         yield Stopped(reason=reason)
 
 

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from hitherto.engines.model.content import Shown, clean, cleaned, shown, structured
+from hitherto.engines.model.content import Rendered, clean, clean_value, render_parts, structured
 from hitherto.engines.model.reply import extras_of
 from hitherto.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResult, Unknown, plain_text
 
@@ -33,7 +33,7 @@ BEGINNING = "(The beginning of this conversation is not shown.)"
 NOTHING = "(An empty message.)"
 GO_ON = "(Go on.)"
 NO_OUTPUT = "(no output)"
-INTERRUPTED = "interrupted: the tool was started and its end was never seen"
+INTERRUPTED = "interrupted: the tool was started, and its result is unknown"
 
 _WHEN = datetime.fromtimestamp(0, UTC)
 """Messages carry a time that is never sent; one for all keeps equal conversations equal."""
@@ -43,70 +43,70 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
 
-def rebuilt(entries: Sequence[Entry], provider: str) -> list[ModelMessage]:
+def model_messages(entries: Sequence[Entry], provider: str) -> list[ModelMessage]:
     """The messages of this conversation, for a model of this provider."""
-    calls = paired(entries)
-    talk = _Talk(provider)
+    calls = pair_calls(entries)
+    builder = _MessageBuilder(provider)
     for number, entry in enumerate(entries):
         if entry.role != "assistant":
-            talk.hear(shown(_framed(entry), provider))
+            builder.add_user(render_parts(_shown_parts(entry), provider))
         elif not entry.meta.get("synthetic"):  # another program's own words in the model's name
             extras = extras_of(entry, provider)
             for index, part in enumerate(entry.parts):
                 extra = extras.get(str(index), {})
                 if isinstance(part, ToolCall):
-                    talk.call(part, calls[number, index], extra)
+                    builder.add_call(part, calls[number, index], extra)
                 else:
-                    talk.say(part, extra)
-    return talk.messages()
+                    builder.add_part(part, extra)
+    return builder.messages()
 
 
-class _Talk:
+class _MessageBuilder:
     """Messages in the making: what the assistant says until it is answered, and what it is answered."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._messages: list[ModelMessage] = []
-        self._said: list[ModelResponsePart] = []
+        self._answer_parts: list[ModelResponsePart] = []
         self._returns: list[ToolReturnPart] = []
         self._request: list[ToolReturnPart] = []
-        self._heard: list[Shown] = []
+        self._user_content: list[Rendered] = []
 
-    def hear(self, items: Sequence[Shown]) -> None:
+    def add_user(self, items: Sequence[Rendered]) -> None:
         """The user's side speaks; with nothing to show, it may still have brought the results of tools."""
         if items or self._returns:
             self._end_answer()
-        self._heard.extend(items)
+        self._user_content.extend(items)
 
-    def say(self, part: Part, extra: Json) -> None:
-        mark = _marked(extra, self._provider)
+    def add_part(self, part: Part, extra: Json) -> None:
+        mark = _provider_fields(extra, self._provider)
         match part:
             case Thought(provider=by, signature=signature):
                 # Another provider's thought would be taken for text; so would one that carries no mark of its own.
                 if by == self._provider and (signature or (mark.get("id") and by not in _SIGNING)):
-                    self._said.append(_thought(part, {"provider_name": by, **mark}))
+                    self._answer_parts.append(_thought(part, {"provider_name": by, **mark}))
             case Unknown(raw={"type": "redacted_thinking", "data": str(data)}) if (
                 self._provider == "anthropic"
             ):
                 # As Claude's own transcripts keep a thought that only its provider can read.
-                self._said.append(
+                self._answer_parts.append(
                     ThinkingPart(
                         content="", id="redacted_thinking", signature=clean(data), provider_name="anthropic"
                     )
                 )
             case Text(text=text) if text.strip():
-                self._said.append(TextPart(content=clean(text), **mark))
+                self._answer_parts.append(TextPart(content=clean(text), **mark))
             case _:
-                texts = (item for item in shown((part,), self._provider) if isinstance(item, str))
-                self._said.extend(TextPart(content=text) for text in texts)
+                texts = (item for item in render_parts((part,), self._provider) if isinstance(item, str))
+                self._answer_parts.extend(TextPart(content=text) for text in texts)
 
-    def call(self, call: ToolCall, pair: Paired, extra: Json) -> None:
+    def add_call(self, call: ToolCall, pair: PairedCall, extra: Json) -> None:
         name = _NOT_IN_NAMES.sub("_", call.name)[:_LONGEST_NAME] or "tool"
-        mark = _marked(extra, self._provider)
-        self._said.append(
+        mark = _provider_fields(extra, self._provider)
+        self._answer_parts.append(
             ToolCallPart(tool_name=name, args=_arguments(call.input), tool_call_id=pair.id, **mark)
         )
-        self._returns.append(_returned(name, pair, self._provider))
+        self._returns.append(_return_part(name, pair, self._provider))
 
     def messages(self) -> list[ModelMessage]:
         self._end_answer()
@@ -114,22 +114,26 @@ class _Talk:
         return self._messages
 
     def _end_answer(self) -> None:
-        while self._said and isinstance(self._said[-1], ThinkingPart):
-            self._said.pop()  # providers refuse a message that ends in a thought
-        if self._said:
+        while self._answer_parts and isinstance(self._answer_parts[-1], ThinkingPart):
+            self._answer_parts.pop()  # providers refuse a message that ends in a thought
+        if self._answer_parts:
             self._end_request(otherwise=BEGINNING)
-            self._messages.append(_response(self._said, self._provider))
-            self._request, self._said, self._returns = self._returns, [], []
+            self._messages.append(_response(self._answer_parts, self._provider))
+            self._request, self._answer_parts, self._returns = self._returns, [], []
 
     def _end_request(self, *, otherwise: str) -> None:
-        if not (self._request or self._heard):
-            self._heard.append(otherwise)
-        prompt = [UserPromptPart(content=_prompt(self._heard), timestamp=_WHEN)] if self._heard else []
+        if not (self._request or self._user_content):
+            self._user_content.append(otherwise)
+        prompt = (
+            [UserPromptPart(content=_prompt(self._user_content), timestamp=_WHEN)]
+            if self._user_content
+            else []
+        )
         self._messages.append(ModelRequest(parts=[*self._request, *prompt]))
-        self._request, self._heard = [], []
+        self._request, self._user_content = [], []
 
 
-def _framed(entry: Entry) -> tuple[Part, ...]:
+def _shown_parts(entry: Entry) -> tuple[Part, ...]:
     """What a model is shown of an entry that is not the assistant's; results go to their calls."""
     if entry.role != "system":
         return tuple(part for part in entry.parts if not isinstance(part, ToolResult))
@@ -141,11 +145,11 @@ def _framed(entry: Entry) -> tuple[Part, ...]:
     return (Text(text=f"<{tag}>\n{text}\n</{tag}>"),)
 
 
-def _response(said: list[ModelResponsePart], provider: str) -> ModelResponse:
+def _response(parts: list[ModelResponsePart], provider: str) -> ModelResponse:
     marked = any(
-        part.provider_name for part in said if isinstance(part, TextPart | ThinkingPart | ToolCallPart)
+        part.provider_name for part in parts if isinstance(part, TextPart | ThinkingPart | ToolCallPart)
     )
-    return ModelResponse(parts=said, provider_name=provider if marked else None, timestamp=_WHEN)
+    return ModelResponse(parts=parts, provider_name=provider if marked else None, timestamp=_WHEN)
 
 
 def _thought(part: Thought, mark: Json) -> ThinkingPart:
@@ -153,12 +157,12 @@ def _thought(part: Thought, mark: Json) -> ThinkingPart:
     return ThinkingPart(content=clean(part.text), signature=signature, **mark)
 
 
-def _prompt(heard: list[Shown]) -> str | list[Shown]:
-    texts = [item for item in heard if isinstance(item, str)]
-    return "\n\n".join(texts) if len(texts) == len(heard) else heard
+def _prompt(content: list[Rendered]) -> str | list[Rendered]:
+    texts = [item for item in content if isinstance(item, str)]
+    return "\n\n".join(texts) if len(texts) == len(content) else content
 
 
-def _marked(extra: Json, provider: str) -> Json:
+def _provider_fields(extra: Json, provider: str) -> Json:
     """The fields by which a provider knows a part as its own."""
     return (
         {"id": extra.get("id"), "provider_name": provider, "provider_details": extra.get("details")}
@@ -168,15 +172,15 @@ def _marked(extra: Json, provider: str) -> Json:
 
 
 def _arguments(given: Any) -> Json:
-    values = cleaned(given)
+    values = clean_value(given)
     if isinstance(values, dict):
         return values
     return {} if values is None else {"input": values}
 
 
-def _returned(name: str, pair: Paired, provider: str) -> ToolReturnPart:
+def _return_part(name: str, pair: PairedCall, provider: str) -> ToolReturnPart:
     result = pair.result or ToolResult(id=pair.id, content=(Text(text=INTERRUPTED),), is_error=True)
-    items = shown(result.content, provider)
+    items = render_parts(result.content, provider)
     if not items:
         items.append(NO_OUTPUT if result.output is None else structured(result.output))
     return ToolReturnPart(
@@ -194,22 +198,22 @@ Place = tuple[int, int]
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-class Paired(msgspec.Struct):
+class PairedCall(msgspec.Struct):
     """A call's id on the wire, and its result, if there is one anywhere after it."""
 
     id: str
     result: ToolResult | None = None
 
 
-def paired(entries: Sequence[Entry]) -> dict[Place, Paired]:
+def pair_calls(entries: Sequence[Entry]) -> dict[Place, PairedCall]:
     """Each tool call of the assistant, by its place. Results without a call belong nowhere."""
-    found: dict[Place, Paired] = {}
+    found: dict[Place, PairedCall] = {}
     taken: set[str] = set()
     waiting: dict[str, list[Place]] = {}
     for number, entry in enumerate(entries):
         for index, part in enumerate(entry.parts):
             if isinstance(part, ToolCall) and entry.role == "assistant":
-                found[number, index] = Paired(_wire_id(part.id, taken))
+                found[number, index] = PairedCall(_wire_id(part.id, taken))
                 waiting.setdefault(part.id, []).append((number, index))
             elif isinstance(part, ToolResult) and (places := waiting.get(part.id)):
                 found[_answered(places)].result = part

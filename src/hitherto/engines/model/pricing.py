@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 def usage_of(response: ModelResponse) -> Usage:
     """Tokens and money; what the provider does not tell, or nobody knows, is None."""
-    told = response.usage
-    if told.unmeasured_requests or not (told.input_tokens or told.output_tokens):
+    usage = response.usage
+    if usage.unmeasured_requests or not (usage.input_tokens or usage.output_tokens):
         return Usage()
     return Usage(
-        input=told.input_tokens,
-        output=told.output_tokens,
-        cache_read=told.cache_read_tokens,
-        cache_write=told.cache_write_tokens,
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_read=usage.cache_read_tokens,
+        cache_write=usage.cache_write_tokens,
         cost=_cost(response),
     )
 

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 )
 
 from hitherto.engine import Message
-from hitherto.engines.tool_calls import Tool, parsed
+from hitherto.engines.tool_calls import Tool, parse_arguments
 from hitherto.model import Entry, Image, Json, Part, Text, Thought, ToolCall, Usage
 
 REPLAY = "replay"
@@ -69,7 +69,7 @@ def _call(given: ToolCallPart, tools: Mapping[str, Tool], ids: set[str]) -> Tool
         count += 1
         id = f"{given.tool_call_id}-{count}"
     ids.add(id)
-    values, tool = parsed(given.args), tools.get(given.tool_name)
+    values, tool = parse_arguments(given.args), tools.get(given.tool_name)
     call = ToolCall(id=id, name=given.tool_name, input=values)
     if tool is None or not isinstance(values, dict):
         return call

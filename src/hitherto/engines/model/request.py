@@ -25,7 +25,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from hitherto.engine import Delta, Notice
-from hitherto.engines.model.errors import FAILED, Failed, meaning, passes, summary, wanted_pause
+from hitherto.engines.model.errors import FAILED, Failed, engine_error, is_transient, summary, wanted_pause
 from hitherto.errors import ModelUnreachable
 
 Pause = Callable[[float], Awaitable[None]]
@@ -33,11 +33,11 @@ Pause = Callable[[float], Awaitable[None]]
 TRIES = 4
 LONGEST_PAUSE = 60.0
 """A provider that wants a longer one is not waited for."""
-UNTOLD = frozenset({"snowflake", "xai"})
+NO_FINISH_REASON = frozenset({"snowflake", "xai"})
 """Providers of which one does not hear why an answer has ended."""
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     """Whom to ask, and how."""
 
     model: Model
@@ -46,46 +46,46 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     pause: Pause = asyncio.sleep
 
 
-async def asked(
-    asking: Asking, messages: Sequence[ModelMessage]
+async def stream_request(
+    model_call: ModelCall, messages: Sequence[ModelMessage]
 ) -> AsyncGenerator[Delta | Notice | ModelResponse, None]:
     """The answer's deltas, then the whole of it. A request that failed before anything came is tried again, with a
     notice each time; any other failure is an `EngineError`."""
-    name = asking.model.model_name
+    name = model_call.model.model_name
     for attempt in range(TRIES):
         begun = False
         try:
             async with direct.model_request_stream(
-                asking.model,
+                model_call.model,
                 messages,
-                model_settings=asking.settings,
-                model_request_parameters=asking.parameters,
+                model_settings=model_call.settings,
+                model_request_parameters=model_call.parameters,
             ) as stream:
                 async for event in stream:
                     begun = True
                     if (delta := _delta(event)) is not None:
                         yield delta
-            yield _whole(stream.get(), name)
+            yield _require_complete(stream.get(), name)
             return
         except FAILED as error:
             seconds = None if begun else _pause(error, attempt)
             if seconds is None:
-                raise meaning(error, name) from error
-            yield Notice(text=_again(error, name, seconds), severity="warning")
-            await asking.pause(seconds)
+                raise engine_error(error, name) from error
+            yield Notice(text=_retry_text(error, name, seconds), severity="warning")
+            await model_call.pause(seconds)
 
 
-async def asked_once(asking: Asking, prompt: str) -> ModelResponse:
+async def request_once(model_call: ModelCall, prompt: str) -> ModelResponse:
     """The answer to a single prompt, without another try."""
     try:
         return await direct.model_request(
-            asking.model,
+            model_call.model,
             [ModelRequest(parts=[UserPromptPart(content=prompt)])],
-            model_settings=asking.settings,
-            model_request_parameters=asking.parameters,
+            model_settings=model_call.settings,
+            model_request_parameters=model_call.parameters,
         )
     except FAILED as error:
-        raise meaning(error, asking.model.model_name) from error
+        raise engine_error(error, model_call.model.model_name) from error
 
 
 def text_of(response: ModelResponse) -> str:
@@ -93,15 +93,15 @@ def text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def _whole(response: ModelResponse, name: str) -> ModelResponse:
+def _require_complete(response: ModelResponse, name: str) -> ModelResponse:
     """The answer, if it was told to its end: some connections end as if it had been, in the middle of it.
 
     The model layer takes an answer for finished that does not say so. Only what the provider itself has said counts.
     """
-    told = (response.provider_details or {}).get(
+    finished = (response.provider_details or {}).get(
         "finish_reason"
     ) or response.finish_reason == "content_filter"
-    if response.state == "incomplete" or not (told or response.provider_name in UNTOLD):
+    if response.state == "incomplete" or not (finished or response.provider_name in NO_FINISH_REASON):
         raise ModelUnreachable(f"the answer of {name} broke off")
     return response
 
@@ -121,7 +121,7 @@ def _delta(event: ModelResponseStreamEvent) -> Delta | None:
 
 def _pause(error: Failed, attempt: int) -> float | None:
     """How long to wait before trying again; None if there is no point in it."""
-    if attempt + 1 == TRIES or not passes(error):
+    if attempt + 1 == TRIES or not is_transient(error):
         return None
     wanted = wanted_pause(error)
     if wanted is not None:
@@ -129,5 +129,5 @@ def _pause(error: Failed, attempt: int) -> float | None:
     return 2.0**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, hides nothing
 
 
-def _again(error: Failed, model: str, seconds: float) -> str:
+def _retry_text(error: Failed, model: str, seconds: float) -> str:
     return f"{model}: {summary(error)}; trying again in {seconds:.1f} s"

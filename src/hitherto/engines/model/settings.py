@@ -11,7 +11,7 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
 from hitherto.engine import Choices
-from hitherto.engines.model.request import Asking, Pause
+from hitherto.engines.model.request import ModelCall, Pause
 from hitherto.engines.tool_calls import Tool
 from hitherto.errors import InvalidInput
 from hitherto.model import Json
@@ -28,34 +28,34 @@ TITLE_TOKENS = 1_000
 
 def for_turn(
     model: Model, choices: Choices, instructions: str, tools: Iterable[Tool], pause: Pause = asyncio.sleep
-) -> Asking:
+) -> ModelCall:
     """How a model is asked in a turn. Raises `InvalidInput` for a choice that there is not."""
     settings = _settings(choices)
     if choices.thinking is not None:
         if choices.thinking not in THINKING:
-            raise InvalidInput(f"thinking is one of {', '.join(THINKING)}, not {choices.thinking!r}")
+            raise InvalidInput(f"thinking must be one of {', '.join(THINKING)}, not {choices.thinking!r}")
         settings["thinking"] = THINKING[choices.thinking]
     settings["cache"] = True
     parameters = ModelRequestParameters(
         function_tools=[_definition(tool) for tool in tools],
         instruction_parts=[InstructionPart(content=instructions)] if instructions else [],
     )
-    return Asking(model=model, settings=_known(settings, model), parameters=parameters, pause=pause)
+    return ModelCall(model=model, settings=_known(settings, model), parameters=parameters, pause=pause)
 
 
-def for_title(model: Model, choices: Choices) -> Asking:
+def for_title(model: Model, choices: Choices) -> ModelCall:
     """How a model is asked for a title: briefly."""
     settings = _settings(choices)
     settings |= {"thinking": False, "max_tokens": TITLE_TOKENS}
-    return Asking(model=model, settings=_known(settings, model), parameters=ModelRequestParameters())
+    return ModelCall(model=model, settings=_known(settings, model), parameters=ModelRequestParameters())
 
 
-def for_summary(model: Model, choices: Choices, instructions: str, tokens: int) -> Asking:
+def for_summary(model: Model, choices: Choices, instructions: str, tokens: int) -> ModelCall:
     """How a model is asked for a summary: without tools, in at most so many tokens."""
     settings = _settings(choices)
     settings |= {"thinking": False, "max_tokens": tokens}
     parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=instructions)])
-    return Asking(model=model, settings=_known(settings, model), parameters=parameters)
+    return ModelCall(model=model, settings=_known(settings, model), parameters=parameters)
 
 
 def _settings(choices: Choices) -> ModelSettings:

@@ -76,7 +76,7 @@ def summary_request(retired: Sequence[Entry]) -> str:
     return "\n".join(encode(line).decode() for line in _lines(retired))
 
 
-def summary_in(answer: str, retired: Sequence[Entry], room: int) -> Summary:
+def parse_summary(answer: str, retired: Sequence[Entry], room: int) -> Summary:
     """What a model's answer says of these entries.
 
     An answer that is no JSON is a summary without facts. Raises `EngineError` if it cannot be used.
@@ -84,33 +84,33 @@ def summary_in(answer: str, retired: Sequence[Entry], room: int) -> Summary:
     said = answer.strip()
     found = _object(said)
     if found is None and (said.startswith(("{", "[", "`")) or '"summary"' in said):
-        raise EngineError("the model's summary cannot be read: it is broken JSON")
+        raise EngineError("cannot read the model's summary: it is broken JSON")
     text = said if found is None else found.get("summary")
     if not isinstance(text, str) or not any(map(str.isalnum, text)):
-        raise EngineError("the model's summary says nothing")
+        raise EngineError("the model's summary is empty")
     text = clean_lines(text).strip()
     if estimate(text) > room:
-        raise EngineError(f"the model's summary is longer than the {room} tokens that it may take")
+        raise EngineError(f"the model's summary is too long: at most {room} tokens are allowed")
     return Summary(text=text, facts=None if found is None else tuple(_facts(found.get("facts"), retired)))
 
 
 def _lines(retired: Sequence[Entry]) -> Iterator[Json]:
     for number, entry in enumerate(retired, 1):
-        text = "\n".join(filter(None, map(_shown, entry.parts)))
+        text = "\n".join(filter(None, map(_render_part, entry.parts)))
         if text.strip():
             role = "summary" if entry.meta.get("compaction") else entry.role
             yield {"n": number, "role": role, "text": redact(_cut(text, TEXT_CHARS), Counter())}
 
 
-def _shown(part: Part) -> str:
+def _render_part(part: Part) -> str:
     match part:
         case Text(text=text):
             return text
         case ToolCall(name=name, input=given):
             return f"(calls {name}: {_cut(_plain(given), INPUT_CHARS)})"
         case ToolResult(content=content, output=output, is_error=is_error):
-            told = "\n".join(filter(None, map(_shown, content))) or _plain(output)
-            return f"({'failed' if is_error else 'came to'}: {_cut(told, OUTPUT_CHARS)})"
+            text = "\n".join(filter(None, map(_render_part, content))) or _plain(output)
+            return f"({'failed' if is_error else 'came to'}: {_cut(text, OUTPUT_CHARS)})"
         case Resource(uri=uri) | ResourceLink(uri=uri):
             return f"({_cut(uri, INPUT_CHARS)})"
         case Plan(steps=steps):
@@ -145,14 +145,14 @@ def _facts(given: Any, retired: Sequence[Entry]) -> Iterator[Finding]:
     """Those that are what was asked for; the rest is left out."""
     for each in given if isinstance(given, list) else ():
         text = each.get("text") if isinstance(each, dict) else None
-        told = clean(text).strip() if isinstance(text, str) else ""
-        entries = tuple(_sources(each.get("from"), retired)) if told else ()
-        if entries and len(told) <= FACT_CHARS:
+        text = clean(text).strip() if isinstance(text, str) else ""
+        entries = tuple(_sources(each.get("from"), retired)) if text else ()
+        if entries and len(text) <= FACT_CHARS:
             yield Finding(
-                text=told,
+                text=text,
                 kind=_one_of(each.get("kind")),
-                confidence=_sureness(each.get("confidence")),
-                subject=subject_of(told),
+                confidence=_confidence(each.get("confidence")),
+                subject=subject_of(text),
                 entries=entries,
             )
 
@@ -174,7 +174,7 @@ def _one_of(kind: Any) -> str:
     return kind if isinstance(kind, str) and kind in KINDS else "fact"
 
 
-def _sureness(given: Any) -> float:
+def _confidence(given: Any) -> float:
     return float(given) if isinstance(given, int | float) and 0 <= given <= 1 else SURE
 
 
@@ -201,7 +201,7 @@ def title_request(history: Sequence[Entry]) -> str | None:
     return REQUEST.format(conversation="\n\n".join(lines[:4])) if lines else None
 
 
-def title_in(answer: str) -> str | None:
+def parse_title(answer: str) -> str | None:
     """The title in a model's answer, at most `LONGEST` characters; None if there is none."""
     line = next((line for line in answer.splitlines() if any(map(str.isalnum, line))), "")
     title = clean_title(_LABEL.sub("", line)).strip(_AROUND)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hitherto.engines.tool_calls import Ran, Show, Tool
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.limits import RESULT_BYTES, TITLE_CHARS
 from hitherto.model import Json, Text
 from hitherto.permissions import Kind
@@ -22,9 +22,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 I = TypeVar("I", bound=Input)  # noqa: E741 - the input of a tool
 
 
-def offered(
+def make_tool(
     takes: type[I],
-    run: Callable[[I, Show], Awaitable[Ran]],
+    run: Callable[[I, Show], Awaitable[ToolOutput]],
     *,
     name: str,
     kind: Kind,
@@ -33,15 +33,15 @@ def offered(
 ) -> Tool:
     """A tool whose `run` may raise: the model is told what was wrong."""
 
-    async def call(given: Json, show: Show) -> Ran:
+    async def call(given: Json, show: Show) -> ToolOutput:
         try:
-            asked = _asked(takes, given)
+            args = _parse_input(takes, given)
         except msgspec.ValidationError as error:
-            return failed(f"{name} cannot take this: {error}")
+            return error_output(f"invalid input for {name}: {error}")
         try:
-            return await run(asked, show)
+            return await run(args, show)
         except Exception as error:  # noqa: BLE001 - whatever a tool or an editor fails of, the turn goes on
-            return failed(_reason(asked, error))
+            return error_output(_reason(args, error))
 
     return Tool(
         name=name,
@@ -49,22 +49,22 @@ def offered(
         schema=_schema(takes),
         kind=kind,
         call=call,
-        title=lambda given: _described(takes, given, lambda asked: one_line(title(asked)), None),
-        locations=lambda given: _described(takes, given, locations, ()),
+        title=lambda given: _describe(takes, given, lambda args: one_line(title(args)), None),
+        locations=lambda given: _describe(takes, given, locations, ()),
     )
 
 
-def said(text: str, **more: Any) -> Ran:
+def text_output(text: str, **more: Any) -> ToolOutput:
     """What a tool answers in words."""
-    return Ran(content=(Text(text=text),), **more)
+    return ToolOutput(content=(Text(text=text),), **more)
 
 
-def failed(text: str) -> Ran:
+def error_output(text: str) -> ToolOutput:
     """Why a tool could not do it."""
-    return said(printable(text), is_error=True)
+    return text_output(printable(text), is_error=True)
 
 
-def bounded(lines: Sequence[str]) -> list[str]:
+def fit_lines(lines: Sequence[str]) -> list[str]:
     """The first of these lines, as many as a result may hold."""
     sizes = accumulate(len(line.encode()) + 1 for line in lines)
     return [line for line, size in zip(lines, sizes, strict=True) if size <= RESULT_BYTES]
@@ -88,20 +88,20 @@ def one_line(text: str) -> str:
 T = TypeVar("T")
 
 
-def _asked(takes: type[I], given: Json) -> I:
+def _parse_input(takes: type[I], given: Json) -> I:
     # Not strict: some models write a number as a string.
     return msgspec.convert(given, takes, strict=False)
 
 
-def _described(takes: type[I], given: Json, describe: Callable[[I], T], otherwise: T) -> T:
+def _describe(takes: type[I], given: Json, describe: Callable[[I], T], otherwise: T) -> T:
     try:
-        return describe(_asked(takes, given))
+        return describe(_parse_input(takes, given))
     except (msgspec.ValidationError, ValueError):
         return otherwise
 
 
-def _reason(asked: Input, error: Exception) -> str:
-    path = getattr(asked, "path", None)
+def _reason(args: Input, error: Exception) -> str:
+    path = getattr(args, "path", None)
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"{path}: {reason}" if path else reason or type(error).__name__
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from hitherto.engine import Host
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, offered, printable, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, make_tool, printable, text_output
 from hitherto.engines.tools.limits import DIFF_BYTES, TEXT_BYTES
 from hitherto.engines.tools.roots import Roots
 from hitherto.model import Json
@@ -19,7 +19,7 @@ PATH = Meta(description="Absolute, or relative to the working directory")
 
 
 class WriteFile(Input, frozen=True):
-    """Make a file, or replace one whole. Folders that are missing are made. To change a part, use edit_file."""
+    """Create a file, or replace a whole file. Missing folders are created. To change a part, use edit_file."""
 
     path: Annotated[str, PATH]
     content: Annotated[str, Meta(description="All of the new text")]
@@ -41,15 +41,17 @@ class EditFile(Input, frozen=True):
 def write_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
     """Writes through the host; `turn` keeps changes apart that are asked for at the same time."""
 
-    async def run(asked: WriteFile, _: Show) -> Ran:
+    async def run(args: WriteFile, _: Show) -> ToolOutput:
         async with turn:
-            path = await in_thread(lambda: roots.resolve(asked.path))
+            path = await in_thread(lambda: roots.resolve(args.path))
             known, old = await _before(host, path)
-            await _write(host, path, asked.content)
+            await _write(host, path, args.content)
         done = "Made" if known and old is None else "Replaced"
-        return said(f"{done} {printable(path)}.", output=_diff(path, old, asked.content) if known else None)
+        return text_output(
+            f"{done} {printable(path)}.", output=_diff(path, old, args.content) if known else None
+        )
 
-    return offered(
+    return make_tool(
         WriteFile,
         run,
         name="write_file",
@@ -62,16 +64,16 @@ def write_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
 def edit_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
     """Reads and writes through the host; `turn` keeps changes apart that are asked for at the same time."""
 
-    async def run(asked: EditFile, _: Show) -> Ran:
+    async def run(args: EditFile, _: Show) -> ToolOutput:
         async with turn:
-            path = await in_thread(lambda: roots.resolve(asked.path))
+            path = await in_thread(lambda: roots.resolve(args.path))
             text = await host.read_text(path)
-            new, count = edited(text, asked.old, asked.new, everywhere=asked.replace_all)
+            new, count = replace_text(text, args.old, args.new, everywhere=args.replace_all)
             await _write(host, path, new)
         times = f", in {count} places" if count > 1 else ""
-        return said(f"Edited {printable(path)}{times}.", output=_diff(path, text, new))
+        return text_output(f"Edited {printable(path)}{times}.", output=_diff(path, text, new))
 
-    return offered(
+    return make_tool(
         EditFile,
         run,
         name="edit_file",
@@ -81,11 +83,11 @@ def edit_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
     )
 
 
-def edited(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
+def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
     """The text with `old` replaced, and how many times. Models know only plain line ends: both are put into those
     that the text has, the more frequent ones first if it has both kinds."""
     if not old:
-        raise ValueError("`old` is empty; to make a file, or to replace all of one, use write_file")
+        raise ValueError("`old` is empty; to create or replace a whole file, use write_file")
     if old == new:
         raise ValueError("`old` and `new` are the same")
     windows = text.count("\r\n")
@@ -94,7 +96,7 @@ def edited(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int
         count = text.count(spelled(old))
         if count > 1 and not everywhere:
             raise ValueError(
-                f"`old` is there {count} times; give more of the text around it, or set replace_all"
+                f"`old` occurs {count} times; give more of the text around it, or set replace_all"
             )
         if count:
             return text.replace(spelled(old), spelled(new)), count

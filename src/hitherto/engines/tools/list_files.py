@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, bounded, offered, printable, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, fit_lines, make_tool, printable, text_output
 from hitherto.engines.tools.limits import LISTED
 from hitherto.engines.tools.roots import Roots
 from hitherto.engines.tools.walk import Found, Glob, Walk, opened_folder
@@ -36,11 +36,11 @@ class ListFiles(Input, frozen=True):
 def list_files(roots: Roots) -> Tool:
     """Lists what is on the disk."""
 
-    async def run(asked: ListFiles, _: Show) -> Ran:
+    async def run(args: ListFiles, _: Show) -> ToolOutput:
         stop = threading.Event()
-        return await in_thread(lambda: _listed(roots, asked, stop), stop.set)
+        return await in_thread(lambda: _listed(roots, args, stop), stop.set)
 
-    return offered(
+    return make_tool(
         ListFiles,
         run,
         name="list_files",
@@ -50,25 +50,25 @@ def list_files(roots: Roots) -> Tool:
     )
 
 
-def _listed(roots: Roots, asked: ListFiles, stop: threading.Event) -> Ran:
-    glob = Glob(asked.pattern)
+def _listed(roots: Roots, args: ListFiles, stop: threading.Event) -> ToolOutput:
+    glob = Glob(args.pattern)
     walk = Walk(glob, stop.is_set)
     shown = list[tuple[float, str]]()
     more = 0
-    with opened_folder(roots, asked.path) as folder:
+    with opened_folder(roots, args.path) as folder:
         for found in walk.below(folder):
             line = _line(found, folders=not glob.deep)
             if line is None:
                 continue
-            heapq.heappush(shown, (_rank(found, asked.order, -len(shown) - more), line))
+            heapq.heappush(shown, (_rank(found, args.order, -len(shown) - more), line))
             if len(shown) > LISTED:
                 heapq.heappop(shown)
                 more += 1
-    lines = bounded([line for _, line in sorted(shown, reverse=True)])
-    return said("\n".join(_told(lines, more + len(shown) - len(lines), cut=walk.cut)))
+    lines = fit_lines([line for _, line in sorted(shown, reverse=True)])
+    return text_output("\n".join(_render(lines, more + len(shown) - len(lines), cut=walk.cut)))
 
 
-def _told(lines: list[str], more: int, *, cut: bool) -> list[str]:
+def _render(lines: list[str], more: int, *, cut: bool) -> list[str]:
     if not lines:
         lines.append("(nothing matches)")
     if more:

@@ -42,4 +42,4 @@ class LocalHost:
 
 
 def _no_text(data: bytes) -> str:
-    return f"this is no UTF-8 text but {len(data)} bytes of something else; a command may know how to read it"
+    return f"not UTF-8 text ({len(data)} bytes); use a command to read it"

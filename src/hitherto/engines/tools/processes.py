@@ -104,7 +104,7 @@ async def _run(
             try:
                 timed_out = await _over(process, seconds, output, stop)
             except BaseException:
-                signalled(process.pid, signal.SIGKILL)
+                signal_group(process.pid, signal.SIGKILL)
                 await process.wait()
                 raise
         finally:
@@ -174,7 +174,7 @@ async def end_group(group: int) -> None:
     loop = asyncio.get_running_loop()
     for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, LAST)):
         until = loop.time() + seconds
-        signalled(group, number)
+        signal_group(group, number)
         while is_running(group):
             if loop.time() >= until:
                 break
@@ -183,7 +183,7 @@ async def end_group(group: int) -> None:
             return
 
 
-def signalled(group: int, number: int) -> bool:
+def signal_group(group: int, number: int) -> bool:
     """Send a signal to a process group; whether there is one that is ours to end."""
     try:
         os.killpg(group, number)
@@ -198,7 +198,7 @@ def is_running(group: int) -> bool:
     What has ended counts as a part of the group until it is collected, and in many a container nobody collects; where
     the system shows the states of processes, they decide.
     """
-    if not signalled(group, 0):
+    if not signal_group(group, 0):
         return False
     return not PROCESSES.joinpath("self/stat").exists() or any(state not in OVER for state in _states(group))
 

@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from hitherto.engine import Host
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, offered, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.file_types import image_kind
 from hitherto.engines.tools.limits import IMAGE_BYTES, LINE_CHARS, READ_BYTES, READ_LINES
 from hitherto.engines.tools.roots import Roots
@@ -33,18 +33,18 @@ class ReadFile(Input, frozen=True):
 def read_file(roots: Roots, host: Host) -> Tool:
     """Reads through the host, so that an editor's unsaved text counts; images from the disk."""
 
-    async def run(asked: ReadFile, _: Show) -> Ran:
-        path = await in_thread(lambda: roots.resolve(asked.path))
+    async def run(args: ReadFile, _: Show) -> ToolOutput:
+        path = await in_thread(lambda: roots.resolve(args.path))
         image = await in_thread(lambda: _image(roots, path))
         if image is not None:
-            return Ran(content=(image,))
-        return _page(await host.read_text(path), asked.offset or 1, asked.limit or READ_LINES)
+            return ToolOutput(content=(image,))
+        return _page(await host.read_text(path), args.offset or 1, args.limit or READ_LINES)
 
-    def locations(asked: ReadFile) -> tuple[Json, ...]:
-        line = {"line": asked.offset} if asked.offset else {}
-        return ({"path": roots.absolute(asked.path), **line},)
+    def locations(args: ReadFile) -> tuple[Json, ...]:
+        line = {"line": args.offset} if args.offset else {}
+        return ({"path": roots.absolute(args.path), **line},)
 
-    return offered(
+    return make_tool(
         ReadFile, run, name="read_file", kind="read", title=lambda it: f"Read {it.path}", locations=locations
     )
 
@@ -60,33 +60,33 @@ def _image(roots: Roots, path: str) -> Image | None:
     return None if kind is None else Image(mime_type=kind, data=base64.b64encode(data).decode("ascii"))
 
 
-def _page(text: str, first: int, count: int) -> Ran:
+def _page(text: str, first: int, count: int) -> ToolOutput:
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[-1] == "":
         lines.pop()
     if not lines and first == 1:
-        return said("(the file is empty)")
+        return text_output("(the file is empty)")
     if first > len(lines):
-        raise ValueError(f"there is no line {first}, the file has {len(lines)}")
+        raise ValueError(f"there is no line {first}: the file has {len(lines)} lines")
     shown = list(_numbered(lines, first, count))
     last = first + len(shown) - 1
     if last < len(lines):
-        shown.append(f"(lines {first} to {last} of {len(lines)}; go on with offset {last + 1})")
-    return said("\n".join(shown))
+        shown.append(f"(lines {first} to {last} of {len(lines)}; continue with offset {last + 1})")
+    return text_output("\n".join(shown))
 
 
 def _numbered(lines: list[str], first: int, count: int) -> Iterator[str]:
     """Lines with their numbers, until there are enough of them; at least one."""
     left = READ_BYTES
     for number in range(first, min(first + count, len(lines) + 1)):
-        line = f"{number:>6}\t{shortened(lines[number - 1].removesuffix(chr(13)))}"
+        line = f"{number:>6}\t{shorten(lines[number - 1].removesuffix(chr(13)))}"
         left -= len(line.encode()) + 1
         if left < 0 and number > first:
             return
         yield line
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """The line, or the beginning of one that is very long."""
     if len(line) <= LINE_CHARS:
         return line

@@ -68,7 +68,7 @@ class Matcher:
         """Have the pattern looked at. Raises `ValueError` if it is none, `MatcherEnded`."""
         answer = self._answered(msgspec.json.encode(self._order) + b"\n")
         if "error" in answer:
-            raise ValueError(f"this is no regular expression: {answer['error']}")
+            raise ValueError(f"not a valid regular expression: {answer['error']}")
 
     def match(self, files: Sequence[bytes]) -> list[Hit]:
         """The lines of these files in which the pattern is found. Raises `MatcherEnded`."""

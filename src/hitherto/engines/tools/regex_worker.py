@@ -22,22 +22,22 @@ BEFORE = 80
 """How much of a very long line is shown before what was found in it."""
 
 
-def main(given: BinaryIO, told: BinaryIO) -> None:
+def main(given: BinaryIO, output: BinaryIO) -> None:
     order = json.loads(given.readline())
     _bound(resource.RLIMIT_CPU, int(order["seconds"]) + 1)
     _bound(resource.RLIMIT_AS, order["memory"])
     try:
         pattern = re.compile(order["pattern"], re.IGNORECASE if order["ignore_case"] else 0)
     except (re.error, OverflowError, RecursionError) as error:
-        _tell(told, {"error": str(error)})
+        _write(output, {"error": str(error)})
         return
-    _tell(told, {})
+    _write(output, {})
     left = order["hits"]
     while line := given.readline():
         files = [given.read(size) for size in json.loads(line)]
         hits = list(_hits(pattern, files, left, order["chars"]))
         left -= len(hits)
-        _tell(told, hits)
+        _write(output, hits)
 
 
 def _hits(
@@ -67,9 +67,9 @@ def _cut(line: str, at: int, chars: int) -> str:
     return ("…" if start else "") + line[start : start + chars] + ("…" if start + chars < len(line) else "")
 
 
-def _tell(told: BinaryIO, value: Any) -> None:
-    told.write(json.dumps(value).encode("ascii") + b"\n")
-    told.flush()
+def _write(output: BinaryIO, value: Any) -> None:
+    output.write(json.dumps(value).encode("ascii") + b"\n")
+    output.flush()
 
 
 def _bound(what: int, most: int) -> None:

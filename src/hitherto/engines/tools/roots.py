@@ -148,7 +148,7 @@ class Roots:
                     root = next(root for root in self._outer if _within(whole, root.real))
                     return root, whole[len(root.real) :].split("/")
         allowed = ", ".join(root.given or "/" for root in self._named)
-        raise OutsideRoots(errno.EACCES, f"outside of what may be touched here, which is {allowed}")
+        raise OutsideRoots(errno.EACCES, f"outside the allowed folders: {allowed}")
 
 
 def read_at(folder: int, name: str, most: int) -> bytes:
@@ -162,9 +162,9 @@ def read_at(folder: int, name: str, most: int) -> bytes:
 
 def _checked(path: str) -> str:
     if not path or "\0" in path or len(path) > PATH_CHARS:
-        raise ValueError(f"a path has 1 to {PATH_CHARS} characters, and no NUL")
+        raise ValueError(f"a path must have 1 to {PATH_CHARS} characters, and no NUL")
     if path.split("/", 1)[0] == "~":
-        raise OutsideRoots(errno.EACCES, "the home folder is not written as ~ here; give an absolute path")
+        raise OutsideRoots(errno.EACCES, "~ is not supported; give an absolute path")
     return path
 
 

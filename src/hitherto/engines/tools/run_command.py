@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from hitherto.engine import Finished, Host
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, offered, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.limits import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS, COMMAND_SECONDS_MOST
 from hitherto.engines.tools.roots import Roots
 from hitherto.secrets import find
@@ -32,12 +32,12 @@ class RunCommand(Input, frozen=True):
 def run_command(roots: Roots, host: Host) -> Tool:
     """Runs on the host. The roots are where it begins, not a bound: what a command may do is a matter of permission."""
 
-    async def run(asked: RunCommand, show: Show) -> Ran:
+    async def run(args: RunCommand, show: Show) -> ToolOutput:
         finished = await host.run(
-            asked.command, roots.cwd, seconds=asked.seconds, output_bytes=COMMAND_BYTES, show=show
+            args.command, roots.cwd, seconds=args.seconds, output_bytes=COMMAND_BYTES, show=show
         )
-        return said(
-            "\n".join(_told(finished, asked.seconds)),
+        return text_output(
+            "\n".join(_render(finished, args.seconds)),
             is_error=finished.exit_code != 0,
             output={
                 "exitCode": finished.exit_code,
@@ -47,10 +47,10 @@ def run_command(roots: Roots, host: Host) -> Tool:
             },
         )
 
-    return offered(RunCommand, run, name="run_command", kind="execute", title=lambda it: it.command)
+    return make_tool(RunCommand, run, name="run_command", kind="execute", title=lambda it: it.command)
 
 
-def _told(finished: Finished, seconds: int) -> Iterator[str]:
+def _render(finished: Finished, seconds: int) -> Iterator[str]:
     if finished.cut:
         yield "(the beginning of the output is left out)"
     yield finished.output.removesuffix("\n") or "(no output)"

@@ -16,8 +16,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, bounded, offered, printable, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, fit_lines, make_tool, printable, text_output
 from hitherto.engines.tools.limits import HITS, PATTERN_CHARS, SEARCH_SECONDS, SEARCHED_FILE_BYTES
 from hitherto.engines.tools.regex_process import Matcher, MatcherEnded
 from hitherto.engines.tools.roots import Roots, read_at
@@ -46,14 +46,14 @@ class SearchFiles(Input, frozen=True):
 class _Search:
     """One search. `stop` ends it from another thread."""
 
-    def __init__(self, roots: Roots, asked: SearchFiles) -> None:
+    def __init__(self, roots: Roots, args: SearchFiles) -> None:
         self._roots = roots
-        self._asked = asked
+        self._args = args
         self._stop = threading.Event()
-        self._walk = Walk(Glob(_anywhere(asked.glob)), self._stop.is_set)
+        self._walk = Walk(Glob(_anywhere(args.glob)), self._stop.is_set)
         self._lines = list[str]()
         self._too_large = 0
-        self._matcher = Matcher(asked.pattern, ignore_case=asked.ignore_case)
+        self._matcher = Matcher(args.pattern, ignore_case=args.ignore_case)
 
     def stop(self) -> None:
         self._stop.set()
@@ -62,7 +62,7 @@ class _Search:
     def close(self) -> None:
         self._matcher.close()
 
-    def run(self) -> Ran:
+    def run(self) -> ToolOutput:
         ended = False
         try:
             with self._matcher as matcher:
@@ -76,8 +76,8 @@ class _Search:
                         break
         except MatcherEnded:
             ended = True
-        shown = bounded(self._lines[:HITS])
-        return said("\n".join((*shown, *self._notes(len(shown), ended=ended))))
+        shown = fit_lines(self._lines[:HITS])
+        return text_output("\n".join((*shown, *self._notes(len(shown), ended=ended))))
 
     def _notes(self, shown: int, *, ended: bool) -> Iterator[str]:
         if ended:
@@ -92,16 +92,16 @@ class _Search:
             yield f"({self._too_large} files of more than {SEARCHED_FILE_BYTES} bytes were left out)"
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
-        with self._roots.spot(self._asked.path) as spot:
+        with self._roots.spot(self._args.path) as spot:
             state = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False)
             if not stat.S_ISDIR(state.st_mode):
-                yield self._asked.path, read_at(spot.folder, spot.name, SEARCHED_FILE_BYTES)
+                yield self._args.path, read_at(spot.folder, spot.name, SEARCHED_FILE_BYTES)
                 return
-        with opened_folder(self._roots, self._asked.path) as folder:
+        with opened_folder(self._roots, self._args.path) as folder:
             yield from self._files_below(folder)
 
     def _files_below(self, folder: int) -> Iterator[tuple[str, bytes]]:
-        prefix = "" if self._asked.path == "." else self._asked.path.rstrip("/") + "/"
+        prefix = "" if self._args.path == "." else self._args.path.rstrip("/") + "/"
         for found in self._walk.below(folder, prefix):
             if not found.entry.is_file(follow_symlinks=False):
                 continue
@@ -135,8 +135,8 @@ def _batches(files: Iterator[tuple[str, bytes]]) -> Iterator[list[tuple[str, byt
 def search_files(roots: Roots) -> Tool:
     """Searches what is on the disk."""
 
-    async def run(asked: SearchFiles, _: Show) -> Ran:
-        search = _Search(roots, asked)
+    async def run(args: SearchFiles, _: Show) -> ToolOutput:
+        search = _Search(roots, args)
         limit = asyncio.get_running_loop().call_later(SEARCH_SECONDS, search.stop)
         try:
             return await in_thread(search.run, search.stop)
@@ -144,7 +144,7 @@ def search_files(roots: Roots) -> Tool:
             limit.cancel()
             search.close()
 
-    return offered(
+    return make_tool(
         SearchFiles,
         run,
         name="search_files",

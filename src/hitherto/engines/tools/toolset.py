@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from hitherto.engine import Host
-from hitherto.engines.tool_calls import Ran, Show, Tool
-from hitherto.engines.tools.definition import Input, offered, said
+from hitherto.engines.tool_calls import Show, Tool, ToolOutput
+from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.edit_file import edit_file, write_file
 from hitherto.engines.tools.limits import PLAN_STEPS, STEP_CHARS
 from hitherto.engines.tools.list_files import list_files
@@ -61,8 +61,8 @@ class UpdatePlan(Input, frozen=True):
 def update_plan() -> Tool:
     """Touches nothing; the plan stands beside the result."""
 
-    async def run(asked: UpdatePlan, _: Show) -> Ran:
-        plan = Plan(steps=tuple(msgspec.to_builtins(step) for step in asked.steps))
-        return said("The plan is shown.", extra=(plan,))
+    async def run(args: UpdatePlan, _: Show) -> ToolOutput:
+        plan = Plan(steps=tuple(msgspec.to_builtins(step) for step in args.steps))
+        return text_output("The plan is shown.", extra=(plan,))
 
-    return offered(UpdatePlan, run, name="update_plan", kind="think", title=lambda _: "Update the plan")
+    return make_tool(UpdatePlan, run, name="update_plan", kind="think", title=lambda _: "Update the plan")

@@ -27,7 +27,7 @@ class Glob:
 
     def __init__(self, pattern: str) -> None:
         if not pattern or len(pattern) > PATTERN_CHARS:
-            raise ValueError(f"a pattern has 1 to {PATTERN_CHARS} characters")
+            raise ValueError(f"a pattern must have 1 to {PATTERN_CHARS} characters")
         self._alternatives = [_names(one) for one in _alternatives(pattern)]
         self.deep = any(ANY_FOLDERS in names for names in self._alternatives)
         self.start = self._closed((number, 0) for number in range(len(self._alternatives)))
@@ -79,7 +79,7 @@ def _alternatives(pattern: str) -> list[str]:
             choices = braces[1].split(",")
             open_ += [one[: braces.start()] + choice + one[braces.end() :] for choice in choices]
         if len(done) + len(open_) > ALTERNATIVES:
-            raise ValueError(f"the braces of a pattern may stand for at most {ALTERNATIVES} patterns")
+            raise ValueError(f"the braces of a pattern may expand to at most {ALTERNATIVES} patterns")
     return done
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hitherto.model import Draft, Entry, Text, ToolCall, ToolResult, Usage
 from hitherto.summariser import CompactionPolicy
 
-INTERRUPTED = "interrupted: the tool was started and its end was never seen"
+INTERRUPTED = "interrupted: the tool was started, and its result is unknown"
 CANCELLED = "cancelled before it ended"
 CUT_OFF = "cut off: the turn failed before this was complete"
 WITHDRAWN = "cancelled before this was complete"

@@ -26,7 +26,7 @@ from hitherto.engine import (
 )
 from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
 from hitherto.model import Draft, Entry, Json, ToolCall, Usage, plain_text
-from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decided, remembering
+from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decide, remember
 from hitherto.service.compaction.plan import as_compaction
 from hitherto.service.turns.context import (
     CANCELLED,
@@ -309,7 +309,7 @@ class RunningTurn:
     def _known(self, call: ToolCall) -> Verdict | None:
         """What needs no question, in the mode of now."""
         mode = self._mode()
-        ruling = decided(mode, self._session, call, self._servers)
+        ruling = decide(mode, self._session, call, self._servers)
         if ruling == "ask":
             return None
         refused = REFUSED.get(mode, REJECTED)
@@ -322,7 +322,7 @@ class RunningTurn:
             return answer
         if answer not in CHOICES:
             raise EngineError(f"unknown answer {answer!r} about a tool: use one of {', '.join(CHOICES)}")
-        meta = remembering(self._session, call, answer, self._servers)
+        meta = remember(self._session, call, answer, self._servers)
         if meta is not self._session.meta:
             self._session = replace(self._session, meta=meta)
             await self._journal.remember({REMEMBERED: meta[REMEMBERED]})
