@@ -1,4 +1,4 @@
-"""What whoever prompts a session gets to see while the turn runs, in order."""
+"""The updates that a caller gets while a turn runs, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hitherto.permissions import Choice, Verdict
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Some more of a message; `entry` is the id that it will be stored under."""
+    """A piece of a message; `entry` is the id that it will be stored under."""
 
     entry: str
     text: str
@@ -27,7 +27,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Titled(msgspec.Struct, frozen=True, kw_only=True):
-    """The session has got a title by itself."""
+    """The session got an automatic title."""
 
     title: str
 
@@ -48,7 +48,7 @@ NAMES: dict[type[Update], str] = {
     Titled: "titled",
     Compacted: "compacted",
 }
-"""What each update is called in a stream of JSON."""
+"""The name of each update in a stream of JSON."""
 Emit = Callable[[Update], None]
 Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
 """Asks a person, or whoever speaks for one, whether a tool may run. It is cancelled when the answer comes from

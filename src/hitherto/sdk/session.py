@@ -63,7 +63,7 @@ class SDKSession:
         await self.close()
 
     async def prompt(self, message: Prompt) -> SDKResultMessage:
-        """Say something and wait for the result; that a provider refuses or breaks off is a result too.
+        """Send a prompt and wait for the result; a failure of the provider is a result too.
 
         Raises `Busy`, and nothing is stored, while another turn of the session runs, here or elsewhere;
         `ModelMissing` if nothing can answer; `LeaseLost` if another process has taken the session over meanwhile;
@@ -79,7 +79,7 @@ class SDKSession:
             self._turns.remove(turn)
 
     async def send(self, message: Prompt) -> None:
-        """Say something; it is answered as soon as what was sent before is. `stream` tells what happens."""
+        """Queue a prompt; it runs after those sent before. Read its messages with `stream`."""
         turn = self._enqueue(QueuedPrompt(prompt_parts(message), self._clock(), self._messages.put_nowait))
         try:
             await self._resource.get()
@@ -89,10 +89,10 @@ class SDKSession:
         self._sent.put_nowait(turn)
 
     async def stream(self) -> AsyncGenerator[SDKMessage, None]:
-        """The messages of the oldest prompt sent that has not been told to its end, up to its result.
+        """The messages of the oldest sent prompt that was not read to the end, up to its result.
 
-        Waits for one to be sent. Left early, the next call goes on there. When the session is closed, it tells what is
-        left, and then ends at once.
+        Waits until one is sent. If you leave early, the next call continues there. After the session is closed, it yields
+        what is left, and then ends at once.
         """
         while (message := await self._messages.get()) is not None:
             if isinstance(message, Exception):
@@ -129,7 +129,7 @@ class SDKSession:
         return turn
 
     async def _run(self, opened: OpenedSession, turn: QueuedPrompt, *, wait: bool) -> SDKResultMessage:
-        """Have a prompt answered when those before it are."""
+        """Run a prompt after those before it."""
         async with self._turn_lock:
             turn_report = TurnReport(self._id, self._clock, partial=self._options.include_partial_messages)
             turn.begin(opened, turn_report)
@@ -142,14 +142,14 @@ class SDKSession:
                 self._running = None
 
     def _report(self, notice: Notice) -> None:
-        """Tell something in the turn that runs, else in the next one."""
+        """Show a notice in the running turn, else in the next one."""
         if self._running is not None:
             self._running.emit(notice)
         else:
             self._notices.append(notice)
 
     async def _answer_sent(self, opened: OpenedSession) -> None:
-        """Answer what is sent, one after the other, to the end."""
+        """Run the sent prompts one after the other."""
         while (turn := await self._sent.get()) is not None:
             try:
                 await self._run(opened, turn, wait=True)

@@ -1,5 +1,5 @@
-"""What a client does for the agent: decide about tools, read and write files, run commands. What it has no function for
-is not offered, and answered as unknown."""
+"""What a client does for the agent: decide about tools, read and write files, run commands. Without a function for it, a
+method is not offered, and answered as unknown."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client_capabilities(abilities: Abilities) -> Json:
-    """What the agent is told at `initialize`. All kinds of updates are welcome: those who hear them choose."""
+    """The client capabilities for `initialize`. All kinds of updates are accepted."""
     return {
         "fs": {
             "readTextFile": abilities.read_file is not None,
@@ -126,7 +126,7 @@ class _UpdateParams(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClientCallbacks:
-    """Where what the agent sends arrives."""
+    """Handles the requests and notifications of the agent."""
 
     def __init__(self, abilities: Abilities, inbox: Inbox) -> None:
         self.abilities, self._inbox = abilities, inbox
@@ -146,7 +146,7 @@ class ClientCallbacks:
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
     def withdraw(self, session_id: str) -> None:
-        """Questions of a session that is being cancelled are no questions any more."""
+        """Cancel the open permission requests of a session whose turn is cancelled."""
         for asking in self._asking.get(session_id, ()):
             asking.cancel()
 

@@ -1,4 +1,4 @@
-"""Requests to an agent, and the updates that come while they run. What a client calls stands on this."""
+"""Requests to an agent, and the updates that arrive while they run. The base of all client calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AgentRefused(EngineError):
 
 
 class AgentLeft(EngineError):
-    """The agent has left: what was asked of it is never answered."""
+    """The agent has exited or closed the connection: the request is never answered."""
 
     def __init__(self) -> None:
         super().__init__("the agent has exited or closed the connection")
@@ -81,8 +81,8 @@ class Requests:
     async def _stream(
         self, method: str, session_id: str, params: Json, meta: Json | None, *, leave: Leave | None = None
     ) -> AsyncGenerator[Update | Json, None]:
-        """The updates of a session until a request is answered, then the result. Whoever goes before that calls it off,
-        by `leave` if there is a way to do so that the agent answers."""
+        """The updates of a session until a request is answered, then the result. Leaving early cancels the request, with
+        `leave` if given."""
         check_method(self.agent, method)
         asked = {"sessionId": session_id, **params}
         with self._inbox.listening(session_id) as listener:

@@ -1,7 +1,7 @@
-"""Updates on their way to whoever listens, in order; an agent that is faster than its listeners is held up.
+"""Delivers updates to listeners, in order; an agent that is faster than its listeners is paused.
 
-Reading stops while many updates lie unheard, and goes on as soon as anybody waits for something: so what is kept stays
-bounded, and nobody who waits is kept waiting by somebody who does not listen.
+Reading stops while many updates are unread, and continues as soon as anybody waits for something. So memory stays
+bounded, and a listener that stops reading blocks nobody else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PausableTransport:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Somebody waits for what has not been read yet."""
+        """While somebody waits for a message that was not read yet."""
         self._count(waiting=1)
         try:
             yield
@@ -49,7 +49,7 @@ class PausableTransport:
             self._count(waiting=-1)
 
     def count_unread(self, change: int) -> None:
-        """So many more updates wait to be heard."""
+        """Change the number of unread updates."""
         self._count(unread=change)
 
     def _count(self, *, unread: int = 0, waiting: int = 0) -> None:

@@ -1,7 +1,7 @@
-"""What an agent says, update by update, as messages to be kept. Pure.
+"""Collects the updates of an agent into messages to store. Pure.
 
-A message is complete when another begins, when a tool is called or when the turn ends. A call is kept as soon as it is
-known what is called: agents announce one before they know its input, and what is kept is never changed.
+A message is complete when another begins, when a tool is called or when the turn ends. A tool call is stored once its
+input is known: agents announce calls earlier, and stored entries never change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hitherto.limits import ENTRY_BYTES
 from hitherto.model import Json, Part, Plan, Text, Thought, ToolCall, ToolResult, Unknown, Usage, encode
 
 MOST_CHARS = ENTRY_BYTES // 16
-"""A message that is longer than this goes on in another one."""
+"""A longer message is split."""
 CHUNK_KINDS = {"agent_message_chunk": False, "agent_thought_chunk": True}
 END_STATUSES = {"completed": False, "failed": True}
 STATE_UPDATES = frozenset(
@@ -29,7 +29,7 @@ STATE_UPDATES = frozenset(
         *("session_info_update", "usage_update", "notice"),
     )
 )
-"""Updates that are no part of what the agent said: the state of a session, and what the user has said."""
+"""Updates that are not messages of the agent: state of the session, and the user's messages."""
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -105,17 +105,17 @@ class Collector:
 
     @property
     def has_calls(self) -> bool:
-        """Whether there are calls that have not been told yet, because more may be said about them."""
+        """Whether there are calls that were not emitted yet, because more updates of them may follow."""
         return any(isinstance(part, _Call) for part in self._parts)
 
     def __bool__(self) -> bool:
-        """Whether there is anything that was not told yet."""
+        """Whether there is anything that was not emitted yet."""
         return bool(self._ready or self._texts or self._parts)
 
-    # What is heard
+    # Recording
 
     def record(self, update: Raw) -> Json | None:
-        """One more update; returns what it says, unless it is some more of a text."""
+        """Record an update. Returns its fields, unless it is a text chunk."""
         try:
             chunk = self._decoder.decode(update)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -127,7 +127,7 @@ class Collector:
         return None
 
     def record_question(self, call: Any) -> None:
-        """The user is asked about a call: nothing more will be said about it before it runs."""
+        """The user is asked about a call: it is complete."""
         if isinstance(call, dict):
             self._record_call(call)
             self.complete_message()
@@ -155,7 +155,7 @@ class Collector:
                 self._add(part_of(block))
 
     def _record_plan(self, fields: Json) -> None:
-        """A plan is always told whole: the newest stands for those before it."""
+        """A plan is always sent whole: the newest replaces earlier ones."""
         self._parts = [part for part in self._parts if not isinstance(part, Plan)]
         self._add(Plan(steps=_objects(bounded_value(fields.get("entries")))))
 
@@ -214,16 +214,16 @@ class Collector:
             self._parts.append(Thought(text=text) if self._thought else Text(text=text))
             self._texts, self._emitted = [], 0
 
-    # What is told
+    # Emitting
 
     def events(self) -> list[Event]:
-        """What has happened since it was asked for last, in order."""
+        """The events since the last call, in order."""
         self._emit_delta()
         ready, self._ready = self._ready, []
         return ready
 
     def discard_emitted(self) -> None:
-        """The turn was cut off: what was told piece by piece is kept already, the rest is told with what follows."""
+        """The turn was cut off: text that was emitted in pieces is stored already, the rest is emitted with what follows."""
         self._parts = [part for part in self._parts if not isinstance(part, Text | Thought)]
         self._texts, self._emitted = self._texts[self._emitted :], 0
         self._ready = [event for event in self._ready if not isinstance(event, Delta)]
@@ -266,7 +266,7 @@ def _text(value: Any) -> str | None:
 
 
 MOST_BYTES = ENTRY_BYTES // 4
-"""What is larger is not kept, but that it was there: an entry must have room for it, and for what stands beside it."""
+"""Larger content is replaced by a note of its size, so that it fits into an entry with what is beside it."""
 TOO_LARGE = "[{} bytes: too large to store]"
 
 
@@ -288,7 +288,7 @@ def part_of(block: Any) -> Part:
 
 
 def results_of(shown: Any, terminals: dict[str, str]) -> tuple[Part, ...]:
-    """What a tool call shows. Of a terminal of the editor's, it is what was seen in it."""
+    """The content of a tool call. For a terminal of the editor, the output that was seen."""
     return tuple(_result_of(item, terminals) for item in shown) if isinstance(shown, list) else ()
 
 
@@ -302,7 +302,7 @@ def _result_of(item: Any, terminals: dict[str, str]) -> Part:
 
 
 def bounded_value(value: Any) -> Any:
-    """A value, unless it is too large to be kept."""
+    """A value, or a note of its size if it is too large to store."""
     if value is None:
         return None
     size = len(encode(value))

@@ -1,4 +1,4 @@
-"""A session that the editor has open, and the agent's behind it: prompts are kept, passed on, and what comes back is kept."""
+"""A session that the editor has open, bound to one of the agent's: prompts are stored and forwarded, answers are stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AUTHENTICATE = -32000
 OpenedBy = Literal["resumed", "loaded", "new"]
-"""How the agent's session was come by."""
+"""How the agent's session was opened."""
 OPENERS: tuple[tuple[str, tuple[str, ...], OpenedBy], ...] = (
     ("session/resume", ("sessionCapabilities", "resume"), "resumed"),
     ("session/load", ("loadSession",), "loaded"),
@@ -46,7 +46,7 @@ TOKEN_FIELDS = {
 
 
 class ProxiedSession(AttachedSession):
-    """See the module. `setting` is what the editor opened it with: folders, MCP servers and whatever else it said."""
+    """See the module. `setting` has the parameters that the editor opened it with: folders, MCP servers and others."""
 
     connection: ProxyConnection
     display: ProxyDisplay
@@ -81,7 +81,7 @@ class ProxiedSession(AttachedSession):
     async def bind(
         self, process: AgentProcess, agent_session_id: str, *, known: str | None, waiting: bool = False
     ) -> AgentSession:
-        """Have this session of the agent's behind ours; `waiting`: the editor does not know ours yet."""
+        """Bind this session of the agent to ours; `waiting`: the editor does not know ours yet."""
         agent_session = AgentSession(
             process, agent_session_id, self.session.id, on_ready=self._on_ready, on_title=self._on_title
         )
@@ -96,7 +96,7 @@ class ProxiedSession(AttachedSession):
         return agent_session
 
     async def ensure_bound(self, *, fresh: bool = False) -> AgentSession:
-        """The agent's session, opened if need be: its own if it still has it, else a new one."""
+        """The agent's session; it is opened if necessary: the known one if the agent still has it, else a new one."""
         async with self._bind_lock:
             process = await self.connection.agent.ready()
             if not fresh and self.agent_session is not None and self.agent_session.process is process:
@@ -134,7 +134,7 @@ class ProxiedSession(AttachedSession):
         return agent_session, "new"
 
     async def _rebind(self, process: AgentProcess, link: AgentLink) -> tuple[AgentSession, OpenedBy] | None:
-        """The agent's own session, by the first of its ways to open it that does."""
+        """The agent's own session, reopened with the first method that works; None if none does."""
         for method, path, found in OPENERS:
             if (
                 process.supports(*path)
@@ -144,7 +144,7 @@ class ProxiedSession(AttachedSession):
         return None
 
     async def _reopen(self, process: AgentProcess, method: str, link: AgentLink) -> AgentSession | None:
-        """The agent's session, if it still has it. What it replays of it is known."""
+        """The agent's session, if it still has it. What it replays is ignored: it is in the store."""
         agent_session = await self.bind(process, link.id, known=link.known)
         agent_session.replaying = True
         try:
@@ -165,8 +165,8 @@ class ProxiedSession(AttachedSession):
         self.agent_session = None
 
     async def _remember(self) -> Session:
-        """Keep which session of the agent's it is, and how much of ours it knows. In one that is read-only nothing is
-        kept: it goes on in a fork."""
+        """Store the link to the agent's session, and how much of ours it knows. A read-only session stores nothing: it
+        continues in a fork."""
         session = await self._sessions.get(self._who, self.target)
         if session.source is not None:
             return session
@@ -181,7 +181,7 @@ class ProxiedSession(AttachedSession):
     # Prompts
 
     async def run_prompt(self, parts: Sequence[Part], params: Members) -> Members:
-        """Keep a prompt, have the agent answer it, and return its answer; all of it has been kept by then."""
+        """Store a prompt, have the agent answer it, and return the answer; everything is stored by then."""
         self.expect_idle()
         await self._store_unprompted()
         self._asked, self._result, self._refusal = params, {}, None
@@ -196,7 +196,7 @@ class ProxiedSession(AttachedSession):
         return self._result or {"stopReason": raw_json("cancelled")}
 
     async def cancel_prompt(self) -> None:
-        """The editor cancels: the agent is told, and ends the turn itself; if it has not heard of it yet, it never does."""
+        """The editor cancels: the agent is notified and ends the turn itself. If it has not got the prompt yet, it never does."""
         if self._waiting is not None and self.agent_session is not None:
             await self.agent_session.process.notify(
                 "session/cancel", {"sessionId": raw_json(self.agent_session.agent_session_id)}
@@ -205,7 +205,7 @@ class ProxiedSession(AttachedSession):
             self.cancel()
 
     async def _answer(self, turn: Turn) -> AsyncIterator[Event]:
-        """See `engine.Conversation.run`: what the agent says to the prompt that is stored."""
+        """See `engine.Conversation.run`: the agent's answer to the stored prompt."""
         try:
             agent_session, params = await self._prepare_prompt(turn)
             self._waiting = await agent_session.process.start_request("session/prompt", params)
@@ -222,7 +222,7 @@ class ProxiedSession(AttachedSession):
         yield Stopped(reason=next((known for known in STOP_REASONS if known == reason), "end_turn"))
 
     async def _prepare_prompt(self, turn: Turn) -> tuple[AgentSession, Members]:
-        """The agent's session, and the prompt with what was said without it."""
+        """The agent's session, and the prompt with the messages that the agent lacks."""
         if self.link is not None and self.link.of != turn.session.id:
             self.link = replace(
                 self.link, of=turn.session.id
@@ -236,7 +236,7 @@ class ProxiedSession(AttachedSession):
     async def _events_until(
         self, agent_session: AgentSession, answer: asyncio.Future[Members]
     ) -> AsyncGenerator[Event, None]:
-        """What is said until the answer comes, and the rest of it then."""
+        """The events until the answer arrives, and the rest of them after it."""
         try:
             while not answer.done():
                 self._wake.clear()
@@ -260,15 +260,15 @@ class ProxiedSession(AttachedSession):
         self._result = result_of(answer.result())
 
     async def _settle(self, *, knows: bool) -> None:
-        """Nothing of what was kept is news to the editor; nor to the agent, if it has come to the end of what it said."""
+        """Everything stored is known to the editor, and to the agent if it has finished its answer."""
         await self.display.skip()
         self.display.refresh()
         if knows and self.link is not None and self.display.stored is not None:
             self.link = replace(self.link, of=self.target, known=self.display.stored)
-            with suppress(HithertoError):  # without it the agent is told again what it knows
+            with suppress(HithertoError):  # otherwise the agent gets messages again that it knows
                 await self._remember()
 
-    # What the agent says by itself
+    # Messages of the agent between turns
 
     def _on_ready(self) -> None:
         self._wake.set()
@@ -278,7 +278,7 @@ class ProxiedSession(AttachedSession):
             self._storing = self._start(self._store_unprompted())
 
     async def _store_unprompted(self) -> None:
-        """Keep what the agent has said between two turns."""
+        """Store what the agent has said between two turns."""
         if self.agent_session is None:
             return
         drafts = [draft for event in self.agent_session.collector.end() if (draft := _draft(event))]
@@ -295,10 +295,10 @@ class ProxiedSession(AttachedSession):
         with suppress(HithertoError):
             await self._sessions.turns.retitle(self._who, self.target, title)
 
-    # As every session that is open
+    # Opening and closing
 
     async def begin(self) -> None:
-        """Show what happens elsewhere from now on, and what the agent has said of the session meanwhile."""
+        """Show changes from now on, and the held-back updates of the agent."""
         if self.agent_session is not None:
             await self.connection.relay.release(self.agent_session)
         if not self._closing.is_set():
@@ -319,7 +319,7 @@ def can_reopen(process: AgentProcess) -> bool:
 
 
 async def source_link(connection: ProxyConnection, session: Session) -> AgentLink | None:
-    """The agent's session that one of ours was read from: it knows all of it."""
+    """The link to the agent's session that one of ours was synced from: the agent knows all of it."""
     own = connection.agent.own_id_of(session.id) if session.source == connection.agent.source else None
     if own is None:
         return None
@@ -355,7 +355,7 @@ def _result(message: Members) -> Members:
 
 
 def _usage(result: Members, agent_session: AgentSession) -> Usage | None:
-    """What the turn used, as far as the agent says."""
+    """The usage of the turn, as far as the agent reports it."""
     told = value_of(result.get("usage"))
     tokens = told if isinstance(told, dict) else {}
     known = {name: tokens.get(field) for name, field in TOKEN_FIELDS.items()}
@@ -386,8 +386,8 @@ async def _refuse_question(_: object) -> Choice:
 
 
 class ProxyDisplay(SessionDisplay):
-    """See the module. What the agent says in a turn of this editor has been passed on already; `stored` is the last entry
-    of it that was kept."""
+    """Messages of a turn of this editor were already relayed, so they are not shown again. `stored` is the last stored entry
+    of the turn."""
 
     stored: str | None = None
 
@@ -398,7 +398,7 @@ class ProxyDisplay(SessionDisplay):
             super().emit(update)
 
     def refresh(self) -> None:
-        """Something about the session may have changed, such as its title."""
+        """Show changes of the session itself, such as its title."""
         self._session_changed = True
         self._wake.set()
 
