@@ -28,7 +28,7 @@ AGENT_NEEDS = ("read", "write", "run")
 
 
 class Page(NamedTuple):
-    """What a plain GET is answered with."""
+    """The response to a plain GET."""
 
     body: bytes
     status: int = 200
@@ -37,7 +37,7 @@ class Page(NamedTuple):
 
 
 def application(state: ServerState, known: Places) -> ASGIApp:
-    """Everything that is served at one address."""
+    """The application with all its routes."""
     routes: list[BaseRoute] = [
         Route("/rpc", Rpc(state), methods=["POST"]),
         WebSocketRoute("/ws", Endpoint(state, partial(serve_methods, state), refusing=unknown)),

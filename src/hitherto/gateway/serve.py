@@ -116,7 +116,7 @@ async def run(
     listener: socket.socket,
     started: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until the process is told to end: then what runs is finished within the grace, or ended and kept.
+    """Serve until a signal: then running turns finish within the grace period, or are ended and stored.
 
     Told a second time, it ends what runs at once; a third time is not heard any more.
     """
@@ -242,7 +242,7 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 
 
 class SafeFormatter(logging.Formatter):
-    """Tokens are left out, and whatever would steer a terminal or forge a line."""
+    """Removes tokens, terminal sequences and line breaks from log records."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as it is written."""

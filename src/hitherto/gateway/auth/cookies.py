@@ -21,14 +21,14 @@ OWN_HEADER = b"x-hitherto"
 
 @dataclass(slots=True)
 class Guest(Caller):
-    """Somebody who has signed in to the page."""
+    """A caller who signed in to the page."""
 
     async def holds(self) -> bool:
         return await self.sessions.signin.visitor(self.secret) is not None
 
 
 async def guest_of(sessions: Sessions, scope: Scope) -> Guest | None:
-    """Who makes the request, if the page or its user does; None if nobody has signed in."""
+    """The caller with a valid cookie, if our page or its user makes the request; else None."""
     held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None
     token = None if held is None else await sessions.signin.visitor(held)
     return None if token is None or held is None else Guest(sessions, token, held)
@@ -64,17 +64,17 @@ def held_pass(scope: Scope) -> str | None:
 
 
 def kept(scope: Scope, secret: str) -> bytes:
-    """The header that makes the browser keep a pass."""
+    """The header that sets the cookie."""
     return _cookie(scope, secret, PASS_MS // 1_000)
 
 
 def dropped(scope: Scope) -> bytes:
-    """The header that makes the browser forget it."""
+    """The header that deletes the cookie."""
     return _cookie(scope, "", 0)
 
 
 def cookie_name(scope: Scope) -> str:
-    """A name for each port: browsers tell the cookies of servers on one machine apart by nothing else."""
+    """A name for each port, because browsers do not separate cookies by port."""
     port = "".join(header(scope, b"host")).rpartition(":")[2]
     return f"hitherto-{port}" if port.isdigit() else "hitherto"
 

@@ -21,7 +21,7 @@ def token_file(folder: Path, store: str, default: str) -> Path:
 
 
 async def local_token(sessions: Sessions, path: Path) -> bool:
-    """See to it that the file holds a good token of the local owner; True if it was made just now."""
+    """Make sure that the file holds a valid token of the local owner; True if it was created now."""
     if await sessions.tokens.verify(_kept(path)) is not None:
         return False
     _, secret = await sessions.tokens.create(LOCAL.owner, label=LABEL)
@@ -40,7 +40,7 @@ async def invitation(sessions: Sessions) -> str | None:
 
 
 def page_address(address: str, code: str) -> str:
-    """What to open in a browser. The code stands in the fragment, which browsers tell no server and keep in no log."""
+    """The sign-in link. The code is in the fragment, which browsers send to no server."""
     return f"{address.rstrip('/')}/#code={code}"
 
 

@@ -15,7 +15,7 @@ _BEARER = re.compile(rb"bearer +([^\s]+)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Caller:
-    """Somebody who has shown a token. The rights are those of the server's record, whatever else was said."""
+    """The holder of a token. Rights come from the server's record only."""
 
     sessions: Sessions
     token: Token
@@ -24,11 +24,11 @@ class Caller:
 
     @property
     def who(self) -> Principal:
-        """On whose behalf the caller calls."""
+        """The owner of the token."""
         return Principal(owner=self.token.owner, local=self.may("commands"))
 
     async def holds(self) -> bool:
-        """Whether the token is still good for something; asked again with each request.
+        """Whether the token is still valid; checked with each request.
 
         It is looked up if any token was revoked, by whichever process, since it was last found good.
         """

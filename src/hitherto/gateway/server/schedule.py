@@ -1,4 +1,4 @@
-"""What is done now and then while the server runs, if somebody has asked for it: old sessions are put away, chats reset.
+"""Scheduled maintenance while the server runs, if configured: old sessions are pruned, chats are reset.
 
 A clock that is set wrong must not make everything old at once. So nothing grows older than by the time that has passed
 since the server was started, whatever the clock says then.
@@ -53,7 +53,7 @@ async def prune_regularly(
 async def reset_chats(
     policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS, clock: Clock | None = None
 ) -> None:
-    """Start every owner's chats anew when their time has come; several servers may do so. Ends if the policy is off."""
+    """Reset every owner's chats when they are due; several servers may do so. Returns at once if the policy is off."""
     now = clock or steady(now_ms)
 
     async def reset(who: Principal) -> None:
@@ -68,7 +68,7 @@ async def reset_chats(
 async def repeat_for_owners(
     sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
 ) -> None:
-    """What goes wrong for one owner is tried again the next time, and keeps nothing from the others."""
+    """Repeat the work for every owner; a failure for one is retried next time and does not affect the others."""
     while not _is_cancelled():
         with _log_failure():
             for owner in await sessions.admin.owners():

@@ -33,7 +33,7 @@ from hitherto.service import Sessions
 from hitherto.values.keys import DmScopes
 
 REVOKED_SECONDS = 0.5
-"""How long a token revoked by another process may keep a socket that says nothing."""
+"""How long an idle socket may stay open after another process revoked its token."""
 
 log = logging.getLogger(__name__)
 Agent = Callable[[Transport, Caller], Awaitable[None]]
@@ -80,7 +80,7 @@ class ServerState:
 
     @asynccontextmanager
     async def watching_tokens(self) -> AsyncIterator[None]:
-        """While this runs, sockets are closed when their token is revoked, by whichever process."""
+        """Close sockets whose token is revoked, by whichever process, while the block runs."""
         watching = asyncio.create_task(self._watch_tokens())
         try:
             yield
@@ -89,7 +89,7 @@ class ServerState:
             await self.background.end()
 
     def end(self) -> None:
-        """Take nothing new, and close sockets as they have nothing left to answer."""
+        """Accept nothing new, and close each socket once its requests are answered."""
         self.ending = True
         for socket in tuple(self.sockets):
             socket.drain()
@@ -97,7 +97,7 @@ class ServerState:
     # Ways in
 
     def peer(self, scope: Scope) -> str:
-        """Who is at the other end, for limits alone: nobody has more rights for being somewhere."""
+        """The address of the client. It is used for limits only and gives no rights."""
         address: str = (scope.get("client") or ("",))[0]
         if self._proxied and is_loopback(address):
             told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
@@ -105,31 +105,31 @@ class ServerState:
         return peer_name(address)
 
     def limit_stranger(self, scope: Scope, wish: str = "page") -> None:
-        """Take note of a stranger. Raises `Refusal` for one who comes too often with the same wish.
+        """Count a request without a token. Raises `Refusal` if a peer sends too many of this kind.
 
-        So whoever tries bad tokens keeps nobody on the same machine from signing in, or from seeing that it runs.
+        Kinds are counted apart, so that bad tokens keep nobody on the same machine from the sign-in page or `/health`.
         """
         self.refuse_if_limited(self._strangers.take((wish, self.peer(scope))))
 
     def reject_token(self, scope: Scope) -> None:
-        """Take note of a bad token."""
+        """Count a bad token. Raises `Refusal` if a peer sends too many."""
         self.metrics.refused.add(reason="unauthenticated")
         self.limit_stranger(scope, "token")
 
     def count(self, caller: Caller) -> float:
-        """Take note of a request; returns the seconds to wait if there are too many."""
+        """Count a request; returns the seconds to wait if there are too many."""
         return self._known.take(caller.token.id)
 
     def refuse_if_limited(self, wait: float) -> None:
-        """Raise `Refusal` if there is something to wait for."""
+        """Raise `Refusal` if the caller has to wait."""
         if wait:
             self.metrics.refused.add(reason="rate_limited")
             raise rate_limited(wait)
 
     async def authenticate(self, scope: Scope) -> Caller:
-        """Who makes the request. Raises `Refusal` without a good token, or the page's own pass.
+        """The caller of a request. Raises `Refusal` without a valid token or cookie.
 
-        Nobody can keep somebody with a good token out by trying bad ones: only those count against a peer.
+        Bad tokens do not lock out a valid one from the same peer: they are counted only for requests without one.
         """
         caller = await self.caller_of_token(bearer(scope)) or await self.caller_of_cookie(scope)
         if caller is None:
@@ -141,14 +141,14 @@ class ServerState:
         return caller
 
     async def caller_of_token(self, secret: str | None) -> Caller | None:
-        """Who holds this secret. Raises `Refusal` if the store cannot tell."""
+        """The caller with this token, if it is valid. Raises `Refusal` if the store is unavailable."""
         try:
             return await caller_of(self.sessions, secret)
         except HithertoError as error:
             raise unavailable(error) from error
 
     async def caller_of_cookie(self, scope: Scope) -> Caller | None:
-        """Who calls from the page, by its cookie. Raises `Refusal` if the store cannot tell."""
+        """The caller with the page's cookie, if it is valid. Raises `Refusal` if the store is unavailable."""
         try:
             return await guest_of(self.sessions, scope)
         except HithertoError as error:
@@ -159,7 +159,7 @@ class ServerState:
     def context(
         self, caller: Caller, subscriptions: Subscriptions | None = None, held: Held | None = None
     ) -> Context:
-        """What the requests of a caller are answered with."""
+        """The context for the requests of a caller."""
         return Context(
             sessions=self.sessions,
             token=caller.token,

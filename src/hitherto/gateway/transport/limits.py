@@ -1,4 +1,4 @@
-"""How much a peer may ask for. Pure: whoever asks tells the time."""
+"""Rate limits and connection limits. Pure: the clock is passed in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hitherto.model import Value
 from hitherto.rpc.transport import LINE_BYTES
 
 MESSAGE_BYTES = LINE_BYTES
-"""The longest message of a peer whom we know: a request over HTTP, a frame of a socket."""
+"""The longest message of an authenticated client: a request over HTTP, a frame of a socket."""
 STRANGER_BYTES = 64 * 1024
-"""The longest of one whom we do not know yet: a frame of a socket, the head of a request."""
+"""The longest message before authentication: a frame of a socket, the head of a request."""
 KEYS = 10_000
 
 
@@ -61,7 +61,7 @@ class Buckets:
 
 
 class Room:
-    """Places for what is open: so many in all, and so many for each peer."""
+    """A limit on open connections, in all and for each peer."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most, self._most_each = most, most_each
@@ -72,7 +72,7 @@ class Room:
         return len(self._holders)
 
     def enter(self, holder: Hashable, peer: str) -> bool:
-        """Whether there is a place; it is the holder's until it leaves."""
+        """Take a place until `leave`; False if none is free."""
         if len(self._holders) >= self._most or self._counts.get(peer, 0) >= self._most_each:
             return False
         self._holders[holder] = peer
@@ -80,7 +80,7 @@ class Room:
         return True
 
     def leave(self, holder: Hashable) -> None:
-        """Give the place back, if it has one."""
+        """Give the place back, if the holder has one."""
         peer = self._holders.pop(holder, None)
         if peer is not None:
             self._counts[peer] -= 1

@@ -1,4 +1,4 @@
-"""What the server counts, as the text that Prometheus reads. No label holds anything that a user wrote."""
+"""The metrics of the server in the text format of Prometheus. No label holds text of users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Counted:
 
 
 class Gauge:
-    """A number as it is at the moment when it is asked for."""
+    """A number that is read when metrics are requested."""
 
     def __init__(self, name: str, text: str, read: Callable[[], float]) -> None:
         self.name, self.text, self._read = name, text, read
@@ -84,7 +84,7 @@ class Metrics:
         self._gauges.append(Gauge(name, text, read))
 
     def text(self) -> bytes:
-        """Everything, as Prometheus wants it."""
+        """All metrics in the text format of Prometheus."""
         lines = [*_head("hitherto_info", "The running version.", "gauge")]
         lines.append(f'hitherto_info{{version="{__version__}"}} 1')
         shown: list[Counted | Timed | Gauge] = [self.requests, self.seconds, self.refused, self.events]

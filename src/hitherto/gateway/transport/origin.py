@@ -1,4 +1,4 @@
-"""From where a request may come: Host and Origin are checked before anything else, on every route, sockets included.
+"""Host and Origin of every request, WebSockets included, are checked before anything else.
 
 A page of another site in the user's browser can reach a server on the loopback interface, even under a name of its own
 that points there. It cannot choose these two headers. Programs send no Origin, so its absence proves nothing: who calls
@@ -24,7 +24,7 @@ _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class Places(Value, frozen=True):
-    """What the server is called: by its own scheme, on its port, and by the addresses of proxies before it."""
+    """The allowed hosts and origins of the server, its own and those of its proxies."""
 
     scheme: str
     hosts: frozenset[str]
@@ -88,7 +88,7 @@ def header(scope: Scope, name: bytes) -> list[str]:
 
 
 class Guard:
-    """Lets through what may pass; the rest never reaches a handler."""
+    """Refuses requests with a foreign Host or Origin before any handler runs."""
 
     def __init__(self, app: ASGIApp, known: Places) -> None:
         self._app, self._known = app, known
@@ -102,7 +102,7 @@ class Guard:
 
 
 def _is_ours(known: Places, host: str, scope: Scope) -> bool:
-    """A name of ours, or the very address at which we were reached: that one nobody else can have their name point to."""
+    """Whether the host is a name of ours, or the address that was connected to, which no foreign name can imitate."""
     return host in known.hosts or host in _reached(scope, known.scheme)
 
 
