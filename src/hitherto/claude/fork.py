@@ -75,10 +75,10 @@ def _cut(source: int, session_id: str, message_id: str) -> Cut:
     place = next((place for place in own if links[place].uuid == message_id), None)
     if place is None:
         raise ValueError(f"Message {message_id} not found in session {session_id}")
-    way = Tree(links, bridged=True).way_to(place)
-    if max(way) <= place and not _is_followed_by_kept(links[place]):
+    path = Tree(links, bridged=True).path_to(place)
+    if max(path) <= place and not _is_followed_by_kept(links[place]):
         return Cut(quoted(message_id))
-    return Cut(quoted(message_id), frozenset(quoted(links[at].uuid or "") for at in way))
+    return Cut(quoted(message_id), frozenset(quoted(links[at].uuid or "") for at in path))
 
 
 def _is_followed_by_kept(link: chain.Link) -> bool:

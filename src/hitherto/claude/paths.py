@@ -18,7 +18,7 @@ from hitherto.claude import lines
 
 TRANSCRIPT = ".jsonl"
 NAME_LIMIT = 200
-"""A longer folder name is cut here and told apart by a hash of the whole path."""
+"""A longer folder name is cut here, followed by a hash of the whole path."""
 WORKTREE_SECONDS = 5
 # Where a record that names its folder is looked for, to tell apart long paths that begin alike.
 HEAD = 65_536

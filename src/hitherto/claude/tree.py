@@ -17,7 +17,7 @@ from hitherto.claude.chain import KINDS, NOTHING, Link, is_aside, is_spoken
 from hitherto.claude.parallel_calls import with_parallel_calls
 
 Branch = Literal["sdk", "cli"]
-"""Which leaf: the last one of the file, as the SDKs show it, or the one that `claude --resume` goes on from."""
+"""Which leaf: the last one in the file, as the SDKs show it, or the one that `claude --resume` continues from."""
 
 
 class _Messages(msgspec.Struct, rename="camel"):
@@ -44,25 +44,25 @@ _compaction = msgspec.json.Decoder(_Compaction)
 def conversation(entries: Sequence[Link], branch: Branch = "sdk") -> list[int]:
     """The conversation, as places in `entries`, oldest first. `entries` are the links of one transcript, in its order.
 
-    The branch `cli` is what the command line would go on from; where a parent is missing, it begins there. The
-    branch `sdk` goes on with what was written before, so that a damaged record hides no others.
+    The branch `cli` is what the command line would resume; where a parent is missing, it begins there. The branch `sdk`
+    continues from the record before, so that a damaged record hides no others.
     """
     tree = Tree(entries, bridged=branch == "sdk")
     leaf = tree.resumed_leaf() if branch == "cli" else tree.last_leaf()
-    return [] if leaf is None else with_parallel_calls(entries, tree.places, tree.way_to(leaf))
+    return [] if leaf is None else with_parallel_calls(entries, tree.places, tree.path_to(leaf))
 
 
 def subagent_conversation(entries: Sequence[Link]) -> list[int]:
     """The same for the transcript of a subagent, which has no branches: its leaf is the last thing said."""
     tree = Tree(entries, bridged=True)
     spoken = [place for place, entry in enumerate(entries) if entry.uuid is not None and is_spoken(entry)]
-    return with_parallel_calls(entries, tree.places, tree.way_to(spoken[-1])) if spoken else []
+    return with_parallel_calls(entries, tree.places, tree.path_to(spoken[-1])) if spoken else []
 
 
 class Tree:
     """The links that make up the conversation, each under its parent, as compactions left them.
 
-    `bridged`: a link whose parent is missing goes on from the one written before it.
+    `bridged`: a link whose parent is missing continues from the one written before it.
     """
 
     def __init__(self, entries: Sequence[Link], *, bridged: bool) -> None:
@@ -167,7 +167,7 @@ class Tree:
             last[writer] = place
         return before
 
-    def way_to(self, leaf: int) -> list[int]:
+    def path_to(self, leaf: int) -> list[int]:
         """The places from the root to `leaf`; a circle is walked once."""
         parents = self._parents
         way = []
@@ -184,7 +184,7 @@ class Tree:
         return self._newest(self._leaves())
 
     def resumed_leaf(self) -> int | None:
-        """Where `claude --resume` goes on: the newest leaf that follows from the last `last-prompt`'s."""
+        """Where `claude --resume` continues: the newest leaf below the one that the last `last-prompt` names."""
         uuid = self._marked_leaf()
         if uuid == "":
             return None

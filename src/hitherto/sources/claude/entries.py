@@ -1,7 +1,7 @@
 """Records of a conversation as entries, in order. Pure.
 
-An answer of the model is written block by block and becomes one entry. Since a transcript may be read while an answer
-is being written, an answer can go on after it was read: its entry is then *amended*.
+An answer of the model is written block by block and becomes one entry. A transcript may be read while an answer is being
+written; when the answer grows afterwards, its entry is *amended*.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import latest, tokens_of, total
 
 LONGEST = ENTRY_BYTES // 2
-"""A longer record is shortened: as an entry it might go beyond what can be kept."""
+"""A longer record is shortened: as an entry it might exceed the limit."""
 KEPT_KNOWN = 32
-"""So many of the records that a compaction kept are remembered: an answer of more blocks is rare."""
+"""How many of a compaction's kept records are remembered: answers of more blocks are rare."""
 SYNTHETIC = "<synthetic>"
 """The model of messages that the program wrote itself."""
 TOO_DEEP = Text(text="[left out: nested too deeply]")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
-# Long records that as a rule are left out: whether they could be kept is looked at when they are.
+# Long records that are usually left out: their nesting is checked only if they are kept.
 _SELDOM_KEPT = frozenset({"attachment", "progress"})
 _ID_CHARS = 200
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 _AUTOMATIC = frozenset({"task-notification"})
 
-# Records of the system that only keep the books.
+# System records that are bookkeeping only.
 _BOOKKEEPING = frozenset(
     {
         "turn_duration", "stop_hook_summary", "file_snapshot", "bridge_status", "cloud_session_status",
         "permission_retry", "memory_saved", "agents_killed", "scheduled_task_fire", "voice_call_talk",
     }
 )  # fmt: skip
-# What the program tells the model of itself, of its tools and of what happens around it.
+# Context that the program gives the model about itself, its tools and its surroundings.
 _CONTEXT = frozenset(
     {
         "prompt_snapshot", "environment", "model", "deferred_tools_delta", "deferred_tools_record",
@@ -71,7 +71,7 @@ _CONTEXT = frozenset(
 
 
 class Answer(Value, frozen=True):
-    """The newest answer: its entry so far, and how long its records are."""
+    """The newest answer: its entry so far, and the length of its records."""
 
     response: str
     entry: Entry
@@ -79,8 +79,8 @@ class Answer(Value, frozen=True):
 
 
 class Compacted(Value, frozen=True):
-    """A compaction, by entries: the `boundary`, the `summary` behind it (None: it is not written yet), and the first
-    of those that were kept, as far as they are known."""
+    """A compaction, by entries: the `boundary`, the `summary` after it (None: not written yet), and the first of the kept
+    entries, as far as known."""
 
     boundary: str | None = None
     summary: str | None = None
@@ -95,7 +95,7 @@ _started = msgspec.json.Decoder(_Started)
 
 
 class ConversationBuilder:
-    """Makes entries of records, one after the other."""
+    """Makes entries from records, in order."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ConversationBuilder:
         return total([*self._spent, self.answer.entry.usage if self.answer else None])
 
     def add(self, record: Record, line: memoryview) -> None:
-        """Go on with a record; `line` is its bytes."""
+        """Add a record; `line` is its bytes."""
         self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
         if record.type not in _SELDOM_KEPT and is_deep(line):
             self._put(self.too_deep(record))
@@ -136,20 +136,20 @@ class ConversationBuilder:
             self._put(entry if len(line) <= LONGEST else _cut(entry))
 
     def too_deep(self, record: Record) -> Entry:
-        """An entry in the place of what could not be written down again."""
+        """An entry in place of a record that is nested too deeply to be stored."""
         count(self.facts.left_out, "nested too deeply")
         return self.entry(record, _ROLES.get(record.type, "system"), (TOO_DEEP,), {"cut": True})
 
     def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
-        """An entry at this record's place."""
+        """An entry with this record's id."""
         return Entry(id=entry_id(record.uuid or ""), at=self.at, role=role, parts=parts, meta=meta)
 
     def begin_compaction(self, boundary: str, kept: tuple[str, ...]) -> None:
-        """A boundary was written; the summary comes behind it."""
+        """Start a compaction at its boundary; the summary follows."""
         self.begun = Compacted(boundary=boundary, kept=kept)
 
     def end_compaction(self, summary: str) -> None:
-        """A summary was written, as a rule behind its boundary."""
+        """End a compaction with its summary, usually after its boundary."""
         self.compactions.append(replace(self.begun or Compacted(), summary=summary))
         self.begun = None
 
@@ -185,7 +185,7 @@ class ConversationBuilder:
         self._put(entry)
 
     def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
-        """The newest answer goes on."""
+        """Extend the newest answer."""
         usage = latest(known.entry.usage, usage_of(message.usage))
         entry = replace(
             known.entry,
@@ -203,7 +203,7 @@ class ConversationBuilder:
 
 
 def entry_id(uuid: str) -> str:
-    """The uuid, if it is one that every store can keep; else a name made from it."""
+    """The uuid if every store can keep it, else an id made from it."""
     if uuid and len(uuid) <= _ID_CHARS and is_storable(uuid):
         return uuid
     return "id-" + hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -258,7 +258,7 @@ def _boundary_meta(record: Record) -> Json:
 
 
 def _kept_by(boundary: Record) -> tuple[str, ...]:
-    """The first of the records that a compaction kept; not each of them is the beginning of an entry."""
+    """The first of the records that a compaction kept; not every one starts an entry."""
     said = boundary.compact_metadata or CompactMetadata()
     kept: tuple[str | None, ...] = ()
     if said.preserved_messages is not None:
@@ -288,7 +288,7 @@ def _attachment_entry(record: Record, line: memoryview, builder: ConversationBui
 
 
 def _file(attachment: Attachment) -> Resource:
-    """A file that the user pointed at, with its text if that is there."""
+    """A file that the user referred to, with its text if present."""
     match value_of(attachment.content):
         case {"file": {"content": str(text)}} | {"content": str(text)}:
             return Resource(uri=attachment.filename or "file", text=text)
@@ -310,7 +310,7 @@ _MAKERS: dict[str, Callable[[Record, memoryview, ConversationBuilder], Entry | N
     "attachment": _attachment_entry,
     "progress": _progress,
 }
-"""Kind of record → what becomes of it."""
+"""Kind of record → the function that makes its entry."""
 
 LINKED = frozenset({"assistant", *_MAKERS})
 """The kinds of record that are linked to each other."""
@@ -322,7 +322,7 @@ def _raw(line: memoryview) -> Parts:
 
 
 def _is_reminder(parts: Parts) -> bool:
-    """Whether all that is said was put in by the program."""
+    """Whether the program inserted all of this text."""
     start, end = _REMINDER
     return bool(parts) and all(
         isinstance(part, Text) and part.text.lstrip().startswith(start) and part.text.rstrip().endswith(end)
@@ -331,7 +331,7 @@ def _is_reminder(parts: Parts) -> bool:
 
 
 def _note_child(raw: Raw, parts: Parts, facts: Facts) -> None:
-    """Note the subagent that a tool's result tells of."""
+    """Note the subagent that a tool result names."""
     if b'"agentId"' not in bytes(raw):
         return
     try:

@@ -58,7 +58,7 @@ class Window(Value, frozen=True):
 
 
 class Linked:
-    """New records linked to a window: `new` are those of the conversation, in order."""
+    """New records linked to a window; `new` are those of the conversation, in order."""
 
     def __init__(self, window: Window, records: Sequence[Record], leaf: str | None) -> None:
         self._window = window
@@ -81,7 +81,7 @@ class Linked:
         return [record for place, record in enumerate(self._records, self._old) if chosen[place]]
 
     def has(self, uuid: str) -> bool:
-        """Whether there is a node of this uuid, here or before the window."""
+        """Whether there is a node with this uuid, in the window or before it."""
         return uuid in self._index or _checksum(uuid) in self._seen
 
     def _add(self, number: int, record: Record) -> None:
@@ -92,7 +92,7 @@ class Linked:
         if self._seen and _checksum(uuid) in self._seen:
             raise RebuildNeeded
         if place is not None:
-            # Written again: it stays where it was and says what it said last.
+            # Written again: it keeps its place and has its newest content.
             self._records[place - self._old] = number
             self._nodes[place].kind, self._nodes[place].response = kind, response
             return
@@ -106,7 +106,7 @@ class Linked:
             self._keep(record, place)
 
     def _parent(self, record: Record, kind: Kind) -> int:
-        """The node that a record follows; what lost its parent follows the last thing said before it."""
+        """The node that a record follows; a record whose parent is missing follows the last message before it."""
         named = record.parent_uuid
         if named is None and kind is Kind.RESULT:
             named = record.source_tool_assistant
@@ -123,7 +123,7 @@ class Linked:
         return self._last
 
     def _keep(self, boundary: Record, place: int) -> None:
-        """Note what a compaction kept: from then on it stands behind the summary."""
+        """Note what a compaction kept: from then on it follows the summary."""
         said = boundary.compact_metadata
         if said is None:
             return
@@ -149,7 +149,7 @@ class Linked:
         return named, boundary
 
     def _choose(self) -> Choice:
-        """The conversation, if it goes on from what the window holds."""
+        """The conversation, if it continues from the window."""
         window = self._window
         choice = choose(self._nodes, self._leaf_at, window.answer)
         if not all(choice.chosen[: self._old]):
@@ -179,7 +179,7 @@ class Linked:
         return (None, None) if place is None else (leaf, place)
 
     def window(self) -> Window:
-        """What the records after these need."""
+        """The window for the next records."""
         nodes, choice = self._nodes, self._choice
         if not nodes:
             return self._window
@@ -215,7 +215,7 @@ class Linked:
 
 
 def _response(record: Record) -> str:
-    """What the blocks of one answer share."""
+    """The id that the blocks of one answer share."""
     return (record.message.id if record.message else None) or record.uuid or ""
 
 
@@ -224,7 +224,7 @@ def _checksum(uuid: str) -> int:
 
 
 class Kind(IntEnum):
-    """What a node is to the conversation. Up to `BLOCK`: a message, which decides about the branch."""
+    """The role of a node in the conversation. Kinds up to `BLOCK` are messages, which decide about the branch."""
 
     MESSAGE = 0
     RESULT = 1
@@ -256,7 +256,7 @@ class Choice(NamedTuple):
 
 
 def kind_of(record: Record) -> Kind:
-    """What this record is to the conversation."""
+    """The role of a record in the conversation."""
     if record.type == "assistant":
         return Kind.BLOCK
     if record.type == "user":

@@ -1,4 +1,4 @@
-"""What a transcript says about its session: titles, tags, folder, times, models, usage, counts. Pure."""
+"""The metadata of a session from its transcript: titles, tags, folder, times, models, usage, counts. Pure."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ PROMPT_CHARS = 1_000
 """How much of the first and of the last prompt is kept."""
 EXTRA_KINDS = 16
 EXTRA_BYTES = 4_096
-"""Of how many new kinds of records about the session the newest is kept, and how long it may be."""
+"""For how many unknown kinds of session records the newest is kept, and how long it may be."""
 
 KINDS = 100
 KIND_CHARS = 100
 MODELS = 64
-"""How many kinds and models are told apart, and how much of the name of a new kind is kept."""
+"""How many kinds and models are counted separately, and how much of an unknown kind's name is kept."""
 
 REQUEST_LOG = "api-request"
-"""How the kinds of record begin that repeat what was sent to the model: prompts and tools of the vendor."""
+"""The prefix of record kinds that repeat requests to the model, with the vendor's prompts and tools."""
 
-# Records about the session that say nothing we use.
+# Session records that are not used.
 SILENT = frozenset(
     {
         "agent-name", "agent-color", "agent-setting", "mode", "permission-mode", "queue-operation",
@@ -95,7 +95,7 @@ class Info(Value, frozen=True):
 
 
 class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is gathered while a transcript is read, and kept until more of it comes."""
+    """What is collected while a transcript is read, and kept until it grows."""
 
     session_id: str | None = None
     custom_title: str | None = None
@@ -127,7 +127,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     extra: dict[str, Any] = {}
 
     def copy(self) -> Facts:
-        """Facts of the same content that can be changed apart."""
+        """A copy that can be changed independently."""
         return msgspec.structs.replace(
             self,
             cwds=list(self.cwds),
@@ -139,7 +139,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         )
 
     def observe(self, record: Record) -> None:
-        """Take in what every record of a conversation says beside its message."""
+        """Note what a record of the conversation says beside its message."""
         self._begin(record)
         self.cwd = self.cwd or _folder(record.cwd)
         if record.cwd != self.cwd and (folder := _folder(record.cwd)) is not None:
@@ -151,7 +151,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.version = _name(record.version) or self.version
 
     def observe_session_record(self, record: Record, line: memoryview) -> None:
-        """Take in a record about the session; `line` is all of it."""
+        """Note a record about the session; `line` is all of it."""
         self._begin(record)
         if observe := ABOUT.get(record.type):
             observe(self, record)
@@ -165,14 +165,14 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.extra[kind] = value_of(msgspec.Raw(bytes(line)))
 
     def _begin(self, record: Record) -> None:
-        """Take in what the first record that says it tells of the session."""
+        """Note what the first record with a time or a session id says."""
         if self.created_at is None and record.timestamp is not None:
             self.created_at = milliseconds(record.timestamp)
         if self.session_id is None:
             self.session_id = _session(record.session_id)
 
     def observe_entry(self, entry: Entry) -> None:
-        """Take in an entry that is new in the conversation."""
+        """Note a new entry of the conversation."""
         if self.updated_at is None or entry.at > self.updated_at:
             self.updated_at = entry.at
         if entry.role == "user" and self.first_prompt is None and not entry.meta.get("meta"):
@@ -197,7 +197,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             self.first_command = command[:PROMPT_CHARS] or None
 
     def info(self, usage: Usage | None, sidechain: bool, has: Callable[[str], bool]) -> Info:
-        """What is known now. `has` says whether the conversation has a record of this uuid."""
+        """The metadata so far. `has` says whether the conversation has a record with a uuid."""
         title, by = self._named(has)
         return Info(
             session_id=self.session_id,
@@ -242,7 +242,7 @@ def count(counts: dict[str, int], kind: str) -> None:
     counts[kind] = counts.get(kind, 0) + 1
 
 
-# What every store can keep of a text that somebody else has written.
+# Texts that others wrote, cut to what every store can keep.
 
 
 def _name(text: str | None) -> str | None:
@@ -278,7 +278,7 @@ def _tag(facts: Facts, record: Record) -> None:
 
 
 def _last_prompt(facts: Facts, record: Record) -> None:
-    # A null leaf says that the program stands before the first message; the conversation there was is kept.
+    # A null leaf says that the conversation is empty; what was said is kept.
     facts.leaf = record.leaf_uuid or facts.leaf
     if record.last_prompt:
         facts.last_prompt = record.last_prompt[:PROMPT_CHARS]
@@ -308,4 +308,4 @@ ABOUT: dict[str, Callable[[Facts, Record], None]] = {
     "relocated": _relocated,
     "continued-in": _continued,
 }
-"""Kind of record about the session → what it tells; the last one of a kind counts."""
+"""Kind of session record → the function that notes it; the last one of a kind counts."""

@@ -1,8 +1,8 @@
 """Claude Code's transcripts: bytes in, entries out. Pure.
 
-`parse` reads a whole transcript, or only what was added to one that it has read before: it hands back a `State` to be
-kept and given to the next call. What is read is the conversation that the program itself would go on with, and all
-of it: also what was before a compaction, of which is told where it is.
+`parse` reads a whole transcript, or only what was added since an earlier call. It returns a `State` for the next call. The
+result is the conversation that Claude Code itself would resume, including what was said before a compaction; compactions
+are listed with it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from hitherto.sources.claude.records import Record, read
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 
 VERSION = 2
-"""Raised when the same bytes give other entries than before: what was read then is to be read anew."""
+"""Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
 
 __all__ = ["Child", "Compacted", "Info", "Parsed", "State", "child_id", "load_state", "parse", "session_id"]
 
 
 class State(Value, frozen=True):
-    """What must be known of the bytes read so far to go on with those behind them.
+    """What must be known of the bytes read so far to continue after them.
 
-    Its size: the last stretch of the conversation (some kilobytes, the newest answer included) and four bytes for
-    each record of the conversation. `offset` is where to go on; `seal` is what stood before it, by which a file that
-    was rewritten in place is told from one that has grown; `open` says that no line end stood there; `compaction` is one
-    whose summary is still to come.
+    Its size: the end of the conversation (some kilobytes, including the newest answer) and four bytes for each record.
+    `offset` is where to continue; `seal` has the bytes before it, to tell a file that was rewritten in place from one that
+    has grown; `open`: there was no line end; `compaction` is one whose summary has not been written yet.
     """
 
     version: int = VERSION
@@ -58,13 +57,13 @@ class State(Value, frozen=True):
 
 
 class Parsed(Value, frozen=True):
-    """What came of some bytes.
+    """The result of parsing.
 
-    `whole`: `entries` is the conversation. `extends`: `entries` come behind those known before, of which `amended`
-    replaces the one of the same id (the newest answer has gone on). `rebuild`: the new bytes change what was read
-    before, and nothing is said here: the whole file is to be parsed without a state. `compactions` are those whose
-    summaries are among the `entries`. `total` is how many entries the conversation has; `unread` how many bytes at the
-    end are no complete line yet.
+    `whole`: `entries` is the conversation. `extends`: `entries` follow those known before, and `amended` replaces the one
+    with the same id (the newest answer has grown). `rebuild`: the new bytes change what was read before; there are no
+    entries, and the whole file must be parsed without a state. `compactions` are those whose summaries are among the
+    `entries`. `total` is how many entries the conversation has; `unread` is how many bytes at the end are not a complete
+    line yet.
     """
 
     change: Literal["whole", "extends", "rebuild"]
@@ -85,7 +84,7 @@ class _Line(NamedTuple):
 def parse(data: bytes, known: State | None = None) -> Parsed:
     """The conversation in a transcript, or with `known` what the bytes from `known.offset` on add to it.
 
-    Bytes behind the last complete line are left for the next call. Damage costs the damaged records only. The same
+    Bytes after the last complete line are left for the next call. Damage costs only the damaged records. The same
     bytes always give the same entries, in one call or in many.
     """
     start = known or State()
@@ -105,7 +104,7 @@ def parse(data: bytes, known: State | None = None) -> Parsed:
 
 
 def load_state(data: bytes) -> State | None:
-    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be gone on from."""
+    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be used."""
     try:
         state = msgspec.convert(decode_json(data), State)
     except (ValueError, RecursionError):
@@ -114,12 +113,12 @@ def load_state(data: bytes) -> State | None:
 
 
 def session_id(uuid: str) -> str:
-    """The id under which a session is kept here."""
+    """The id of a session in the store."""
     return f"claude:{uuid}"
 
 
 def child_id(parent_uuid: str, agent_id: str) -> str:
-    """The id under which a subagent's session is kept here."""
+    """The id of a subagent's session in the store."""
     return f"claude:{parent_uuid}:agent-{agent_id}"
 
 
@@ -162,7 +161,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
 
 
 def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
-    """The records that are linked to each other; what the others say goes to `facts`."""
+    """The linked records; `facts` collects what the others say."""
     for record, line in _records(data, facts):
         if record.uuid and _is_linked(record):
             facts.observe(record)

@@ -121,8 +121,8 @@ def _document(block: DocumentBlock, _: Counts) -> Parts:
 
 
 def _other(block: OtherBlock, unknown: Counts) -> Parts:
-    told = block.raw.get("type") if isinstance(block.raw, dict) else None
-    kind = told if isinstance(told, str) else "?"
+    given = block.raw.get("type") if isinstance(block.raw, dict) else None
+    kind = given if isinstance(given, str) else "?"
     if kind.endswith("_tool_result") and isinstance(block.raw.get("tool_use_id"), str):
         return (_server_result(block.raw),)
     if kind not in _KEPT_RAW:

@@ -294,7 +294,7 @@ def _converted(value: Any) -> Block:
 
 
 def usage_of(tokens: Tokens | None) -> Usage | None:
-    """The usage that a block tells; its input counts what was cached."""
+    """The usage in a block; input includes the cache."""
     if tokens is None:
         return None
     parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)

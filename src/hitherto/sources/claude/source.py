@@ -1,4 +1,4 @@
-"""Claude Code as a source: its transcripts as sessions of ours."""
+"""Claude Code as a source: transcripts as sessions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from hitherto.values.titles import title_from
 
 NAME = "claude"
 DETACHED = "HEAD"
-"""What is written where no branch is checked out."""
+"""The branch name in records if no branch is checked out."""
 
 
 class _Read(NamedTuple):
-    """What was read of a file: from `start` on, and what it means."""
+    """What was read of a file: its bytes from `start` on, and the result."""
 
     found: Transcript
     data: bytes
@@ -101,7 +101,7 @@ def _read(file: Transcript, known: Known | None) -> _Read:
 
 
 def _state(file: Transcript, known: Known | None) -> State | None:
-    """How to go on with the file, if it is the one that was read and has only grown."""
+    """The state to continue from, if the file is the one that was read and has only grown."""
     if known is None:
         return None
     if known.stamp[:2] != file.file.stamp[:2] or file.file.size < known.stamp[2]:
@@ -110,7 +110,7 @@ def _state(file: Transcript, known: Known | None) -> State | None:
 
 
 def imported_from(found: Transcript, parsed: Parsed) -> Imported:
-    """The session that a transcript tells of."""
+    """The session in a transcript."""
     info = parsed.info
     at = found.file.at
     notes = claude_files.notes(found) if found.agent is None else claude_files.Notes()
@@ -150,7 +150,7 @@ def _parent(found: Transcript, parsed: Parsed) -> str:
 
 
 def _meta(found: Transcript, parsed: Parsed) -> Json:
-    """What else is known and worth showing; left out where it is not."""
+    """Further metadata; empty values are left out."""
     info = parsed.info
     meta: Json = {
         **path_meta(found.path),
@@ -172,7 +172,7 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
 
 
 def _raw(read: _Read) -> Iterator[RawCopy]:
-    """The exact bytes that were read, named by where they stand in the file."""
+    """The exact bytes that were read, in pieces named by their offset."""
     data = read.consumed
     for start in range(0, len(data), RAW_BYTES):
         yield RawCopy(f"{read.start + start:015d}", data[start : start + RAW_BYTES])

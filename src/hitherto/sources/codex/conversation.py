@@ -1,8 +1,8 @@
-"""The conversation that the records of a rollout tell, entry by entry. Pure.
+"""Building the conversation of a rollout from its records. Pure.
 
-A rollout holds two streams: what the model was given and gave back, and what the program showed. In newer ones
-(`paginated`) the conversation is what was shown, in older ones what the model has; calls of tools and what came of them are
-taken from both, each once.
+A rollout has two streams: the items of the model, and the events that the program showed. In newer rollouts (`paginated`)
+the conversation comes from the events, in older ones from the items. Tool calls and their results come from both, each
+once.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from hitherto.sources.shared.conversation import fit_entry
 from hitherto.sources.shared.usage import tokens_of, total
 
 PROMPT_CHARS = 10_000
-"""So much of the first prompt is remembered for a title."""
+"""How much of the first prompt is kept for a title."""
 
 
 class Entries:
-    """The entries so far. `memory` is changed as they come; `record` is the one that is being read, which is another file's
-    if it is not `own`."""
+    """The entries so far. `memory` changes with them; `record` is the one being read, and belongs to another file if it is
+    not `own`."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -69,18 +69,18 @@ class Entries:
         self._answer: int | None = None
 
     def close(self) -> None:
-        """No more records, for now."""
+        """End of the records, for now."""
         self.memory.unknown = dict(self.unknown)
         self.memory.entries += len(self.entries)
         if self._answer is not None:
             self.memory.answer = self.entries[self._answer]
 
     def begin_turn(self) -> None:
-        """What comes now is a turn of its own."""
+        """Start a turn."""
         self._turns.append(len(self.entries))
 
     def drop_turns(self, turns: int) -> None:
-        """The last turns are as if they had not been."""
+        """Remove the last turns."""
         if turns > 0:
             place = self._turns[-turns] if turns <= len(self._turns) else 0
             gone = {entry.id for entry in self.entries[place:]}
@@ -90,7 +90,7 @@ class Entries:
         self.memory.turn = False
 
     def prompt(self, parts: tuple[Part, ...]) -> None:
-        """Something that the user has said. It begins a turn, unless one is going on."""
+        """Add a prompt of the user. It starts a turn, unless one is running."""
         if not self.memory.turn:
             self.begin_turn()
         prompt = next((part.text for part in parts if isinstance(part, Text)), None)
@@ -99,19 +99,19 @@ class Entries:
         self.add_entry("user", parts)
 
     def think(self, thoughts: list[str]) -> None:
-        """What the model has thought, as far as it tells."""
+        """Add the model's thoughts, as far as they are readable."""
         if thought := "\n\n".join(filter(None, thoughts)):
             self.add_entry("assistant", (Thought(text=thought, provider="openai"),))
 
     def keep_unknown(self, kind: str, raw: Json) -> None:
-        """Something of a kind that nobody knows: as it is, and counted."""
+        """Add something of an unknown kind, raw and counted."""
         self.unknown[kind[:80]] += 1
         self.add_entry("system", (Unknown(raw=raw),), meta={"meta": True})
 
     def add_entry(
         self, role: Role, parts: tuple[Part, ...], *, mark: str = "", meta: Json | None = None
     ) -> Entry:
-        """An entry from the present record, of which a second one has a `mark`."""
+        """Add an entry from the current record; a second one from the same record has a `mark`."""
         record, memory = self.record, self.memory
         name = str(record.ordinal) if record.ordinal is not None else f"line-{memory.records}"
         answers = role == "assistant"
@@ -132,7 +132,7 @@ class Entries:
         return entry
 
     def _note_answer(self) -> None:
-        """An answer has come, which the next count is for."""
+        """Note an answer: the next usage count belongs to it."""
         memory = self.memory
         if memory.model is not None and memory.model not in memory.models:
             memory.models.append(memory.model)
@@ -142,7 +142,7 @@ class Entries:
             memory.waiting = None
 
     def count_usage(self, used: Usage) -> None:
-        """What the newest answer has used, or the next one if there is none."""
+        """Add usage to the newest answer, or to the next one if there is none."""
         memory = self.memory
         if self.own:
             memory.spent = total((memory.spent, used))
@@ -170,17 +170,17 @@ def _with_usage(entry: Entry, used: Usage) -> Entry:
 
 
 CALLS = 200
-"""So many calls are remembered beyond the end of their turn: a command may end much later."""
+"""How many calls are remembered after their turn: a command may end much later."""
 ENCRYPTED = "The conversation was compacted; its summary can be read by the model's provider only."
 
 
 class RebuildNeeded(Exception):
-    """What was read before is not what it was, so the whole is to be read."""
+    """What was read before has changed: the whole file must be read."""
 
 
 class ConversationBuilder(Entries):
-    """Reads records, one after the other. `inherited` are turns of which a subagent may hold copies; `grown` says that these
-    records come behind others that were read before."""
+    """Reads records in order. `inherited` are turns that a subagent may have copies of; `grown`: these records follow others
+    that were read before."""
 
     def __init__(
         self, memory: Memory, inherited: frozenset[str] = frozenset(), *, grown: bool = False
@@ -190,7 +190,7 @@ class ConversationBuilder(Entries):
         self._grown = grown
 
     def add(self, record: Record, *, own: bool = True) -> None:
-        """The next record; it is another file's if it is not `own`."""
+        """Read the next record; it belongs to another file if it is not `own`."""
         self.own, self.record = own, record
         if own:
             self.memory.records += 1
@@ -202,7 +202,7 @@ class ConversationBuilder(Entries):
     # Lines
 
     def _begin(self) -> None:
-        """The first of these lines is the file's own; a copy of another thread begins with that one's."""
+        """The first of these lines is the file's own; a copied thread begins with the other thread's."""
         if not self.own:
             return
         meta = meta_of(self.record.payload())
@@ -214,7 +214,7 @@ class ConversationBuilder(Entries):
             self.memory.copying = True
 
     def _is_copied(self, record: Record) -> bool:
-        """Whether a record is of the history that a subagent was given by the thread that started it."""
+        """Whether a record belongs to the history that a subagent got from the thread that started it."""
         meta = self.memory.meta
         if meta is None or not meta.subagent or record.kind == "session_meta":
             return False
@@ -241,7 +241,7 @@ class ConversationBuilder(Entries):
         self.compactions.append(Summarised(summary=entry.id))
 
     def _message_between(self) -> None:
-        """Something that one agent has told another."""
+        """A message from one agent to another."""
         payload = self.record.payload()
         parts = tuple(parts_of(payload.get("content"), self.unknown))
         if parts:
@@ -300,7 +300,7 @@ class ConversationBuilder(Entries):
             self.add_entry("tool", (outcome.part(),), mark="result")
 
     def _end(self, request: CallRequest, outcome: Outcome) -> None:
-        """What came of a call, by the program; the call too if the model's items have not told of it."""
+        """The result of a call, from an event; and the call itself if no item had it."""
         known = self.memory.calls.get(request.id)
         self.memory.calls[request.id] = "ended"
         if known is None:
@@ -324,7 +324,7 @@ class ConversationBuilder(Entries):
             EVENTS.get(kind, ConversationBuilder._unknown_event)(self, payload)
 
     def _tool_event(self, event: Json) -> None:
-        """In older rollouts: these tell more than what the model was told."""
+        """A finished tool call in older rollouts: the event has more than the model's item."""
         done = finished_call(event, self.unknown)
         if done is not None and not self._is_users(event):
             self._end(*done)
@@ -350,7 +350,7 @@ class ConversationBuilder(Entries):
             self.add_entry("system", (Text(text=message),), meta={"error": message[:1_000]})
 
     def _roll_back(self, event: Json) -> None:
-        """The last turns are taken back."""
+        """The last turns were rolled back."""
         if self._grown:
             raise RebuildNeeded
         count = whole(event, "num_turns") or 0
@@ -362,7 +362,7 @@ class ConversationBuilder(Entries):
             fields(info, "last_token_usage"),
             whole(fields(info, "total_token_usage"), "total_tokens"),
         )
-        # The same count comes again when something else in the event has changed.
+        # A count is repeated when something else in the event has changed.
         if not used or (counted is not None and counted == self.memory.counted):
             return
         self.memory.counted = counted
@@ -382,7 +382,7 @@ class ConversationBuilder(Entries):
     def _unknown_event(self, event: Json) -> None:
         self.keep_unknown(f"event {self.record.type}", event)
 
-    # What was shown
+    # Items that were shown
 
     def _item_completed(self, event: Json) -> None:
         item = fields(event, "item")
@@ -400,7 +400,7 @@ class ConversationBuilder(Entries):
         return text(item, "source") in USER_SHELL
 
     def _command(self, item: Json) -> None:
-        """What the user ran in the middle of the conversation."""
+        """A command that the user ran within the conversation."""
         code = whole(item, "exit_code")
         ended = f"\n(exit code {code})" if code else ""
         command = f"$ {command_of(item)}\n{text(item, 'aggregated_output') or ''}{ended}"
@@ -474,11 +474,11 @@ ITEMS: dict[str, Callable[[ConversationBuilder, Json], None]] = {
     "ExitedReviewMode": ConversationBuilder._review,
     "SubAgentActivity": ConversationBuilder._activity,
 }
-"""Kinds of line, of the model's items, of events and of what was shown → what becomes of them."""
+"""Handlers by kind of line, of model item, of event and of shown item."""
 
 
 def _last_text(history: list[object]) -> str | None:
-    """The last message of a history: the summary stands behind what was kept."""
+    """The last message of a history: the summary comes after the kept messages."""
     texts = (text(piece, "text") for item in reversed(history) for piece in items(item, "content"))
     return next(filter(None, texts), None)
 

@@ -1,7 +1,6 @@
 """Codex's rollouts: bytes in, entries out. Pure.
 
-`parse` reads a whole rollout, or only what was added to one that it has read before: it hands back a `State` to be kept and
-given to the next call.
+`parse` reads a whole rollout, or only what was added since an earlier call. It returns a `State` for the next call.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from hitherto.sources.codex.resume_state import Base, Memory, Meta, meta_of
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 
 VERSION = 1
-"""Raised when the same bytes give other entries than before: what was read then is to be read anew."""
+"""Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
 
 __all__ = ["Base", "Before", "Meta", "Parsed", "State", "first_line", "load_state", "parse", "turns_of"]
 
 
 class Before(NamedTuple):
-    """What stands before a rollout in another file: its bytes up to the place where the fork begins, and the number of
-    the first record that is not the fork's any more."""
+    """The history of a fork in another file: its bytes up to the fork point, and the number of the first record that is not
+    part of the fork."""
 
     data: bytes
     ordinal: int
 
 
 class State(Value, frozen=True):
-    """What must be known of the bytes read so far to go on with those behind them.
+    """What must be known of the bytes read so far to continue after them.
 
-    `offset` is where to go on; `seal` is what stood before it; `open` says that no line end stood there. `lost` is the
-    rollout in which the history that it begins with is, if that is not there; empty if it will not come.
+    `offset` is where to continue; `seal` has the bytes before it; `open`: there was no line end. `lost` is the missing
+    rollout that the history begins in; empty if it will not appear.
     """
 
     version: int = VERSION
@@ -52,8 +51,8 @@ class State(Value, frozen=True):
 
 
 class Parsed(Value, frozen=True):
-    """What came of some bytes. With `extends` the entries come behind those known before, of which `amended` replaces the
-    one of the same id."""
+    """The result of parsing. With `extends`, the entries follow those known before, and `amended` replaces the one with the
+    same id."""
 
     entries: tuple[Entry, ...]
     state: State
@@ -63,7 +62,7 @@ class Parsed(Value, frozen=True):
 
     @property
     def memory(self) -> Memory:
-        """What is known of the rollout."""
+        """The state of the rollout."""
         return self.state.memory
 
 
@@ -74,14 +73,14 @@ def parse(
     inherited: frozenset[str] = frozenset(),
 ) -> Parsed | None:
     """The conversation in a rollout, or with `known` what the bytes from `known.offset` on add to it; None if they change
-    what was read before, so that the whole is to be read.
+    what was read before: then the whole file must be read.
 
-    `before` is the history that a fork begins with. `inherited` are the turns of the thread that started a subagent: what
-    is copied of them is left out. Bytes behind the last complete line are left for the next call. Damage costs the
-    damaged records only. The same bytes always give the same entries, in one call or in many.
+    `before` is the history that a fork begins with. `inherited` are the turns of the thread that started a subagent; copies
+    of them are left out. Bytes after the last complete line are left for the next call. Damage costs only the damaged
+    records. The same bytes always give the same entries, in one call or in many.
     """
     start = known or State()
-    if known is not None and not _can_go_on(data, known):
+    if known is not None and not _can_continue(data, known):
         return None
     try:
         return _parsed(data, start, before, inherited, extends=known is not None)
@@ -90,7 +89,7 @@ def parse(
 
 
 def load_state(data: bytes) -> State | None:
-    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be gone on from."""
+    """The state in these bytes (`hitherto.model.encode` made them); None if it cannot be used."""
     try:
         state = msgspec.convert(decode_json(data), State)
     except (ValueError, RecursionError):
@@ -99,7 +98,7 @@ def load_state(data: bytes) -> State | None:
 
 
 def first_line(data: bytes) -> Meta:
-    """What the first of its lines says of a rollout."""
+    """The metadata in the first line of a rollout."""
     lines, _ = read_records(data[: data.find(b"\n") + 1] or data)
     records = map(read, lines)
     return next((meta_of(record.payload()) for record in records if record.kind == "session_meta"), Meta())
@@ -117,7 +116,7 @@ def turns_of(data: bytes) -> frozenset[str]:
     return frozenset(filter(None, turns))
 
 
-def _can_go_on(data: bytes, known: State) -> bool:
+def _can_continue(data: bytes, known: State) -> bool:
     memory = known.memory
     decided = memory.decided or not memory.records
     return decided and not memory.copying and not (known.open and continues_line(data))
@@ -153,7 +152,7 @@ def _parsed(
 
 
 def _records(data: bytes, memory: Memory, *, extends: bool) -> tuple[list[Record], Damage]:
-    """The records of the file, each once, and all the damage there is in it."""
+    """The records of the file, each once, and all damage in it."""
     lines, damage = read_records(data)
     short = [line for line in lines if len(line) <= RECORD_LIMIT]
     damage = replace(damage, overlong=damage.overlong + len(lines) - len(short))
@@ -174,7 +173,7 @@ def _records(data: bytes, memory: Memory, *, extends: bool) -> tuple[list[Record
 
 
 def _decide(memory: Memory, records: Iterable[Record]) -> None:
-    """Which of the two streams is the conversation: the first line tells; if that is lost, what there is."""
+    """Decide which stream is the conversation: by the first line, or if that is lost by the other records."""
     if memory.decided:
         return
     for record in records:

@@ -1,4 +1,4 @@
-"""Lines of Codex's rollouts: what each is, decoded only as far as somebody wants to know. Pure."""
+"""Lines of Codex's rollouts, decoded only as far as needed. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NO_KIND = "?"
 
 
 class Record(NamedTuple):
-    """A line: what kind it is, when it was written, its number in the thread if it has one, and what it says.
+    """A line: its kind, its time, its number in the thread if it has one, and its payload as JSON.
 
-    `size` is how many bytes the line has."""
+    `size` is the length of the line in bytes."""
 
     kind: str
     at: int | None
@@ -30,14 +30,14 @@ class Record(NamedTuple):
 
     @property
     def type(self) -> str:
-        """The kind of what it says; found without reading the rest."""
+        """The type of the payload, found without decoding the rest."""
         try:
             return _head.decode(self.data).type
         except (ValueError, RecursionError):
             return text(decode_object(self.data), "type") or NO_KIND
 
     def payload(self) -> Json:
-        """What it says."""
+        """The decoded payload."""
         return decode_object(self.data)
 
 
@@ -66,7 +66,7 @@ def read(line: bytes) -> Record:
 
 
 def _leniently(line: bytes) -> Record:
-    """A line with something of another type than it should be, or as the first versions wrote it: the bare item."""
+    """A line with a value of an unexpected type, or a bare item as the first versions wrote it."""
     value = decode_object(line)
     ordinal = value.get("ordinal")
     number = ordinal if isinstance(ordinal, int) and not isinstance(ordinal, bool) else None
@@ -81,7 +81,7 @@ def _leniently(line: bytes) -> Record:
 
 
 def text(value: Any, *names: str) -> str | None:
-    """The first of these fields that is a text with something in it."""
+    """The first of these fields that is a non-empty text."""
     if isinstance(value, dict):
         for name in names:
             field = value.get(name)
@@ -91,13 +91,13 @@ def text(value: Any, *names: str) -> str | None:
 
 
 def fields(value: Any, name: str) -> Json:
-    """A field that is an object; empty if it is none."""
+    """A field that is an object, else an empty one."""
     field = value.get(name) if isinstance(value, dict) else None
     return field if isinstance(field, dict) else {}
 
 
 def items(value: Any, name: str) -> list[Any]:
-    """A field that is a list; empty if it is none."""
+    """A field that is a list, else an empty one."""
     field = value.get(name) if isinstance(value, dict) else None
     return field if isinstance(field, list) else []
 
@@ -116,7 +116,7 @@ TEXTS = frozenset(
 PICTURES = frozenset({"input_image", "inputImage", "image"})
 FILES = frozenset({"local_image", "localImage", "skill", "mention", "resource_link"})
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,]*)?;base64,", re.ASCII)
-# What stands around a picture, so that the model knows where it begins and ends.
+# Tags around a picture that mark its start and end for the model.
 _AROUND = re.compile(r"\s*</?image(?:\s[^<>]*)?>\s*")
 
 
@@ -149,7 +149,7 @@ def _part(piece: Json, unknown: Unknowns) -> Part:
 
 
 def picture_of(piece: Json) -> Image | None:
-    """A picture: its data, or where it is."""
+    """A picture: its data, or its address."""
     if data := text(piece, "data"):
         return Image(mime_type=text(piece, "mimeType", "mime_type") or "image/png", data=data)
     address = text(piece, "image_url", "url")
@@ -173,12 +173,12 @@ QUIET = _words(
     "world_state token_usage_record security_risk_score retained_context realtime_item bookkeeping",
     "inter_agent_communication_metadata",
 )
-"""Lines that are no part of the conversation."""
+"""Lines that are not part of the conversation."""
 QUIET_RESPONSES = _words(
     "compaction context_compaction compaction_summary compaction_trigger ghost_snapshot additional_tools other",
 )
 SHOWN_TOO = frozenset({"message", "reasoning", "web_search_call", "image_generation_call"})
-"""Items of the model's that newer rollouts tell as what was shown too."""
+"""Model items that newer rollouts also have as shown items."""
 QUIET_EVENTS = _words(
     "user_message agent_message agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break",
     "context_compacted entered_review_mode exited_review_mode web_search_end image_generation_end view_image_tool_call",
@@ -187,7 +187,7 @@ QUIET_EVENTS = _words(
     "dynamic_tool_call_request collab_agent_spawn_end collab_agent_interaction_end collab_waiting_end collab_close_end",
     "collab_resume_end hook_started hook_completed item_started turn_moderation_metadata thread_queue_changed",
 )
-"""Events that say nothing which another record does not say, or nothing of the conversation."""
+"""Events that repeat another record, or are not part of the conversation."""
 QUIET_ITEMS = frozenset({"ContextCompaction", "Sleep", "EnteredReviewMode"})
 
 INJECTED = (
@@ -204,10 +204,10 @@ INJECTED = (
     "<collaboration_mode>",
     "<model_switch>",
 )
-"""How messages begin that the program gave to the model in the user's name."""
+"""Beginnings of messages that the program gave to the model in the user's name."""
 NOTES = ("<subagent_notification>", "<hook_prompt")
-"""How those begin that tell of something that has happened."""
+"""Beginnings of such messages that report an event."""
 ITEMS_OF_BOTH = frozenset(
     {"UserMessage", "AgentMessage", "Reasoning", "HookPrompt", "WebSearch", "ImageGeneration"}
 )
-"""What older rollouts tell as items of the model's."""
+"""Shown items that older rollouts also have as model items."""

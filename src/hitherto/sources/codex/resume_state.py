@@ -1,4 +1,4 @@
-"""What is known of a rollout behind the part of it that was read: small, and kept until it has grown. Pure."""
+"""What must be known to continue reading a rollout when it has grown. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hitherto.projects import remote_name
 from hitherto.sources.codex.records import fields, text, whole
 
 Call = Literal["asked", "told", "ended"]
-"""A call: of which nothing more is known, whose outcome the model was told, or the program told."""
+"""The state of a call: no result yet, with the result from a model item, or with that from an event."""
 
 
 class Base(Value, frozen=True):
-    """Where a fork's history begins: in another file, up to here."""
+    """The other file that a fork's history is in, and where it ends there."""
 
     rollout: str
     ordinal: int
@@ -25,7 +25,7 @@ class Base(Value, frozen=True):
 
 
 class Meta(Value, frozen=True):
-    """What the first line of a rollout says."""
+    """The first line of a rollout."""
 
     id: str | None = None
     cwd: str | None = None
@@ -46,10 +46,10 @@ class Meta(Value, frozen=True):
 
 
 class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What must be known to go on. `records` counts those of the file, `ordinal` is the highest of them, `last` a checksum
-    of the newest. `turn` says that one was begun and has not ended; `answer` is the entry that the next count of tokens is
-    for, `waiting` what was counted before there was one, `counted` the sum of all. `decided` says that it is known which
-    of the two streams is the conversation; `copying`, that what is being read is a copy of another thread."""
+    """The state to continue from. `records` counts the file's records, `ordinal` is the highest number, `last` a checksum of
+    the newest. `turn`: a turn is running. The next token count belongs to the entry `answer`; `waiting` was counted before
+    there was one, `counted` is the sum of all. `decided`: it is known which stream is the conversation. `copying`: a copy of
+    another thread is being read."""
 
     meta: Meta | None = None
     decided: bool = False
@@ -77,7 +77,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     damage: Damage = Damage()
 
     def copy(self) -> Memory:
-        """The same, to be changed."""
+        """A copy that can be changed."""
         return replace(
             self,
             calls=dict(self.calls),
@@ -88,7 +88,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def meta_of(payload: Json) -> Meta:
-    """What a first line says."""
+    """The metadata in a first line."""
     git, source = fields(payload, "git"), payload.get("source")
     spawned = fields(fields(source, "subagent"), "thread_spawn")
     subagent = isinstance(source, dict) and "subagent" in source

@@ -1,4 +1,4 @@
-"""Codex as a source: its rollouts as sessions of ours."""
+"""Codex as a source: rollouts as sessions."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ SUFFIX, PACKED = ".jsonl", ".zst"
 DEEPEST = 3
 """Folders for the year, the month and the day."""
 FORKS = 100
-"""A fork of a fork of …: so many files are followed."""
+"""How many files are followed for a fork of a fork of …"""
 _UUID = r"[0-9a-f-]{36}"
-# A time of today's length is tried first: to look for the end of any other takes three times as long.
+# A time of the usual length is tried first: searching for the end of another takes three times as long.
 _ROLLOUT = re.compile(rf"rollout-(.{{20}}|.*?)({_UUID})(?:_({_UUID}))?\.jsonl(\.zst)?")
 
 
 class Rollout(msgspec.Struct, frozen=True, gc=False):
-    """A rollout's file, and whose it is: a thread that went back to an earlier place has more than one. By its `key` it is
-    known again, packed or not."""
+    """A rollout's file and its thread: a thread that was rewound has more than one. `key` is the same whether the file is
+    compressed or not."""
 
     key: str
     file: files.FoundFile
@@ -49,8 +49,8 @@ class Rollout(msgspec.Struct, frozen=True, gc=False):
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where a session is, the name that it was given, and where the rollouts are that it may begin with. `unsure`: nobody
-    can tell just now whether it was given a name."""
+    """A session's rollout, its name, and the rollouts that its history may begin in. `unsure`: names cannot be read at the
+    moment."""
 
     rollout: Rollout
     name: str | None
@@ -59,8 +59,8 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Read(NamedTuple):
-    """What was read of a file: its bytes from `start` on, how many were parsed in all, and what they mean. `torn`: its end
-    is not there, and will not come."""
+    """What was read of a file: its bytes from `start` on, how many were parsed in all, and the result. `torn`: its end is
+    missing for good."""
 
     data: bytes
     start: int
@@ -99,7 +99,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         yield from found_unreadable(self, unreadable)
 
     def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
-        """The rollout of each thread that it goes on with: the one that Codex says, or else the newest."""
+        """The current rollout of each thread: the one that Codex names, else the newest."""
         present, others = dict[str, Rollout](), list[Rollout]()
         for each in rollouts:
             if present.setdefault(each.thread, each) is not each:
@@ -110,8 +110,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         return present.values()
 
     def _rollouts(self, unreadable: list[Unreadable]) -> dict[str, Rollout]:
-        """All of them by their ids; of one that is there more than once, the fullest: one that is not packed, or else the
-        longest."""
+        """All rollouts by id; if there are several copies, the uncompressed one, else the longest."""
         found = dict[str, Rollout]()
         for folder in self.folders():
             _find_rollouts(str(folder), DEEPEST, found, unreadable)
@@ -124,7 +123,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
         imported = imported_from(self.home, place, read)
         if place.unsure and known is not None:
-            imported = replace(imported, title=None)  # the one that it has stays
+            imported = replace(imported, title=None)  # keep the title that it has
         return Reading(
             imported=imported,
             entries=parsed.entries,
@@ -146,7 +145,7 @@ class CodexSource(msgspec.Struct, frozen=True):
             return None
         if not self._is_archived(session):
             return (NAME, "resume", uuid)
-        # Codex refuses to go on with what it has archived.
+        # Codex refuses to resume an archived thread.
         return (*SHELL, f"codex unarchive {shlex.quote(uuid)} && codex resume {shlex.quote(uuid)}")
 
     def restorable_path(self, session: Session) -> Path | None:
@@ -155,7 +154,7 @@ class CodexSource(msgspec.Struct, frozen=True):
         return path if inside and _ROLLOUT.fullmatch(path.name) else None
 
     def _is_archived(self, session: Session) -> bool:
-        """Whether Codex has archived it: as it is now, which may be otherwise than when it was read."""
+        """Whether Codex has archived it now, which may differ from when it was read."""
         path, archived = path_of(session), self.home / ARCHIVED
         return path.is_relative_to(archived) if path.is_file() else (archived / path.name).is_file()
 
@@ -211,7 +210,7 @@ def _read_whole(place: Place) -> _Read:
     before, lost = _before(meta, place)
     parsed = parse.parse(data, None, before, _inherited(meta, place))
     if parsed is None:
-        raise ValueError("a rollout read as a whole goes on with nothing")
+        raise ValueError("parsing a whole rollout must not need another rebuild")
     parsed = replace(parsed, state=replace(parsed.state, lost=lost))
     size = len(data) + sum(len(part.data) for part in before)
     torn = place.rollout.packed and parsed.state.offset < len(data)
@@ -219,7 +218,7 @@ def _read_whole(place: Place) -> _Read:
 
 
 def _state(file: files.FoundFile, known: Known | None) -> State | None:
-    """How to go on with the file, if it is the one that was read and has only grown."""
+    """The state to continue from, if the file is the one that was read and has only grown."""
     if known is None:
         return None
     if known.stamp[:2] != file.stamp[:2] or file.size < known.stamp[2]:
@@ -248,7 +247,7 @@ def _before(meta: Meta, place: Place) -> tuple[list[Before], str | None]:
 
 
 def _inherited(meta: Meta, place: Place) -> frozenset[str]:
-    """The turns of which a subagent's rollout may hold copies; where they end is told by newer ones."""
+    """The turns that a subagent's rollout may have copies of; newer rollouts say where these end."""
     parent = place.rollouts.get(meta.parent or "") if meta.subagent and meta.own_from is None else None
     try:
         return parse.turns_of(_bytes(parent)) if parent is not None else frozenset()
@@ -261,11 +260,11 @@ def _bytes(rollout: Rollout) -> bytes:
     return decompress(data) if rollout.packed else data
 
 
-# What it tells
+# The imported session
 
 
 def imported_from(home: Path, place: Place, read: _Read) -> Imported:
-    """The session that a rollout tells of."""
+    """The session in a rollout."""
     memory, at = read.parsed.memory, place.rollout.file.at
     meta = memory.meta or Meta()
     updated = memory.updated_at or at
@@ -288,7 +287,7 @@ def imported_from(home: Path, place: Place, read: _Read) -> Imported:
 
 
 def _meta(place: Place, meta: Meta, read: _Read) -> Json:
-    """What else is known and worth showing; left out where it is not."""
+    """Further metadata; empty values are left out."""
     memory = read.parsed.memory
     meta_fields: Json = {
         **path_meta(place.rollout.file.path),
@@ -305,6 +304,6 @@ def _meta(place: Place, meta: Meta, read: _Read) -> Json:
         "unknown_records": memory.unknown,
         "damaged_records": read.damaged,
     }
-    # Said of every fork: what was lost when it was read before may be there now.
+    # Set for every fork: history that was missing before may be there now.
     fork: Json = {"history_is_lost": read.parsed.state.lost is not None} if meta.base else {}
     return {name: value for name, value in meta_fields.items() if value} | fork

@@ -1,4 +1,4 @@
-"""What Codex keeps beside its rollouts: the names that threads were given, and which rollout is a thread's present one."""
+"""What Codex keeps beside its rollouts: names of threads, and which rollout is a thread's current one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INDEX = "session_index.jsonl"
 COLUMNS = "SELECT name FROM pragma_table_info('threads')"
 ANY = "SELECT 1 FROM threads LIMIT 1"
 NAMED = "SELECT id, name AS value FROM threads WHERE typeof(name) = 'text' AND name <> ''"
-# Before names had a column of their own, a title that is not what the user entry first was one.
+# Before there was a column for names, a title other than the first prompt was a name.
 TITLED = """
 SELECT id, title AS value FROM threads
 WHERE typeof(title) = 'text' AND title <> '' AND trim(title) <> trim(first_user_message)
@@ -33,30 +33,29 @@ WHERE typeof(rollout_path) = 'text' AND id IN (SELECT value FROM json_each(?))
 """
 AS_BYTES = "SELECT CAST(id AS BLOB), CAST(value AS BLOB) FROM ({0})"
 Query = Callable[[apsw.Connection, Collection[str]], dict[str, str]]
-"""A question to a database, given the columns that its table of threads has."""
+"""A query on a database, given the columns of its table of threads."""
 
 
 def names_of_threads(home: Path, unreadable: list[Unreadable]) -> dict[str, str] | None:
-    """The names that threads were given, by their ids; None if nobody can tell just now: what cannot be read is added to
-    `unreadable`."""
+    """The names of threads by id; None if they cannot be read at the moment: then the database is added to `unreadable`."""
     found = _query_newest(home, _names, unreadable)
     return None if found is None else dict(_indexed(home)) | found
 
 
 def rollouts_of_threads(home: Path, threads: Collection[str]) -> dict[str, str]:
-    """The paths of the rollouts that these threads go on with, as far as Codex says so."""
+    """The paths of the current rollouts of these threads, as far as Codex names them."""
     ids = encode(list(threads)).decode()
     return _query_newest(home, lambda database, _: _pairs(database, ROLLOUTS, ids), []) or {}
 
 
 def files_beside(home: Path) -> list[Path]:
-    """The files in which this is told; what is written to a database is in its log first."""
+    """The files with names, including the logs of databases, which are written first."""
     there = files.list_folder(home, SUFFIX, f"{SUFFIX}-wal", INDEX, unreadable=[]).files
     return [each.path for each in there if each.name == INDEX or _DATABASE.match(each.name)]
 
 
 def _query_newest(home: Path, query: Query, unreadable: list[Unreadable]) -> dict[str, str] | None:
-    """What the newest database says that has threads at all: one of a version to come is empty when it is begun."""
+    """The result from the newest database with threads: that of a newer version may still be empty."""
     for path in _databases(home):
         try:
             found = read_database(path, lambda database: _query(database, query))
@@ -71,7 +70,7 @@ def _query_newest(home: Path, query: Query, unreadable: list[Unreadable]) -> dic
 
 
 def _databases(home: Path) -> list[Path]:
-    """The newest version's first."""
+    """The databases, newest version first."""
     found = (
         (int(match[1]), file.name)
         for file in files.list_folder(home, SUFFIX, unreadable=[]).files
@@ -94,13 +93,13 @@ def _pairs(database: apsw.Connection, sql: str, *given: str) -> dict[str, str]:
     try:
         return dict(cast("Iterable[tuple[str, str]]", database.execute(sql, given)))
     except UnicodeDecodeError:
-        # Text that is no UTF-8 costs its bad bytes only.
+        # Invalid UTF-8 costs only the bad bytes.
         rows = cast("Iterable[tuple[bytes, bytes]]", database.execute(AS_BYTES.format(sql), given))
         return {id.decode("utf-8", "replace"): value.decode("utf-8", "replace") for id, value in rows}
 
 
 def _indexed(home: Path) -> Iterator[tuple[str, str]]:
-    """Names as older versions kept them: the last one that a thread was given."""
+    """Names as older versions kept them: the last one of each thread."""
     try:
         lines, _ = read_records(files.read_whole(home / INDEX))
     except (OSError, ValueError):

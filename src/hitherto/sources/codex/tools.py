@@ -1,7 +1,7 @@
-"""Codex's tools: what the model request of one, and what came of it. Pure.
+"""Codex's tool calls and their results. Pure.
 
-A call is told by the model's own item. What came of it is told twice: by the program, which knows whether it failed, and by
-the text that the model was given.
+The call is an item of the model. Its result is there twice: in an event of the program, which says whether it failed, and
+as the text that the model got.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXIT = re.compile(r"^(?:Exit code:|Process exited with code|exit code:) *(-?\d+
 _HEAD = 1_000
 _FAILED = frozenset({"failed", "declined", "error", "errored"})
 _SHELL = 3
-"""So many words has a command that a shell was given: the shell, `-lc`, and what to do."""
+"""The length of a command for a shell: the shell, `-lc`, and the command line."""
 
 
 class CallRequest(NamedTuple):
@@ -34,7 +34,7 @@ class CallRequest(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a call."""
+    """The result of a call."""
 
     id: str
     content: tuple[Part, ...] = ()
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 def call_parts(request: CallRequest) -> tuple[Part, ...]:
-    """The call, and the plan that it makes if that is what it does."""
+    """The call, with the plan if it is a plan update."""
     call = call_of(request.id, request.name, request.input)
     if places := paths_of(request.input):
         call = replace(call, kind="edit", locations=places)
@@ -66,7 +66,7 @@ def _step(step: Any) -> Json:
 
 
 def call_of_item(item: Json) -> CallRequest | None:
-    """The call that an item of the model's makes; None if nobody could tell to what an outcome belongs."""
+    """The call in a model item; None if it has no id to match a result with."""
     kind = text(item, "type")
     id = text(item, "call_id", "id")
     if id is None or kind not in CALL_ITEMS:
@@ -114,11 +114,11 @@ CALL_ITEMS: dict[str, Callable[[Json], tuple[str, Any]]] = {
 """Items of the model's that call a tool → its name, and what it is given."""
 
 RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
-"""Items that tell the model what came of a call."""
+"""Items with a result for the model."""
 
 
 def result_of_item(item: Json, unknown: Unknowns) -> Outcome | None:
-    """The outcome that the model was told of."""
+    """The result that the model got."""
     id = text(item, "call_id", "id")
     if id is None:
         return None
@@ -135,7 +135,7 @@ def result_of_item(item: Json, unknown: Unknowns) -> Outcome | None:
 
 
 def _text_outcome(id: str, output: str) -> Outcome:
-    """What a tool said as text: some say how it ended at the top, some wrote both down as JSON."""
+    """A result as text: some start with an exit code, some are JSON with output and exit code."""
     if output.startswith('{"output"'):
         match _arguments(output):
             case {"output": str(output), "metadata": {"exit_code": int(code)}}:
@@ -144,11 +144,11 @@ def _text_outcome(id: str, output: str) -> Outcome:
     return Outcome(id, _texts(output), found is not None and int(found[1]) != 0)
 
 
-# What the program tells
+# Events of the program
 
 
 def finished_call(item: Json, unknown: Unknowns) -> tuple[CallRequest, Outcome] | None:
-    """The call and outcome that an item of the program's, or an event, tells of; None if it tells of none."""
+    """The call and result in a shown item or an event; None if there are none."""
     kind = text(item, "type") or ""
     id = text(item, "call_id", "id")
     if id is None or kind not in FINISHED_ITEMS:
@@ -241,11 +241,11 @@ FINISHED_ITEMS: dict[str, Callable[[str, Json, Unknowns], Finished]] = {
     "mcp_tool_call_end": _mcp_call,
     "dynamic_tool_call_response": _dynamic,
 }
-"""Items and events that tell what came of a call → the tool, what it was given, and the outcome."""
+"""Readers of items and events with a result → the tool, its input and the result."""
 
 
 def command_of(item: Json) -> str:
-    """A command as somebody would type it."""
+    """A command as you would type it."""
     command = item.get("command")
     if isinstance(command, str):
         return command
@@ -258,13 +258,13 @@ def _has_failed(item: Json) -> bool:
 
 
 def _edit_or(given: Any) -> Any:
-    """The input of a call; a patch that is given as one is an edit."""
+    """The input of a call; a patch becomes an edit."""
     patch = text(given, "input", "patch")
     return (of_patch(patch) if patch else None) or given
 
 
 def _arguments(given: Any) -> Any:
-    """Arguments are JSON in a text."""
+    """Arguments, which are JSON in a text."""
     if not isinstance(given, str):
         return given
     try:
@@ -278,7 +278,7 @@ def _texts(output: str) -> tuple[Part, ...]:
 
 
 def snake_case(item: Json) -> Json:
-    """An item with its fields snake_case in one way: some versions write `exitCode`, some `exit_code`."""
+    """An item with field names in snake case: some versions write `exitCode`, some `exit_code`."""
     return {_snake(name): value for name, value in item.items()}
 
 
@@ -291,7 +291,7 @@ _FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ")
 
 
 def of_patch(patch: str) -> Json | None:
-    """A patch in the language of `apply_patch` as the input of an edit; None if it is none."""
+    """A patch in the format of `apply_patch` as the input of an edit; None if it is not one."""
     if BEGIN not in patch:
         return None
     paths, edits, lines = list[str](), list[Json](), list[str]()
@@ -318,7 +318,7 @@ def of_changes(changes: Any) -> Json | None:
 
 
 def paths_of(given: Any) -> tuple[Json, ...]:
-    """The files that an edit is about."""
+    """The files that an edit changes."""
     edits = given.get("edits") if isinstance(given, dict) else None
     named = [text(each, "path") for each in (given, *edits)] if isinstance(edits, list) else []
     return tuple({"path": path} for path in dict.fromkeys(filter(None, named)))
@@ -341,7 +341,7 @@ def _change(path: str, change: Json) -> Iterator[Json]:
 
 
 def _edits(path: str, lines: list[str]) -> Iterator[Json]:
-    """One edit for each stretch of lines behind a `@@`."""
+    """One edit for each hunk after a `@@`."""
     old, new = list[str](), list[str]()
     for line in [*lines, "@@"]:
         if line.startswith("@@"):

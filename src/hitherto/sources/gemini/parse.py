@@ -94,7 +94,7 @@ def _intact_messages(document: str) -> Iterator[Json]:
 
 
 class _Log:
-    """What the operations so far have come to."""
+    """The state after the operations so far."""
 
     def __init__(self) -> None:
         self._about: Json = {}
@@ -105,7 +105,7 @@ class _Log:
         self._number = 0
 
     def add(self, record: Json) -> None:
-        """One operation."""
+        """Apply one operation."""
         self._number += 1
         match record:
             case {"$rewindTo": str(id)}:
@@ -125,25 +125,25 @@ class _Log:
 
     def _rewind(self, id: str) -> None:
         ids = list(self._messages)
-        # One that is not there takes everything back.
+        # An unknown id removes everything.
         for each in ids[ids.index(id) if id in ids else 0 :]:
             del self._messages[each]
         self._summaries = [(summary, kept) for summary, kept in self._summaries if summary in self._messages]
 
     def _set(self, changes: Json) -> None:
         about = {name: value for name, value in changes.items() if name != "messages"}
-        # Whoever goes on with a session begins its log anew; it began when it was begun first.
+        # Resuming a session starts its log again; its start time is the first one.
         began = {"startTime": self._about["startTime"]} if "startTime" in self._about else {}
         self._about |= about | began
         if isinstance(changes.get("messages"), list):
             self._replace([each for each in objects(changes["messages"]) if text(each, "id")])
 
     def _replace(self, messages: Sequence[Json]) -> None:
-        """Other messages in the place of all. If some are left out and the first that is new comes before all that was
-        said, it is a summary: what it stands for stays in the conversation."""
+        """Replace all messages. If some are left out and a new one comes before all others, it is a summary, and the messages
+        that it summarises stay in the conversation."""
         new = {message["id"]: self._again(message) for message in messages}
         if new and not any(map(is_given, new.values())):
-            return  # whoever goes on with a session begins so, and tells the rest next
+            return  # resuming a session starts like this; the other messages follow
         left_out = [id for id in self._messages if id not in new]
         first = next((id for id in new if id not in self._messages), None)
         ids = list(new)
@@ -156,22 +156,22 @@ class _Log:
         self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
 
     def _summed_up(self, new: dict[str, Json]) -> dict[str, Json]:
-        """What stays in the conversation before the last summary, which stands for it, and that summary."""
+        """The messages up to and including the last summary, which stay in the conversation."""
         ids = list(self._messages)
         standing = [summary for summary, _ in self._summaries if summary in new and summary in ids]
         until = ids.index(standing[-1]) + 1 if standing else 0
         return {id: new.get(id, self._messages[id]) for id in ids[:until]}
 
     def _again(self, message: Json) -> Json:
-        """A message that is told again. Whoever goes on with a session tells all of it as the model gets it, at the time
-        of that: what is left out now is known, and it was said when it was said first."""
+        """A message that is written again. Resuming a session writes all of it again, without some fields and with a new time:
+        missing fields and the time are taken from the first version."""
         known = self._known.get(message["id"], {})
         when = {"timestamp": known["timestamp"]} if "timestamp" in known else {}
         self._known[message["id"]] = {**known, **message, **when}
         return self._known[message["id"]]
 
     def parsed(self, harm: int) -> Parsed:
-        """The conversation that this is."""
+        """The conversation so far."""
         builder, at = ConversationBuilder(), 0
         builder.damaged = harm
         summaries, listed = dict(self._summaries), calls_in(self._messages.values())
@@ -224,18 +224,18 @@ Block = tuple[str, Part]
 ENDED = frozenset({"success", "error", "cancelled"})
 """States of a call that has a result."""
 INJECTED = ("<session_context>", "<hook_context>")
-"""How texts begin that the program put there in the user's name."""
+"""Beginnings of texts that the program inserted in the user's name."""
 
 
 def calls_in(messages: Iterable[Json]) -> frozenset[str]:
-    """The calls that are in the lists of calls of messages, with what came of them."""
+    """The finished calls in the messages' lists of calls."""
     calls = (call for message in messages for call in objects(message.get("toolCalls")))
     return frozenset(id for call in calls if text(call, "status") in ENDED and (id := text(call, "id")))
 
 
 def blocks_of(builder: ConversationBuilder, message: Json, listed: frozenset[str]) -> Iterator[Block]:
-    """All of a message: what was thought, said and done. Calls that are `listed` are in a list of calls, and what the content
-    of any message has of them is not told a second time."""
+    """All parts of a message: thoughts, content and calls. Calls that are `listed` are in a list of calls, and are left out of
+    the content."""
     id, calls = message["id"], list(objects(message.get("toolCalls")))
     listed |= {own for call in calls if (own := text(call, "id"))}
     for place, thought in enumerate(objects(message.get("thoughts"))):
@@ -249,7 +249,7 @@ def blocks_of(builder: ConversationBuilder, message: Json, listed: frozenset[str
 
 
 def is_given(message: Json) -> bool:
-    """Whether the user gave any of this message: the program says things in their name too."""
+    """Whether the user wrote any of this message: the program also writes in their name."""
     return any(
         not isinstance(prompt := piece.get("text"), str) or not prompt.lstrip().startswith(INJECTED)
         for piece in _pieces(message.get("content"))
@@ -266,7 +266,7 @@ def _pieces(content: Any) -> Iterator[Json]:
 
 
 def _call_id(piece: Json) -> str | None:
-    """The call that a part of the content belongs to; a mark that no call has, if it has none."""
+    """The call that a part of the content belongs to; empty if there is none."""
     inside = piece.get("functionCall") or piece.get("functionResponse")
     return text(inside, "id") or "" if isinstance(inside, dict) else ""
 
@@ -314,7 +314,7 @@ def _call(builder: ConversationBuilder, message: str, call: Json) -> Iterator[Bl
 
 
 def _result(builder: ConversationBuilder, id: str, call: Json, *, failed: bool) -> ToolResult:
-    """What came of a call: as the model got it, else as it was shown."""
+    """The result of a call: as the model got it, else as it was shown."""
     content = list[Part]()
     for piece in _pieces(call.get("result")):
         if isinstance(piece.get("functionResponse"), dict):
@@ -330,7 +330,7 @@ def _result(builder: ConversationBuilder, id: str, call: Json, *, failed: bool) 
 
 
 def usage_of(tokens: Any) -> Usage | None:
-    """What an answer used; output counts what was thought."""
+    """The usage of an answer; output includes thoughts."""
     if not isinstance(tokens, dict):
         return None
     outputs = [each for name in ("output", "thoughts") if (each := number(tokens, name)) is not None]

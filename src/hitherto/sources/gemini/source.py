@@ -47,7 +47,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         for project in files.list_folder(self.home / "tmp", unreadable=unreadable).folders:
             for each in _transcripts(self.home / "tmp" / project, unreadable):
                 stamp = each.file.stamp
-                # Without the ending: a document that was gone on with as a log is the same session.
+                # Without the ending: a document that was resumed as a log is the same session.
                 key = each.file.where.rpartition(".")[0]
                 name = key.rpartition("/")[2]
                 identity = name if each.parent is None else f"{each.parent}/{name}"
@@ -76,7 +76,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
-        """A part of another session cannot be gone on with."""
+        """A subagent's session cannot be resumed."""
         id = session.id.removeprefix(f"{NAME}:")
         return None if session.parent else (NAME, "--resume", id)
 
@@ -97,7 +97,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
 
 
 def _projects(path: Path) -> Json:
-    """The folders of projects, and what they are called; empty if nothing tells."""
+    """The folders of projects and their names; empty if the file cannot be read."""
     try:
         decoded = msgspec.json.decode(_text(path))
     except msgspec.DecodeError:
@@ -107,7 +107,7 @@ def _projects(path: Path) -> Json:
 
 
 def _transcripts(project: Path, unreadable: list[Unreadable]) -> Iterator[Transcript]:
-    """The transcripts of a project. A document that was gone on with has a log of the same name, with all of it."""
+    """The transcripts of a project. A resumed document has a log of the same name, with all of it."""
     chats = project / "chats"
     there = files.list_folder(chats, LOG, DOCUMENT, unreadable=unreadable)
     names = {file.name for file in there.files}
@@ -127,7 +127,7 @@ def _text(path: Path) -> str:
 
 
 def imported_from(each: Transcript, parsed: Parsed, folder: str | None) -> Imported:
-    """The session that a transcript tells of; it does not say itself where it was."""
+    """The session in a transcript; the transcript does not name its folder."""
     info, conversation, at = parsed.info, parsed.conversation, each.file.at
     updated = max((entry.at for entry in conversation.entries if entry.at), default=info.updated_at or at)
     return Imported(

@@ -1,7 +1,7 @@
 """goose's sessions: rows in, entries out. Pure.
 
-Each message says who may see it. What a compaction has summarised the agent sees no more, and the summary the user never
-did.
+Each message says who may see it. After a compaction, the agent no longer sees the summarised messages, and the user never
+sees the summary.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from hitherto.sources.shared.usage import total
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 QUIET = frozenset({"toolConfirmationRequest", "actionRequired", "redactedThinking", "conversationCompacted"})
-"""Content that is a question to the user about a call that stands beside it, or that nobody can read."""
+"""Content that is left out: permission requests for a call, and encrypted thoughts."""
 _NOTHING = {"type": "text", "text": ""}
 SECONDS = 10_000_000_000
 """Times up to this are in seconds, larger ones in ms."""
 
 
 def parse(messages: Iterable[Json], ledger: Iterable[Json], provider: str | None = None) -> Conversation:
-    """The conversation that these messages tell, and what the ledger says that it used."""
+    """The conversation of these messages, with the usage from the ledger."""
     builder = ConversationBuilder()
     rows = sorted((row for each in messages if (row := _row(builder, each)) is not None), key=_in_order)
     seen = False
@@ -97,20 +97,20 @@ def _in_order(row: _Row) -> tuple[int, int]:
 
 
 def at(stamp: Any) -> int:
-    """A time of a message in ms."""
+    """The time of a message in ms."""
     read = moment(stamp) or 0
     return read if read > SECONDS else read * 1000
 
 
 def _is_repeated(row: _Row, later: Sequence[_Row]) -> bool:
-    """Whether this is a prompt that a compaction has put aside for a copy of it behind the summary."""
+    """Whether this is a prompt that a compaction replaced by a copy after the summary."""
     if row.in_context or row.role != "user":
         return False
     return any(each.role == "user" and not each.hidden and each.content == row.content for each in later)
 
 
 def _is_summary(row: _Row, later: Sequence[_Row]) -> bool:
-    """Whether this is what a compaction made of all before it: behind it the agent is told so, in its own name."""
+    """Whether this is the summary of a compaction: a note to the agent, in its own name, follows it."""
     return row.hidden and row.role == "user" and bool(later) and later[0].hidden and later[0].role != "user"
 
 
@@ -148,7 +148,7 @@ def _part(builder: ConversationBuilder, block: Json) -> Part:
 
 
 def _call(id: str, call: Json) -> Part:
-    """A call; one that the model got wrong has no name, and says what was wrong with it."""
+    """A call; an invalid one has no name and an error."""
     value = call.get("value")
     if isinstance(value, dict) and (name := text(value, "name")):
         return call_of(id, name, value.get("arguments"))
@@ -156,7 +156,7 @@ def _call(id: str, call: Json) -> Part:
 
 
 def _result(builder: ConversationBuilder, id: str, result: Json) -> ToolResult:
-    """What a tool answered. The value is the answer, or in older versions its content alone."""
+    """A tool result. The value is the result, or in older versions its content only."""
     value, error = result.get("value"), text(result, "error")
     answer = value if isinstance(value, dict) else {"content": value}
     content = [_content(builder, block) for block in objects(answer.get("content"))]
@@ -170,7 +170,7 @@ def _result(builder: ConversationBuilder, id: str, result: Json) -> ToolResult:
 
 
 def _content(builder: ConversationBuilder, block: Json) -> Part:
-    """Content as MCP has it."""
+    """MCP content."""
     match block:
         case {"type": "text", "text": str(content)}:
             return Text(text=content)
@@ -187,8 +187,8 @@ def _content(builder: ConversationBuilder, block: Json) -> Part:
 
 
 def _with_usages(entries: Sequence[Entry], ledger: Iterable[Json], provider: str | None) -> Iterator[Entry]:
-    """The entries, each answer with what was used since it came: the ledger only says when that was. Answers of the same
-    second take turns."""
+    """The entries, with each ledger row's usage on the answer before it, by time. Answers of the same second share the rows in
+    order."""
     answers = [place for place, entry in enumerate(entries) if entry.role == "assistant"]
     times = [entries[place].at for place in answers]
     used = defaultdict[int, list[Json]](list)

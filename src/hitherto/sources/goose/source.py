@@ -40,7 +40,7 @@ from hitherto.sources.shared.files import path_text
 NAME = "goose"
 DATABASE = "sessions.db"
 HIDDEN = "hidden"
-"""The type of sessions that goose has for itself."""
+"""The type of goose's internal sessions."""
 _DEFAULT_NAME = re.compile(
     r"(?:cli|acp|terminal|gateway|new|untitled)(?: (?:session|chat))?(?: \d+)?", re.IGNORECASE
 )
@@ -72,7 +72,7 @@ LEDGER = (
     "cache_write_tokens",
     "cost",
 )
-# What is added to a message makes it longer, and so does hiding it. How long something is can be conversation without reading it.
+# Adding to a message, or hiding it, makes it longer. SQLite knows the length without reading the content.
 LENGTHS = {
     "content_json": "8191 * octet_length(content_json)",
     "metadata_json": "octet_length(metadata_json)",
@@ -82,14 +82,14 @@ OF_SESSION = "WHERE session_id = ? ORDER BY id"
 
 
 def home_in(environ: Mapping[str, str]) -> Path:
-    """Its folder of data."""
+    """Its data folder."""
     if root := environ.get("GOOSE_PATH_ROOT"):
         return Path(root) / "data"
     return Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / NAME
 
 
 class GooseSource(msgspec.Struct, frozen=True):
-    """The database in goose's folder of data."""
+    """The database in goose's data folder."""
 
     home: Path
     name: str = NAME
@@ -139,7 +139,7 @@ def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], 
 
 
 def imported_from(file: files.FoundFile, session: Json, conversation: Conversation) -> Imported:
-    """The session that a row tells of. Its own time may be that of a rename, so the last message's comes first."""
+    """The session in a row. The row's time may be that of a rename, so the last message's time is preferred."""
     row = moment(session["updated_at"]) or 0
     updated = max((entry.at for entry in conversation.entries), default=row)
     parent, folder = text(session, "parent_session_id"), text(session, "working_dir")
@@ -158,7 +158,7 @@ def imported_from(file: files.FoundFile, session: Json, conversation: Conversati
 
 
 def _name(session: Json) -> str | None:
-    """What the session is called, unless nobody has called it anything yet."""
+    """The session's name, unless it is a default name."""
     name = text(session, "name", "description")
     return name if name and (session["user_set_name"] or not _DEFAULT_NAME.fullmatch(name)) else None
 

@@ -1,4 +1,4 @@
-"""Transcripts as agents write them, from plain turns: as little as each of them needs to go on. Pure."""
+"""Transcripts as agents write them, from plain turns, with as little as each agent needs to resume. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATEST = 253_402_300_799_000
 
 
 class Heading(NamedTuple):
-    """What a transcript says of its session: its id, its folder, when it is made, and which agent it was begun in."""
+    """The metadata of a new transcript: id, folder, time, and the agent where the session started."""
 
     id: str
     cwd: str
@@ -28,7 +28,7 @@ class Heading(NamedTuple):
 def claude_transcript(
     heading: Heading, conversation: PlainConversation, new_id: Callable[[], str]
 ) -> Iterator[Json]:
-    """The records of a transcript of Claude Code. A summary stands behind a boundary, as its own compactions put it."""
+    """The records of a Claude Code transcript. A summary follows a boundary, as in its own compactions."""
     parent: str | None = None
     first = conversation.turns[0].at if conversation.turns else heading.at
     for at, said in _claude_links(heading, conversation, first):
@@ -60,7 +60,7 @@ def _claude_turn(turn: Turn, id: str) -> Json:
     if turn.side == "user":
         return {"type": "user", "message": {"role": "user", "content": turn.text}}
     message: Json = {"id": id, "type": "message", "role": "assistant"}
-    # The program goes on with the model that it finds here, and no other maker's is one of its own.
+    # Claude Code resumes with the model that it finds here, so it must be one of its own.
     if turn.model is not None and turn.model.startswith(CLAUDE_MODELS):
         message["model"] = turn.model
     message |= {"content": [{"type": "text", "text": turn.text}], "stop_reason": "end_turn"}
@@ -68,7 +68,7 @@ def _claude_turn(turn: Turn, id: str) -> Json:
 
 
 def codex_rollout(heading: Heading, conversation: PlainConversation) -> Iterator[Json]:
-    """The records of a rollout of Codex: what the model is given, and beside it what is shown."""
+    """The records of a Codex rollout: items for the model, and events that are shown."""
     meta = {"id": heading.id, "session_id": heading.id, "timestamp": stamp(heading.at), "cwd": heading.cwd}
     meta |= {"originator": "hitherto", "cli_version": __version__, "source": "cli", "history_mode": "legacy"}
     yield _codex(heading.at, "session_meta", meta)
@@ -93,6 +93,6 @@ def _codex_message(role: str, text: str) -> Json:
 
 
 def stamp(at: int) -> str:
-    """A time as both of them write it; one that no calendar has is the nearest that one has."""
+    """A time as both agents write it, limited to valid dates."""
     moment = datetime.fromtimestamp(min(max(at, 0), LATEST) / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

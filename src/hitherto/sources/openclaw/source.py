@@ -1,7 +1,7 @@
 """OpenClaw as a source: the transcripts of its agents, in a database for each of them or, as it was before, in files.
 
-A logical session, which has a key, goes on in a new transcript when it is reset or grows too long; here each transcript is
-a session, and says which one it continues. Of a database only the tables that are named here are read.
+A logical session, which has a key, continues in a new transcript when it is reset or grows too long. Here each transcript
+is a session that names the one it continues. Only the tables named here are read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ WINDOW = (
 )
 EVENT = ("session_id", "seq", "event_json", "event_zstd")
 REWRITTEN = ("session_id", "generation", "updated_at")
-"""Which writing of a transcript this is: another one whenever something is changed that was written before."""
+"""The generation of a transcript: it changes whenever earlier content is rewritten."""
 INDEX = "sessions.json"
 INDEXED = ("displayName", "label", "subject", "channel", "lastChannel", "chatType")
 NOTHING: Json = {}
@@ -77,7 +77,7 @@ TORN = b"{"
 
 
 class File(msgspec.Struct, frozen=True, gc=False):
-    """A transcript in a file, and what the index beside it says of it; None if nobody can tell just now."""
+    """A transcript in a file, and its entry in the index; None if the index cannot be read at the moment."""
 
     file: files.FoundFile
     index_entry: Json | None
@@ -122,7 +122,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
                 ids.add(found.identity)
                 whole = whole and bool(found.stamp)
                 yield found
-            # What lies in both is newer in the database; while that cannot be read, nobody knows which those are.
+            # A session in both is newer in the database; while that cannot be read, it is not known which these are.
             yield from self._in_files(agent / "sessions", ids, unreadable) if whole else ()
         yield from found_unreadable(self, unreadable)
 
@@ -147,7 +147,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
         return _from_file(found.where_as(File), is_known=known is not None)
 
     def resume(self, session: Session) -> Sequence[str] | None:
-        """A transcript that its session has left behind cannot be gone on with."""
+        """Only the current transcript of a session can be resumed."""
         key = session.meta.get("session_key")
         return (NAME, "tui", "--session", key) if isinstance(key, str) else None
 
@@ -293,7 +293,7 @@ def _imported(file: files.FoundFile, id: str, parsed: Parsed, title: str | None,
         cwd=info.cwd if info.cwd and info.cwd.startswith("/") else None,
         title=title or info.name or title_from(info.first_prompt or ""),
         agent_id=NAME,
-        # Said even if there is none: one that was known before is to be forgotten.
+        # Set even if there is none, to remove an earlier key.
         meta=meta_of(parsed)
         | without_empty({**path_meta(file.path), **meta})
         | {"session_key": meta["session_key"]},

@@ -1,7 +1,7 @@
 """opencode's sessions: rows in, entries out. Pure.
 
-A session is data in one of two forms. The older has messages and their parts in tables of their own, the newer one row for
-each message. Where the newer has what was said it is read, and what the older tells of the time before that comes first.
+A session has one of two forms. The older has messages and their parts in separate tables, the newer has one row for each
+message. If the newer has messages, they are read, preceded by what the older has from the time before.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from hitherto.sources.shared.tool_kinds import call_of, plan_of
 SPOKEN = frozenset({"user", "assistant"})
 NOTES = frozenset({"synthetic", "system", "skill"})
 QUIET = frozenset({"agent-switched", "model-switched", "location-switched", "idle"})
-"""Rows that say something about the conversation and are no part of it."""
+"""Rows about the conversation that are not part of it."""
 
 
 def parse(
     session: Json, messages: Sequence[Json], parts: Sequence[Json], rows: Sequence[Json]
 ) -> Conversation:
-    """The conversation of a session: of the older form its messages and their parts, of the newer its rows."""
+    """The conversation of a session from both forms: messages with parts, and rows."""
     reader = _Reader()
     old, new = reader.older(messages, parts), reader.intact(rows)
     if any(row["type"] in SPOKEN for row in new):
@@ -48,7 +48,7 @@ def parse(
 
 
 def _shown(session: Json, rows: Sequence[Json]) -> Iterator[Json]:
-    """The messages up to the one that was reverted: it and all behind it are hidden until the next prompt removes them."""
+    """The messages before the reverted one: it and all after it are hidden until the next prompt removes them."""
     revert = json_object(session, "revert") or {}
     place, part = text(revert, "messageID"), text(revert, "partID")
     for row in rows:
@@ -68,15 +68,15 @@ def _at(row: Json) -> int:
 
 
 class _Reader:
-    """Both forms as one conversation."""
+    """Reads both forms into one conversation."""
 
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
         self._tail: str | None = None
-        """Where what the next summary keeps begins."""
+        """The first message that the next summary keeps."""
 
     def intact(self, rows: Iterable[Json]) -> list[Json]:
-        """Rows whose JSON can be read, with it; the others are counted."""
+        """Rows with valid JSON, decoded; the others are counted as damaged."""
         decoded = [{**row, "id": str(row["id"]), "json": json_object(row, "data")} for row in rows]
         whole = [row for row in decoded if row["json"] is not None]
         self.builder.damaged += len(decoded) - len(whole)
@@ -90,7 +90,7 @@ class _Reader:
         return [{**row, "parts": belonging[row["id"]]} for row in self.intact(messages)]
 
     def add(self, row: Json) -> None:
-        """One message."""
+        """Add one message."""
         if "parts" in row:
             self._message(row["id"], _at(row), row["json"], row["parts"])
         else:
@@ -136,13 +136,13 @@ class _Reader:
             builder.add_entry(id, at, "system", [builder.unknown_part(kind, data)])
 
     def _compaction(self, id: str, at: int, data: Json) -> None:
-        """A summary that was made; one in the making, or that failed, stands for nothing."""
+        """A finished summary; an unfinished or failed one does not count."""
         if (summary := text(data, "summary")) and data.get("status", "completed") == "completed":
             self.builder.add_summary(id, at, [Text(text=summary)], usage=usage_of(data))
 
 
 def _command(data: Json) -> Text:
-    """What the user ran in the middle of the conversation."""
+    """A command that the user ran within the conversation."""
     given, code = data.get("output"), data.get("exit")
     output = given if isinstance(given, str) else text(given, "output", "text") or ""
     ended = f"\n(exit code {code})" if isinstance(code, int) and code else ""
@@ -152,9 +152,9 @@ def _command(data: Json) -> Text:
 Block = tuple[str, Part]
 """A part, and its id."""
 QUIET_PARTS = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
-"""Parts that say something about a message and are no part of it."""
+"""Parts about a message that are not part of it."""
 FAILED = "invalid"
-"""The tool that stands for a call that could not be understood, and that it calls completed."""
+"""The tool name of an invalid call, which opencode marks as completed."""
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 
@@ -208,7 +208,7 @@ def _tool(own: str, call: str, name: str, state: Any) -> Iterator[Block]:
 
 
 def _exit(state: Json) -> int | None:
-    """What a command ended with, which the tool itself calls completed."""
+    """The exit code of a command, which opencode marks as completed."""
     return number(state.get("metadata"), "exit")
 
 
@@ -231,7 +231,7 @@ def attachments(data: Json) -> Iterator[Part]:
 
 
 def attachment(file: Json) -> Part:
-    """A file: its bytes if it has them with it, else where it is."""
+    """A file: its bytes if they are there, else its address."""
     source = file.get("source")
     uri = text(file, "url", "uri") or text(source, "uri", "url", "path") or ""
     name = text(file, "filename", "name") or text(source, "path")
@@ -253,7 +253,7 @@ def model_of(data: Json) -> str | None:
 
 
 def usage_of(data: Json) -> Usage | None:
-    """What an answer used; input counts what was cached, output what was thought."""
+    """The usage of an answer; input includes the cache, output includes thoughts."""
     tokens = data.get("tokens")
     if not isinstance(tokens, dict):
         return None
@@ -271,7 +271,7 @@ def usage_of(data: Json) -> Usage | None:
 
 
 def error_of(error: Any) -> Json:
-    """What went wrong with an answer; one that was stopped did not fail."""
+    """The error of an answer; a stopped answer has not failed."""
     if not isinstance(error, dict):
         return {}
     name = text(error, "name", "type") or "error"

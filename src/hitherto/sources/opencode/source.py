@@ -59,14 +59,14 @@ PART = ("id", "message_id", "data")
 ROW = ("id", "type", "time_created", "data")
 CHANGED = {"time_updated": "time_updated"}
 COUNTED = {"message": CHANGED, "part": CHANGED, "session_message": CHANGED}
-"""Rows are written anew where they are when an answer or a command ends, and the session's own time stays as it was."""
+"""Rows are updated in place when an answer or a command ends, without changing the session's own time."""
 BY_TIME = "WHERE session_id = ? ORDER BY time_created, id"
 BY_ID = "WHERE session_id = ? ORDER BY message_id, id"
 BY_SEQ = "WHERE session_id = ? ORDER BY seq"
 
 
 def home_in(environ: Mapping[str, str]) -> Path:
-    """Its folder of data; or the database that a variable names, there or anywhere."""
+    """Its data folder, or the database that a variable names."""
     data = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / NAME
     named = environ.get("OPENCODE_DB", "")
     return data / named if named.endswith(SUFFIX) else data
@@ -124,7 +124,7 @@ def _rows(database: apsw.Connection, id: str | None) -> tuple[Json, list[Json], 
 
 
 def imported_from(file: files.FoundFile, session: Json, conversation: Conversation) -> Imported:
-    """The session that a row tells of."""
+    """The session in a row."""
     updated = moment(session["time_updated"]) or max((entry.at for entry in conversation.entries), default=0)
     parent, folder, title = text(session, "parent_id"), text(session, "directory"), text(session, "title")
     named = title if title and not _DEFAULT_NAME.fullmatch(title) else None

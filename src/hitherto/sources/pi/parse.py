@@ -1,7 +1,7 @@
 """Pi's transcripts: bytes in, entries out. Pure. OpenClaw keeps the same records.
 
-A transcript is a tree; the conversation is the way from its root to its newest leaf. Other branches stay in the file, and
-are counted here.
+A transcript is a tree; the conversation is the path from its root to its newest leaf. Records of other branches are
+counted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from hitherto.sources.shared.nesting import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
 
 LEAF = "leaf"
-"""A record that only says where the conversation is from now on."""
+"""A record that only names the current leaf."""
 QUIET = frozenset({"label", "session_info", "model_change", "thinking_level_change", "custom"})
-"""Records that say something about the conversation and are no part of it."""
+"""Records about the conversation that are not part of it."""
 
 
 class Info(Value, frozen=True):
-    """What a transcript says of itself. `aside` counts records of other branches."""
+    """The metadata of a transcript. `aside` counts records of other branches."""
 
     session_id: str | None = None
     cwd: str | None = None
@@ -55,7 +55,7 @@ class Info(Value, frozen=True):
 
 
 class Parsed(Value, frozen=True):
-    """The conversation of a transcript, and what was strange in it."""
+    """The conversation of a transcript, with counts of unknown and damaged records."""
 
     info: Info
     entries: tuple[Entry, ...]
@@ -65,7 +65,7 @@ class Parsed(Value, frozen=True):
 
 
 def parse(data: bytes) -> Parsed:
-    """The conversation in a transcript. Damage costs the damaged records only."""
+    """The conversation in a transcript. Damage costs only the damaged records."""
     lines, damage = read_records(data)
     parsed = conversation([decode_object(line) for line in lines], damage)
     if any(len(line) > LONGEST or is_deep(line) for line in lines):
@@ -74,7 +74,7 @@ def parse(data: bytes) -> Parsed:
 
 
 def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed:  # noqa: B008 - a frozen value
-    """The conversation that these records tell, the header among them."""
+    """The conversation of these records, which include the header."""
     header = next((record for record in records if record.get("type") == "session"), {})
     linked = _linked([record for record in records if record.get("type") != "session"])
     leaf = _leaf(linked)
@@ -93,7 +93,7 @@ def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed: 
 
 
 def _linked(records: Sequence[Json]) -> list[Json]:
-    """Records with ids; those of the first version are one after the other and have none."""
+    """The records with ids; those of the first version have none and are linked in order."""
     linked, last = list[Json](), None
     for number, record in enumerate(records):
         own = record.get("id")
@@ -105,14 +105,14 @@ def _linked(records: Sequence[Json]) -> list[Json]:
 
 
 def _leaf(records: Sequence[Json]) -> str | None:
-    """The newest record, unless a later one says that the conversation is elsewhere again."""
+    """The id of the current leaf: the one that a last `leaf` record names, else the newest record."""
     last = records[-1] if records else {}
     place = last.get("targetId") if last.get("type") == LEAF else last.get("id")
     return place if isinstance(place, str) else None
 
 
 def _spine(records: Sequence[Json], leaf: str | None) -> list[Json]:
-    """The way from the root to the leaf; what names a parent that is lost goes on from what was written before."""
+    """The path from the root to the leaf; a record whose parent is missing continues from the one before it."""
     places = {record["id"]: place for place, record in enumerate(records)}
     spine, at = list[Json](), places.get(leaf or "", -1)
     seen = set[str]()
@@ -149,7 +149,7 @@ def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], builder: 
 
 
 class _ConversationBuilder:
-    """The entries in the making."""
+    """Builds the entries."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -194,7 +194,7 @@ class _ConversationBuilder:
         )
 
     def _reset(self, record: Json) -> None:
-        """The conversation was begun anew: of what was said before, nothing is in its context."""
+        """The conversation was reset: its context starts empty."""
         reason = _text(record, "reason")
         note = f"Begun anew ({reason})." if reason else "Begun anew."
         self._add_entry(record, "system", (Text(text=note),), meta={"compact_summary": True})
@@ -255,7 +255,7 @@ def _result(message: Json, unknown: Unknowns) -> Iterator[Part]:
 
 
 def _command(message: Json, unknown: Unknowns) -> Iterator[Part]:  # noqa: ARG001 - the others need it
-    """What the user ran in the middle of the conversation."""
+    """A command that the user ran within the conversation."""
     code = message.get("exitCode")
     ended = f"\n(exit code {code})" if isinstance(code, int) and code else ""
     yield Text(text=f"$ {_text(message, 'command') or ''}\n{_text(message, 'output') or ''}{ended}")
@@ -274,7 +274,7 @@ MESSAGES: dict[str, tuple[Role, Callable[[Json, Unknowns], Iterator[Part]]]] = {
     "branchSummary": ("system", _summary),
     "compactionSummary": ("system", _summary),
 }
-"""Roles of messages → ours, and what their parts are."""
+"""Role of a message → our role, and the function that reads its parts."""
 
 
 def _content(content: Any, unknown: Unknowns) -> Iterator[Part]:
@@ -317,7 +317,7 @@ COUNTED = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """What an answer used; its input counts what was cached."""
+    """The usage of an answer; input includes the cache."""
     if not isinstance(usage, dict):
         return None
     known = {name: number for name in COUNTED if (number := _count(usage.get(name))) is not None}

@@ -68,7 +68,7 @@ class PiSource(msgspec.Struct, frozen=True):
 
 
 def imported_from(file: files.FoundFile, parsed: Parsed) -> Imported:
-    """The session that a transcript tells of."""
+    """The session in a transcript."""
     info, at = parsed.info, file.at
     updated = info.updated_at or at
     return Imported(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 DEEPEST = 100
-"""What is nested more deeply is no conversation; the limits of JSON's readers and writers lie a little higher."""
+"""Deeper records are not conversation; the limits of JSON readers and writers are a little higher."""
 _NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
 _OPENING = frozenset((b"[", b"{"))
 _CLOSING = frozenset((b"]", b"}"))
 
 
 def is_deep(record: bytes | memoryview) -> bool:
-    """Whether a whole record is nested so deeply that not everybody could write it down again."""
+    """Whether a record is nested too deeply for some JSON writers."""
     line = bytes(record)
     if line.count(b"[") + line.count(b"{") <= DEEPEST:
         return False

@@ -1,4 +1,4 @@
-"""How long a value or a message is, and as much of it as fits. Pure."""
+"""The size of a value or a message, and shortening it to fit. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hitherto.model import (
 )
 
 OUTPUT_BYTES = 4_096
-"""How much of a tool's structured result is kept: most of it repeats what the tool said, or the whole file."""
+"""How much of a tool's structured result is kept: most of it repeats the output or the whole file."""
 
 
 def json_size(value: Any, most: int) -> int:
@@ -36,7 +36,7 @@ def json_size(value: Any, most: int) -> int:
 
 
 def shortened(parts: Iterable[Part], room: int) -> tuple[Part, ...]:
-    """As much of a message that is too long to be kept as fits into `room` characters: texts cut, data left out."""
+    """The parts of a message that is too long, shortened to `room` characters: texts are cut, data is left out."""
     kept: list[Part] = []
     for part in parts:
         if room <= 0:

@@ -1,4 +1,4 @@
-"""The tools that agents have: what kind of thing each does, and how a call is named in one line. Pure."""
+"""Tools of agents: the kind of each, and a one-line title for a call. Pure."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ _WORDS: tuple[tuple[Tool, str], ...] = (
     (THINK, "task agent subagent spawn_agent create_task delegate sessions_spawn think"),
 )
 NAMES = {name: tool for tool, names in _WORDS for name in names.split()}
-"""Tools by the names that agents have for them, in small letters."""
+"""Tools by the names that agents use, in lower case."""
 _UNKNOWN = Tool("other")
 
 
 def call_of(id: str, name: str, given: Any) -> ToolCall:
-    """A call as it is kept: with the kind of thing that the tool does, a title, and the file that it is about."""
+    """A call as it is stored: with the kind of the tool, a title, and the file that it uses."""
     tool = _tool(name)
     return ToolCall(
         id=id,
@@ -78,7 +78,7 @@ def call_of(id: str, name: str, given: Any) -> ToolCall:
 
 
 def _tool(name: str) -> Tool:
-    """The tool of this name; a server's or extension's name before it does not matter."""
+    """The tool of this name, with or without the name of a server or extension before it."""
     plain = name.lower()
     return (
         NAMES.get(plain)
@@ -96,9 +96,9 @@ def _title(tool: Tool, name: str, given: Any) -> str | None:
 
 
 def title_of_call(tool: Tool, given: Any) -> str:
-    """The call in one line; nothing, if there is nothing to say."""
+    """The call in one line; empty if it has no such input."""
     input_text = next(filter(None, (text_of(given, each) for each in tool.inputs)), "")
-    # Most of a long command says nothing in a title; cleaning all of it would cost.
+    # A title shows only the start of a long command; cleaning all of it would be slow.
     title = clean_title(f"{tool.verb} {input_text[: 2 * TITLE_CHARS]}")
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
 
