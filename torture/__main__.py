@@ -47,7 +47,7 @@ def main(words: Sequence[str], groups: Groups = GROUPS) -> int:
         begins = f"{_expected(key, chosen, recorded)}, {number} of {len(keys)}"
         say = progress.spoken_by(key, console.print)
         try:
-            trial = tried(rows[key], chosen, say, begins)
+            trial = run_row(rows[key], chosen, say, begins)
             good = good and trial is not None and trial.met and trial.counts
             if trial is not None and not chosen.short:
                 recorded = _record(key, trial, say)
@@ -110,7 +110,7 @@ def _needed(row: Row) -> str:
     return f"{', '.join(need.name for need in row.needs)}: here" if row.needs else ""
 
 
-def tried(row: Row, chosen: argparse.Namespace, say: Say, begins: str) -> results.Recorded | None:
+def run_row(row: Row, chosen: argparse.Namespace, say: Say, begins: str) -> results.Recorded | None:
     """The trial and its control; None if this machine does not allow the row."""
     lacking = needs.supplied(row.needs, say)
     if lacking:

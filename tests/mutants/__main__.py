@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.mutants import MUTANTS, NOTICED, verdicts
-from tests.mutants.trying import tell
+from tests.mutants.runner import tell
 
 
 def main() -> int:

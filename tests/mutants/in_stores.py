@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.kinds import Change, Mutant, mutant
+from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     Mutant(

@@ -11,7 +11,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, Draft, Text
 from hitherto.service import Sessions
-from torture.__main__ import tried
+from torture.__main__ import run_row
 from torture.clients.acknowledged import Pages, judged, mark_for
 from torture.trial import report
 from torture.trial.program import store_in
@@ -33,7 +33,7 @@ def row(run: Callable[[Setting], Outcome], control: Callable[[Setting], Outcome]
 
 def recorded(folder: Path, of: Row) -> Recorded:
     chosen = argparse.Namespace(seed=1, short=True, folder=folder)
-    found = tried(of, chosen, lambda _line: None, "short form")
+    found = run_row(of, chosen, lambda _line: None, "short form")
     assert found is not None
     return found
 

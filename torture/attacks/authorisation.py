@@ -35,7 +35,7 @@ ABOUT_NONE = (
 """What an editor asks about no session that is named: its answers may have ids of their own, and nothing of another's."""
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Ask every method of the gateway and of the agent for editors, and every other route, as one who may not."""
     store, tally = store_in(setting.folder), Tally()
     limits = {"stranger_burst": 1_000_000, "stranger_sockets": 1_000, "rate": 1e6, "burst": 1_000_000}
@@ -52,7 +52,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
         entry = server.call("session.history", {"session_key": KEY})["messages"][0]["message_id"]
         revoked = asyncio.run(_revoked(store))
         place = Place(server, revoked, before["session_id"], entry, told["session_id"])
-        routes.tried(
+        routes.run_trial(
             place, tally
         )  # first: whoever may not, and does, could leave nothing of what is asked about
         for name in few:

@@ -17,7 +17,7 @@ OPEN = 0
 """The mask of files that takes no right away."""
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Start every command that writes, without a mask, and look at all that is there then."""
     home = setting.folder / "home"
     home.mkdir(mode=0o700)

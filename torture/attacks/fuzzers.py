@@ -41,7 +41,7 @@ class Fuzzed(NamedTuple):
     fault: str
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """The frames, and unless the form is short the fuzzers."""
     found = frames.sent(setting.folder, environment, setting.of(short=120, full=2_000))
     fuzzed = (

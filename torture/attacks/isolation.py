@@ -243,7 +243,7 @@ def _cursor(told: Json) -> str:
 # All of it
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """The steps, the cursors, and whether an owner is told the same when nobody else is there."""
     tokens = {name: (name, SCOPES) for name in OWNERS}
     limits = {"rate": 1e6, "burst": 1_000_000}

@@ -66,7 +66,7 @@ def published() -> list[str]:
     return found
 
 
-class Tried(NamedTuple):
+class ProgramTrial(NamedTuple):
     """A limit: the code within it and beyond it, which are None and this."""
 
     name: str
@@ -197,7 +197,7 @@ def _of(answer: Json) -> str | None:
     return code
 
 
-def by_gateway(server: Server) -> Iterator[Tried]:
+def by_gateway(server: Server) -> Iterator[ProgramTrial]:
     """The limits of pages and of messages, by the methods that have them."""
     said = [{"role": "user", "content": "x"}]
     server.call("session.append", {"session_key": KEY, "messages": said, "create": True})
@@ -214,18 +214,18 @@ def by_gateway(server: Server) -> Iterator[Tried]:
     )
     for name, most, method, params in pages:
         within, beyond = (_of(server.rpc(method, {**params, "limit": number})) for number in (most, most + 1))
-        yield Tried(name, within, beyond, "invalid_limit")
+        yield ProgramTrial(name, within, beyond, "invalid_limit")
     for method, field in (("sessions.set_topic", "topic"), ("store.rename", "title")):
         within, beyond = (
             _of(server.rpc(method, {"session_key": KEY, field: "x" * n}))
             for n in (TITLE_CHARS, TITLE_CHARS + 1)
         )
-        yield Tried("title", within, beyond, "too_large")
+        yield ProgramTrial("title", within, beyond, "too_large")
     within, beyond = (
         _of(server.rpc("session.append", {"session_key": KEY, "messages": said * n}))
         for n in (ENTRIES_PER_APPEND, ENTRIES_PER_APPEND + 1)
     )
-    yield Tried("messages in one append", within, beyond, "too_large")
+    yield ProgramTrial("messages in one append", within, beyond, "too_large")
 
 
 def _status(reply: int, good: int) -> str | None:
@@ -235,7 +235,7 @@ def _status(reply: int, good: int) -> str | None:
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
 
-def by_bounds(server: Server) -> Iterator[Tried]:
+def by_bounds(server: Server) -> Iterator[ProgramTrial]:
     """The limits of size, on every way in."""
     bodies = [server.post(LIST.ljust(MESSAGE_BYTES)).status]
     told = {
@@ -244,17 +244,19 @@ def by_bounds(server: Server) -> Iterator[Tried]:
         "Content-Length": str(MESSAGE_BYTES + 1),
     }
     bodies.append(server.request("POST", "/rpc", told).status)
-    yield Tried("a request over HTTP, a message on a socket", _status(bodies[0], 200), str(bodies[1]), "413")
+    yield ProgramTrial(
+        "a request over HTTP, a message on a socket", _status(bodies[0], 200), str(bodies[1]), "413"
+    )
     heads = [
         server.request("GET", "/metrics", {**server.bearer("ann"), "X": "x" * size}).status
         for size in (STRANGER_BYTES - 2_000, STRANGER_BYTES)
     ]
     name = "the head of a request; a message on a socket before its token is known"
-    yield Tried(name, _status(heads[0], 200), str(heads[1]), "431")
+    yield ProgramTrial(name, _status(heads[0], 200), str(heads[1]), "431")
     yield from asyncio.run(_on_sockets(server, name))
 
 
-async def _on_sockets(server: Server, name: str) -> list[Tried]:
+async def _on_sockets(server: Server, name: str) -> list[ProgramTrial]:
     asked = json.dumps(
         {"jsonrpc": "2.0", "id": 1, "method": "connect", "params": {"token": server.tokens["ann"].secret}}
     )
@@ -264,17 +266,19 @@ async def _on_sockets(server: Server, name: str) -> list[Tried]:
     async with server.socket(None) as client:
         await client.send(asked.ljust(STRANGER_BYTES + 1))
         beyond = str((await client.closed())[0])
-    found = [Tried(name, within, beyond, "1009")]
+    found = [ProgramTrial(name, within, beyond, "1009")]
     async with server.socket() as client:
         codes = [_of(await client.rpc("session.subscribe")) for _ in range(Limits().subscriptions + 1)]
     found.append(
-        Tried("subscriptions of one connection", next(filter(None, codes[:-1]), None), codes[-1], "too_large")
+        ProgramTrial(
+            "subscriptions of one connection", next(filter(None, codes[:-1]), None), codes[-1], "too_large"
+        )
     )
     found.append(await _at_once(server))
     return found
 
 
-async def _at_once(server: Server) -> Tried:
+async def _at_once(server: Server) -> ProgramTrial:
     """Requests that wait for something that never happens: the first one too many is told so."""
     async with server.socket() as client:
         asked = [
@@ -283,12 +287,12 @@ async def _at_once(server: Server) -> Tried:
         ]
         refused = await client.answer(asked[-1])
         within = _of(await client.rpc("session.list"))
-    return Tried(
+    return ProgramTrial(
         "requests running at once on one connection", within, str(refused["error"]["code"]), str(OVERLOADED)
     )
 
 
-def by_rates(setting: Setting, environment: Environment) -> Iterator[Tried]:
+def by_rates(setting: Setting, environment: Environment) -> Iterator[ProgramTrial]:
     """The limits of number: requests, connections, sockets. Rates do not refill meanwhile."""
     few = setting.short
     limits = {
@@ -305,7 +309,7 @@ def by_rates(setting: Setting, environment: Environment) -> Iterator[Tried]:
             server.request("GET", "/metrics", {"Authorization": "Bearer x"}).status for _ in range(burst + 1)
         ]
         name = "requests without a good token, for each peer: those with a bad one, looks at `/health` and `/ready`, the page, sockets, each counted apart"
-        yield Tried(name, None if set(bad[:-1]) == {401} else str(bad), str(bad[-1]), "429")
+        yield ProgramTrial(name, None if set(bad[:-1]) == {401} else str(bad), str(bad[-1]), "429")
         sockets = Limits().stranger_sockets
         yield asyncio.run(_strangers(server, sockets))
         yield asyncio.run(_requests(server, int(limits["burst"])))
@@ -314,32 +318,32 @@ def by_rates(setting: Setting, environment: Environment) -> Iterator[Tried]:
                 stack.enter_context(server.plain())
             with server.plain() as refused:
                 line = refused.recv(12)
-        yield Tried("connections", None, line.decode()[9:], "503")
+        yield ProgramTrial("connections", None, line.decode()[9:], "503")
 
 
-async def _strangers(server: Server, count: int) -> Tried:
+async def _strangers(server: Server, count: int) -> ProgramTrial:
     async with AsyncExitStack() as stack:
         for _ in range(count):
             await stack.enter_async_context(server.socket(None))
         beyond = server.upgrade("/ws").status
-    return Tried("sockets whose token is not known yet", None, str(beyond), "429")
+    return ProgramTrial("sockets whose token is not known yet", None, str(beyond), "429")
 
 
-async def _requests(server: Server, burst: int) -> Tried:
+async def _requests(server: Server, burst: int) -> ProgramTrial:
     async with server.socket("bob") as client:  # the upgrade is a request too
         codes = [_of(await client.rpc("session.list", {"limit": 1})) for _ in range(burst)]
     wrong = next(filter(None, codes[:-1]), None)
-    return Tried("requests of one token", wrong, codes[-1], "rate_limited")
+    return ProgramTrial("requests of one token", wrong, codes[-1], "rate_limited")
 
 
 # All of it
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Every limit by every way that it can be reached, and none left out."""
     names = [name for name in IN_PROCESS if not (setting.short and name in HEAVY)]
     found = [
-        Tried(*each)
+        ProgramTrial(*each)
         for each in apart(by_sdk, environment, store=store_in(setting.folder, "sdk"), names=names)
     ]
     with serving(store_in(setting.folder), environment=environment) as server:

@@ -54,7 +54,7 @@ PROJECT_FILES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Programs by requests and by files, then addresses in every spelling, by redirects and by names that change."""
     home, project = setting.folder / "home", setting.folder / "project"
     for folder in (home, project):
@@ -181,7 +181,7 @@ def _typed(setting: Setting, environment: Environment, home: Path, project: Path
 def _reached(setting: Setting, environment: Environment) -> tuple[list[str], list[str]]:
     """Private addresses that were connected to: by their spelling, and by being led there."""
     notes = setting.folder / "notes-reached"
-    told = apart(knock, watched(environment, notes), spellings=list(SPELLINGS))
+    told = apart(probe_addresses, watched(environment, notes), spellings=list(SPELLINGS))
     connected = [note.told[1] for note in noted(notes) if note.event == "socket.connect"]
     places = [ast.literal_eval(address) for address in connected if address.startswith("(")]
     inner = [str(place) for place in places if not is_public(place[0]) and place[1] not in told["ports"]]
@@ -189,7 +189,7 @@ def _reached(setting: Setting, environment: Environment) -> tuple[list[str], lis
     return [*told["heard"], *inner], led
 
 
-def knock(spellings: list[str]) -> dict[str, Any]:
+def probe_addresses(spellings: list[str]) -> dict[str, Any]:
     """Name each as a server, as somebody from outside does: what a listener on this machine heard of it. Then follow
     redirects, and a name that means another address the second time; `ports` are those that are connected to in that."""
 

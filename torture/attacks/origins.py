@@ -60,7 +60,7 @@ def ways() -> list[Way]:
     return found
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Ask each route under each pair of a name and an origin, always with a good token."""
     asked = refused = 0
     limits = {"stranger_burst": 1_000_000}

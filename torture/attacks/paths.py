@@ -146,7 +146,7 @@ async def _given(
 
 
 @contextmanager
-def swapping(one: Path, other: Path) -> Iterator[None]:
+def swap_constantly(one: Path, other: Path) -> Iterator[None]:
     """While this runs, another process lets the two change places all the time."""
     pid = os.fork()
     if pid == 0:
@@ -174,12 +174,12 @@ def races(folder: str, count: int) -> dict[str, Any]:
     said = b"".join(WRITTEN["claude"].lines(1, TEXTS))
     (place.beside / "in" / "file").write_bytes(said.replace(b"message", SECRET.encode()))
     with openings(place.beside, place.beside / "in") as opened:
-        with swapping(spot, other):
+        with swap_constantly(spot, other):
             took = asyncio.run(_raced(bench, ["swapped/file", "swapped/../swapped/file"], count // 3))
         file, link = place.root / "one", place.root / "two"
         file.write_text(PLAIN)
         link.symlink_to(place.beside / "file")
-        with swapping(file, link):
+        with swap_constantly(file, link):
             took = max(took, asyncio.run(_raced(bench, ["one"], count // 3)))
         took = max(took, _transcripts(place, count - 2 * (count // 3)))
     return {"opened": opened, "slowest": took}
@@ -204,7 +204,7 @@ def _transcripts(place: Place, count: int) -> float:
         other = path.with_suffix(".aside")
         other.unlink(missing_ok=True)
         os.mkfifo(other) if target is None else other.symlink_to(target)
-        with swapping(path, other):
+        with swap_constantly(path, other):
             for _ in range(count // 2):
                 began = time.monotonic()
                 for found in source.find():
@@ -337,7 +337,7 @@ def inside(folder: str, given: list[str], tools: list[str], count: int) -> list[
     return [by_tools(by, given, tools), races(during, count), by_agents(among)]
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Names by every way in, then races."""
     given = names(setting.dice("names"), setting.of(short=40, full=500))
     count = setting.of(short=60, full=1_000)

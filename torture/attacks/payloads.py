@@ -27,7 +27,7 @@ SUITES = (
 )
 
 
-def tried(setting: Setting) -> Outcome:
+def run_trial(setting: Setting) -> Outcome:
     """The tests of the page and of the files, and in how many fields of a session their payloads were."""
     ran = suites.passing(*SUITES, figure="{passed} tests")(setting)
     if not ran.met:

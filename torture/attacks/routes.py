@@ -40,7 +40,7 @@ CALLED: tuple[tuple[str, dict[str, str]], ...] = (
 """What can be asked at `/mcp`; the braces are a session."""
 
 
-def tried(place: Place, tally: Tally) -> None:
+def run_trial(place: Place, tally: Tally) -> None:
     """As somebody unknown, as another owner, and without the right that is needed."""
     mine = place.cookie("ann")
     _as_owner(place, mine)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.gateway.servers import Server, serving
 from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
-from torture.trial.program import Environment, Tried, broken, each, store_in
+from torture.trial.program import Environment, ProgramTrial, broken, each, store_in
 from torture.trial.row import Outcome, Setting
 
 SLOW_MS = 200
@@ -39,7 +39,7 @@ def queries(dice: random.Random, count: int) -> Iterator[str]:
             yield glue.join(dice.choices(PIECES, k=dice.randrange(1, most)))
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """So many searches are asked of SQLite, and as many of PostgreSQL; in the short form of SQLite alone."""
     return on(*ENGINES[: setting.of(short=1, full=2)])(setting, environment)
 
@@ -53,12 +53,12 @@ def noticed(setting: Setting) -> Outcome:
     return each(*trials[: setting.of(short=1, full=2)])(setting)
 
 
-def on(*engines: str) -> Tried:
+def on(*engines: str) -> ProgramTrial:
     """The trial of these engines."""
-    return lambda setting, environment: _tried(setting, environment, engines)
+    return lambda setting, environment: _run_trial(setting, environment, engines)
 
 
-def _tried(setting: Setting, environment: Environment, engines: Sequence[str]) -> Outcome:
+def _run_trial(setting: Setting, environment: Environment, engines: Sequence[str]) -> Outcome:
     count = setting.of(short=200, full=10_000)
     with ExitStack() as stack:
         stores: dict[str, tuple[str, int | None]] = {}

@@ -208,7 +208,7 @@ def _told(server: Server, secrets: list[str]) -> Iterator[tuple[str, str]]:
 # All of it
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """All three."""
     parts = [part(setting, environment) for part in (others_secrets, own_secrets)]
     return Outcome(

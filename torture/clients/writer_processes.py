@@ -51,7 +51,7 @@ class Notes(NamedTuple):
         return [each.entry for each in self.acknowledged if each.session == session_id]
 
 
-class Crowd:
+class WriterProcesses:
     """The processes at work."""
 
     def __init__(self, process: subprocess.Popen[bytes], files: Sequence[Path]) -> None:
@@ -86,7 +86,7 @@ async def prepare(url: str, many: int) -> None:
 @contextmanager
 def writing(
     folder: Path, url: str, many: int, environment: Environment, *, appends: int = 10**9, rest: float = 0
-) -> Iterator[Crowd]:
+) -> Iterator[WriterProcesses]:
     """So many processes, which append so often each and rest so many seconds after each; they are at work from here on,
     and gone in the end."""
     files = [folder / f"notes-{number}" for number in range(many)]
@@ -104,7 +104,7 @@ def writing(
         assert process.stdout is not None
         if process.stdout.readline() != b"all begin\n":
             raise RuntimeError("the processes that append did not begin")
-        yield Crowd(process, files)
+        yield WriterProcesses(process, files)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -24,11 +24,11 @@ from tests.engines.provider import Provider, Step
 from tests.mutants import ROOT
 from tests.support.waits import LIMIT
 from torture.clients import agent_starter
-from torture.kills.outcome import Book, Message, Reckoning, reckoned
+from torture.kills.outcome import AcknowledgementLog, KillTally, Message, compare_with_store
 from torture.kills.server import now
 from torture.trial.program import Environment
 from torture.trial.row import Setting
-from torture.trial.stores import FILES, Ground, examined
+from torture.trial.stores import FILES, StoreProvider, examined
 
 Json = dict[str, Any]
 MODEL = "anthropic:claude-sonnet-5"
@@ -68,7 +68,7 @@ class Agent(Talk):
 
 
 @asynccontextmanager
-async def born(port: int) -> AsyncIterator[Agent]:
+async def start_agent(port: int) -> AsyncIterator[Agent]:
     """An agent of the nursery at this port, greeted. With the block it ends."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LINE_BYTES)
     agent = Agent(reader, writer, int(await reader.readline()))
@@ -101,22 +101,34 @@ def nursed(
             process.kill()
 
 
-def agents_killed(setting: Setting, program: Environment, kills: int, ground: Ground = FILES) -> Reckoning:
+def agents_killed(
+    setting: Setting, program: Environment, kills: int, store_provider: StoreProvider = FILES
+) -> KillTally:
     """Kill so many agents while they answer prompts in several sessions at once."""
-    found = Reckoning()
+    found = KillTally()
     for kind, share in KINDS.items():
         folder = setting.folder / f"{kind} agents"
         folder.mkdir(mode=0o700)
         dice = setting.dice(f"kills of {kind} agents")
         many = -(-kills * share // sum(KINDS.values()))
-        found += asyncio.run(_killed(kind, folder, program, many, dice, ground))
+        found += asyncio.run(_killed(kind, folder, program, many, dice, store_provider))
     return found
 
 
 async def _killed(
-    kind: str, folder: Path, program: Environment, kills: int, dice: random.Random, ground: Ground
-) -> Reckoning:
-    store, talks, problems, book = ground.store(folder), list[str](), list[str](), Book(iter(()))
+    kind: str,
+    folder: Path,
+    program: Environment,
+    kills: int,
+    dice: random.Random,
+    store_provider: StoreProvider,
+) -> KillTally:
+    store, talks, problems, book = (
+        store_provider.store(folder),
+        list[str](),
+        list[str](),
+        AcknowledgementLog(iter(())),
+    )
     with provider.serving() as asked, (folder / "log").open("w+b") as log:
         asked.otherwise = _reply
         with nursed(kind, folder, store, program, asked, log) as port:
@@ -124,16 +136,16 @@ async def _killed(
                 if number % KILLS_OF_A_SESSION == 0:
                     talks += await _made(store, folder)
                     prompting = Prompting(folder, talks[-TALKS:], book)
-                async with born(port) as agent:
+                async with start_agent(port) as agent:
                     await prompting.killed(agent, dice.randint(1, MOST_HEARD))
-                problems += await ground.left(folder)
-            async with born(port) as agent:
+                problems += await store_provider.left(folder)
+            async with start_agent(port) as agent:
                 await prompting.finished(agent)
         log.seek(0)
         problems += log.read().decode().splitlines()
     problems += await examined(store)
-    found, killed = await reckoned(store, talks, book), Counter({f"acp ({kind})": kills})
-    return found + Reckoning(killed, examinations=kills + 1, problems=tuple(problems))
+    found, killed = await compare_with_store(store, talks, book), Counter({f"acp ({kind})": kills})
+    return found + KillTally(killed, examinations=kills + 1, problems=tuple(problems))
 
 
 async def _made(store: str, folder: Path) -> list[str]:
@@ -151,7 +163,7 @@ def _reply(body: Json) -> Sequence[Step]:
 class Prompting:
     """A client that prompts in all of its sessions at once, in each one prompt after the other."""
 
-    def __init__(self, folder: Path, talks: Sequence[str], book: Book) -> None:
+    def __init__(self, folder: Path, talks: Sequence[str], book: AcknowledgementLog) -> None:
         self._folder, self._talks, self._book = folder, talks, book
 
     async def killed(self, agent: Agent, heard: int) -> None:

@@ -86,9 +86,9 @@ class Tally:
         return "; ".join(f"{count} × {what}" for what, count in counts.items()) or "no late turn was heard"
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """All rounds, or as many as it takes until something is wrong."""
-    tally, found = asyncio.run(_tried(setting, environment))
+    tally, found = asyncio.run(_run_trial(setting, environment))
     for each in tally.wrong:
         setting.say(f"{each.what}: {each.seen}")
     figure = (
@@ -101,7 +101,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     return Outcome(met=found.whole and tally.whole, figure=figure, counts=counts)
 
 
-async def _tried(setting: Setting, environment: Environment) -> tuple[Tally, Judged]:
+async def _run_trial(setting: Setting, environment: Environment) -> tuple[Tally, Judged]:
     tally, pages = Tally(), []
     async with connected(3, apart=True) as postgres:
         at_home = postgres.server.uri()
@@ -149,8 +149,8 @@ class Round:
         """Returns what the writers were told."""
         async with AsyncExitStack() as stack:
             starting = [
-                stack.enter_async_context(aside(server(address(cable), environment, log)))
-                for cable in self._postgres.cables
+                stack.enter_async_context(aside(server(address(link), environment, log)))
+                for link in self._postgres.cables
             ]
             (self._pid, first), second, third = [await each for each in starting]
             self._doors = [first, second[1], third[1]]

@@ -17,11 +17,11 @@ import hitherto
 from bench.workloads.messages import prose
 from hitherto.model import LOCAL
 from torture.clients import writer_processes
-from torture.kills.outcome import Book, Message, Reckoning, entries_of, reckoned
+from torture.kills.outcome import AcknowledgementLog, KillTally, Message, compare_with_store, entries_of
 from torture.kills.server import now
 from torture.trial.program import Environment
 from torture.trial.row import Setting
-from torture.trial.stores import FILES, Ground, examined, of
+from torture.trial.stores import FILES, StoreProvider, examined, of
 
 LONGEST = 4_000
 WHEN = (0.75, 1.15)
@@ -42,33 +42,33 @@ class ToolOutput(NamedTuple):
 
 
 def commands_killed(
-    setting: Setting, environment: Environment, kills: int, ground: Ground = FILES
-) -> Reckoning:
+    setting: Setting, environment: Environment, kills: int, store_provider: StoreProvider = FILES
+) -> KillTally:
     """Append from the command line, one command after the other, until so many of them were killed."""
     folder = setting.folder / "commands"
     folder.mkdir(mode=0o700)
-    given = {"HITHERTO_DATA_DIR": str(folder), **of(ground, folder, environment)}
-    return asyncio.run(_killed(ground, folder, given, kills, setting.dice("kills of commands")))
+    given = {"HITHERTO_DATA_DIR": str(folder), **of(store_provider, folder, environment)}
+    return asyncio.run(_killed(store_provider, folder, given, kills, setting.dice("kills of commands")))
 
 
 async def _killed(
-    ground: Ground, folder: Path, given: Environment, kills: int, dice: random.Random
-) -> Reckoning:
-    url = ground.store(folder)
+    store_provider: StoreProvider, folder: Path, given: Environment, kills: int, dice: random.Random
+) -> KillTally:
+    url = store_provider.store(folder)
     await writer_processes.prepare(url, OTHERS)
     async with hitherto.open(url) as sessions:
         talk = (await sessions.create(LOCAL)).id
-    book = Book(_messages(talk, dice))
+    book = AcknowledgementLog(_messages(talk, dice))
     with writer_processes.writing(folder, url, OTHERS, given, rest=REST_SECONDS) as others:
         problems = await _until_killed(url, book, given, kills, dice)
         notes = others.notes()
-    found = await reckoned(url, [talk], book) + await _beside(url, notes)
+    found = await compare_with_store(url, [talk], book) + await _beside(url, notes)
     problems += await examined(url)
-    return found + Reckoning(Counter(append=kills), examinations=kills + 1, problems=tuple(problems))
+    return found + KillTally(Counter(append=kills), examinations=kills + 1, problems=tuple(problems))
 
 
 async def _until_killed(
-    url: str, book: Book, given: Environment, kills: int, dice: random.Random
+    url: str, book: AcknowledgementLog, given: Environment, kills: int, dice: random.Random
 ) -> list[str]:
     """Run commands until so many were killed; what the store's own check told after each kill."""
     problems, killed, usual = list[str](), 0, PATIENCE_SECONDS
@@ -91,13 +91,13 @@ async def _until_killed(
     return problems
 
 
-async def _beside(url: str, notes: writer_processes.Notes) -> Reckoning:
+async def _beside(url: str, notes: writer_processes.Notes) -> KillTally:
     """What became of the messages of the others."""
     async with hitherto.open(url) as sessions:
         names = (writer_processes.COMMON, *map(writer_processes.own, range(OTHERS)))
         there = {entry.id for name in names async for entry in entries_of(sessions, name)}
     told = {each.entry for each in notes.acknowledged}
-    return Reckoning(
+    return KillTally(
         acknowledged=Counter({"others beside `append`": len(told)}),
         lost=len(told - there),
         problems=tuple(f"refused to others beside `append`: {code}" for code in notes.errors),

@@ -23,7 +23,7 @@ class Message(NamedTuple):
     text: str
 
 
-class Book:
+class AcknowledgementLog:
     """What was said to the servers of one store. What has no answer is said again before anything else."""
 
     def __init__(self, messages: Iterator[Message], *, keyed: bool = True) -> None:
@@ -61,7 +61,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Reckoning:
+class KillTally:
     """How stores stand to what was said. Counts of messages, but for `kills`, which are counted by door."""
 
     kills: Counter[str] = field(default_factory=Counter)
@@ -81,8 +81,8 @@ class Reckoning:
     problems: tuple[str, ...] = ()
     """What examinations and the programs' logs told, and requests that were refused."""
 
-    def __add__(self, other: Reckoning) -> Reckoning:
-        return Reckoning(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+    def __add__(self, other: KillTally) -> KillTally:
+        return KillTally(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     @property
     def whole(self) -> bool:
@@ -103,7 +103,7 @@ class Reckoning:
         return ", ".join(f"{count:,} {words}" for count, words in wrong if count) or "nothing else wrong"
 
 
-async def reckoned(url: str, session_ids: Sequence[str], book: Book) -> Reckoning:
+async def compare_with_store(url: str, session_ids: Sequence[str], book: AcknowledgementLog) -> KillTally:
     """Read everything that these sessions hold."""
     async with hitherto.open(url) as sessions:
         entries = [entry for each in session_ids async for entry in entries_of(sessions, each)]
@@ -118,7 +118,7 @@ async def reckoned(url: str, session_ids: Sequence[str], book: Book) -> Reckonin
         if said is not None and said.text == text:
             whole.add(mark)
         kept += found[mark] == 1 and mark in book.unknown and entry.at <= book.unknown[mark]
-    return Reckoning(
+    return KillTally(
         acknowledged=Counter(book.acknowledged.values()),
         lost=len(book.acknowledged.keys() - whole),
         twice=sum(count - 1 for count in found.values()),

@@ -54,7 +54,7 @@ def trial(*, careless: bool = False) -> Trial:
     """Faults of each kind in any order; a `careless` store has said that commits may be lost."""
 
     def run(setting: Setting) -> Outcome:
-        seen, found = asyncio.run(_tried(setting, careless=careless))
+        seen, found = asyncio.run(_run_trial(setting, careless=careless))
         met = found.whole and max(seen.p95().values()) < SLOW_SECONDS
         figure = f"until all were served again: {seen.told()}; {found.told()}"
         counts = {"faults": len(seen.back), "acknowledged": found.acknowledged, "lost": found.lost}
@@ -63,7 +63,7 @@ def trial(*, careless: bool = False) -> Trial:
     return run
 
 
-async def _tried(setting: Setting, *, careless: bool) -> tuple[Seen, Judged]:
+async def _run_trial(setting: Setting, *, careless: bool) -> tuple[Seen, Judged]:
     seen, dice = Seen(), setting.dice("outages")
     plan = _plan(setting, dice, careless=careless)
     async with connected(1, apart=not setting.short) as postgres:

@@ -26,10 +26,10 @@ from bench.workloads.messages import prose
 from bench.workloads.server_load import Server, served, wires
 from bench.workloads.websocket import Wire, request
 from hitherto.model import LOCAL
-from torture.kills.outcome import Book, Message, Reckoning, reckoned
+from torture.kills.outcome import AcknowledgementLog, KillTally, Message, compare_with_store
 from torture.trial.program import Environment
 from torture.trial.row import Setting
-from torture.trial.stores import FILES, Ground, examined, of
+from torture.trial.stores import FILES, StoreProvider, examined, of
 
 Json = dict[str, Any]
 SOCKETS, WINDOW, CALLERS = 4, 4, 4
@@ -68,25 +68,27 @@ class Place(NamedTuple):
     environment: Environment
 
 
-def hammered(setting: Setting, environment: Environment, plan: Plan, ground: Ground = FILES) -> Reckoning:
+def kill_repeatedly(
+    setting: Setting, environment: Environment, plan: Plan, store_provider: StoreProvider = FILES
+) -> KillTally:
     """Kill servers of one store after the other, and hold each store to what its clients were told."""
-    found, dice = Reckoning(), setting.dice("kills of servers")
+    found, dice = KillTally(), setting.dice("kills of servers")
     for number, first in enumerate(range(0, plan.kills, KILLS_OF_A_STORE)):
         folder = setting.folder / f"served{number}"
         folder.mkdir(mode=0o700)
         kills = min(KILLS_OF_A_STORE, plan.kills - first)
-        store = Place(folder, ground.store(folder), of(ground, folder, environment))
-        found += asyncio.run(_hammered(store, plan, kills, dice))
+        store = Place(folder, store_provider.store(folder), of(store_provider, folder, environment))
+        found += asyncio.run(_kill_repeatedly(store, plan, kills, dice))
         shutil.rmtree(folder)
         setting.say(f"{first + kills:,} kills of servers: {found.told()}")
     return found
 
 
-async def _hammered(place: Place, plan: Plan, kills: int, dice: random.Random) -> Reckoning:
+async def _kill_repeatedly(place: Place, plan: Plan, kills: int, dice: random.Random) -> KillTally:
     (folder, url, environment), problems, stillborn = place, list[str](), 0
     async with hitherto.open(url) as sessions:
         talks = [(await sessions.create(LOCAL)).id for _ in range(SESSIONS)]
-    book = Book(_messages(talks, dice), keyed=plan.keyed)
+    book = AcknowledgementLog(_messages(talks, dice), keyed=plan.keyed)
     with (folder / "log").open("w+b") as log:
         for number in range(kills):
             if plan.stillborn and number % plan.stillborn == 0:
@@ -95,15 +97,15 @@ async def _hammered(place: Place, plan: Plan, kills: int, dice: random.Random) -
             with served(folder, environment, log) as server:
                 problems += await examined(url)
                 last, delay = dice.randint(*plan.acknowledged), dice.uniform(0, DELAY_SECONDS)
-                problems += await Life(book, server, last, delay, unheard=plan.unheard).lived()
+                problems += await ServerRun(book, server, last, delay, unheard=plan.unheard).run()
         with served(folder, environment, log) as server:
-            problems += await Life(book, server).lived()
+            problems += await ServerRun(book, server).run()
         log.seek(0)
         problems += log.read().decode().splitlines()
     problems += await examined(url)
     killed = Counter({"serve": kills, "serve while it starts": stillborn})
-    found = await reckoned(url, talks, book)
-    return found + Reckoning(killed, examinations=kills + 1, problems=tuple(problems))
+    found = await compare_with_store(url, talks, book)
+    return found + KillTally(killed, examinations=kills + 1, problems=tuple(problems))
 
 
 def _messages(session_ids: Sequence[str], dice: random.Random) -> Iterator[Message]:
@@ -126,13 +128,13 @@ def _killed_at_start(folder: Path, environment: Environment, log: IO[bytes], sec
 
 
 @dataclass(slots=True)
-class Life:
+class ServerRun:
     """One life of a server. Clients talk to it until `last` messages are acknowledged, and `delay` seconds later it dies.
 
     Without `last` it lives until everything is acknowledged that was said before.
     """
 
-    book: Book
+    book: AcknowledgementLog
     server: Server
     last: int | None = None
     delay: float = 0.0
@@ -141,7 +143,7 @@ class Life:
     _answers: int = field(default=0, init=False)
     _over: bool = field(default=False, init=False)
 
-    async def lived(self) -> list[str]:
+    async def run(self) -> list[str]:
         """All clients have left, or been left; what was wrong if they could not even come."""
         try:
             async with asyncio.timeout(LIFE_SECONDS), wires(self.server, SOCKETS) as lines:

@@ -17,7 +17,7 @@ from tests.engines import provider
 from tests.engines.test_killed_turns import check_request, reply
 from tests.support.homes import SqliteHome
 from torture.clients import agent_starter
-from torture.kills.agents import KILLS_OF_A_SESSION, Agent, born, nursed
+from torture.kills.agents import KILLS_OF_A_SESSION, Agent, nursed, start_agent
 from torture.kills.outcome import entries_of
 from torture.trial.program import Environment, store_in
 from torture.trial.row import Setting
@@ -97,10 +97,10 @@ async def _talked(port: int, folder: Path, talk: str, kills: int, dice: random.R
     """Prompt in a session until so many turns were killed, and once more; what was wrong meanwhile."""
     problems, killed = list[str](), 0
     while killed < kills:
-        async with born(port) as agent:
+        async with start_agent(port) as agent:
             killed += await _killed_in_turn(agent, talk, folder, dice)
         problems += await FILES.left(folder)
-    async with born(port) as agent:
+    async with start_agent(port) as agent:
         await agent.load(talk, folder)
         answer = await agent.prompt(talk, "And for the last time.")
     if answer["stopReason"] != "end_turn":

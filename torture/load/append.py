@@ -14,7 +14,7 @@ from bench.workloads.websocket import Wire, request
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendResult:
     """What a number of messages took until they were durable and could be found."""
 
     messages: int
@@ -61,7 +61,7 @@ async def _round(
     return seconds + time.perf_counter() - began, took
 
 
-async def _appended(server: Server, clients: int, rounds: int, requests: int, group: int) -> Appended:
+async def _appended(server: Server, clients: int, rounds: int, requests: int, group: int) -> AppendResult:
     async with wires(server, clients) as lines:
         ids = [(await line.call("session.create", {}))["session_id"] for line in lines]
         await _round(lines, ids, 0, 2, group)
@@ -73,15 +73,17 @@ async def _appended(server: Server, clients: int, rounds: int, requests: int, gr
         cpu = server.cpu() - cpu
         kept = [(await lines[0].call("session.get", {"session_id": each}))["message_count"] for each in ids]
     p99 = sorted(took)[round(len(took) * 0.99) - 1]
-    return Appended(rounds * requests * group * clients, seconds, cpu, p99, sum(kept) - 2 * group * clients)
+    return AppendResult(
+        rounds * requests * group * clients, seconds, cpu, p99, sum(kept) - 2 * group * clients
+    )
 
 
 def appended(
     folder: Path, changed: Mapping[str, str], clients: int, plans: Sequence[tuple[int, int, int]]
-) -> list[Appended]:
+) -> list[AppendResult]:
     """One figure for each plan: rounds, requests of a client in a round, messages in a request."""
 
-    async def each(server: Server) -> list[Appended]:
+    async def each(server: Server) -> list[AppendResult]:
         return [await _appended(server, clients, *plan) for plan in plans]
 
     place = folder / "store"

@@ -32,7 +32,7 @@ PASSES = 5
 ROUNDS = 2_000
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Go through the jumps while clients append and turns run; then see what a policy deletes meanwhile."""
     rounds = setting.of(short=1, full=10)
     clock = setting.folder / "clock"
@@ -41,7 +41,7 @@ def tried(setting: Setting, environment: Environment) -> Outcome:
     with serving(store_in(setting.folder), environment=around, noisy=True) as server:
         told = asyncio.run(_told(server, setting.folder, clock, rounds))
     set_clock(clock, 0)
-    kept = apart(swept, around, place=str(setting.folder), clock=str(clock))
+    kept = apart(run_retention, around, place=str(setting.folder), clock=str(clock))
     jumps = rounds * len(JUMPS)
     figure = (
         f"{jumps:,} jumps, {told['acknowledged']:,} acknowledged: {told['lost']:,} lost, {told['moved']:,} histories out of"
@@ -165,7 +165,7 @@ class _Talk:
 # What a policy deletes
 
 
-def swept(place: str, clock: str) -> Json:
+def run_retention(place: str, clock: str) -> Json:
     """Keep to a policy that deletes what is older than 90 days while the clock jumps; how many sessions it took."""
     return asyncio.run(_swept(Path(place), Path(clock)))
 

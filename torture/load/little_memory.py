@@ -28,7 +28,7 @@ LINES, IMPORTED = 40, "and on " * 3_000
 PATIENCE = 120
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Take the memory from one server after the other; see that each store serves again, with all that was acknowledged."""
     servers, dice = setting.of(short=2, full=50), setting.dice("memory")
     told, verdict = Counter[str](), Judged()

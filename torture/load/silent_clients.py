@@ -33,7 +33,7 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
-class Borne:
+class SilenceResult:
     """What came of them. `each` is in bytes; `alone` and `beside` are seconds: 99 of 100 messages, the median round."""
 
     each: float
@@ -73,7 +73,7 @@ async def _silent(server: Server, named: Json, count: int) -> AsyncIterator[list
                 await each.leave()
 
 
-async def _borne(server: Server, silence: Silence) -> Borne:
+async def _measure_silence(server: Server, silence: Silence) -> SilenceResult:
     async with wires(server, 1) as (writer,), wires(server, READERS) as readers:
         named = {"session_id": (await writer.call("session.create", {}))["session_id"]}
         for reader in readers:
@@ -93,7 +93,7 @@ async def _borne(server: Server, silence: Silence) -> Borne:
                     break
             closed = 0 if too_much else await _closed(silent)
             resumed = await _resumed(silent, writer, talk) if closed else 0
-            return Borne(
+            return SilenceResult(
                 each=(most - before) / silence.silent,
                 alone=statistics.median(alone),
                 beside=statistics.median(beside),
@@ -125,9 +125,9 @@ async def _resumed(silent: list[Follower], writer: Wire, talk: _Talk) -> int:
     return sum(each.last == talk.said - 1 for each in silent)
 
 
-def borne(folder: Path, silence: Silence, changed: Mapping[str, str]) -> Borne:
+def measure_silence(folder: Path, silence: Silence, changed: Mapping[str, str]) -> SilenceResult:
     """On a store of its own."""
     place = folder / "store"
     place.mkdir()
     with served(place, changed) as server:
-        return asyncio.run(_borne(server, silence))
+        return asyncio.run(_measure_silence(server, silence))

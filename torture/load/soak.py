@@ -51,7 +51,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SoakResult:
     """What a server held over the time, and how often something was wrong."""
 
     before: Sample
@@ -180,7 +180,7 @@ async def _users(soak: Soak, folder: Path, server: Server) -> AsyncIterator[Load
                 await each.leave()
 
 
-async def _soaked(soak: Soak, folder: Path, server: Server, say: Callable[[str], None]) -> Held:
+async def _run_soak(soak: Soak, folder: Path, server: Server, say: Callable[[str], None]) -> SoakResult:
     async with _users(soak, folder, server) as load:
         warm = await load.run(soak.warm)
         before = await load.settled(_last(warm))
@@ -190,7 +190,7 @@ async def _soaked(soak: Soak, folder: Path, server: Server, say: Callable[[str],
         late = await load.all_told()
         after = await load.settled(_last(samples))
         say(_course(samples))
-        return Held(
+        return SoakResult(
             before,
             after,
             max(each.log for each in (*warm, *samples)),
@@ -213,15 +213,15 @@ def _course(samples: Sequence[Sample]) -> str:
     return "MB: " + " ".join(f"{each.memory / 1e6:.1f}" for each in samples[::step])
 
 
-def soaked(
+def run_soak(
     soak: Soak, folder: Path, say: Callable[[str], None], changed: Mapping[str, str] | None = None
-) -> Held:
+) -> SoakResult:
     """Run it on a store of its own; each line that the server logs is an error."""
     place = folder / "store"
     place.mkdir()
     with tempfile.TemporaryFile(dir=folder) as log:
         with served(place, changed, log) as server:
-            held = asyncio.run(_soaked(soak, place, server, say))
+            held = asyncio.run(_run_soak(soak, place, server, say))
         log.seek(0)
         logged = log.read()
     if logged:

@@ -44,7 +44,7 @@ def planted(setting: Setting) -> Outcome:
 def _noticed(setting: Setting, fault: Mutant) -> bool:
     copy = setting.folder / fault.name
     mutants.copy_sources(copy)
-    if not mutants.broken(copy, fault.changes):
+    if not mutants.apply_changes(copy, fault.changes):
         raise LookupError(f"not in the sources any more: {fault.name}")
     environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed)}
     ran = run_tests([TEST], environment, copy)

@@ -31,8 +31,10 @@ ROWS = (
             " an empty body, and our own page must work. The routes and the guard are the real ones, in a separate"
             " process, with one limit lifted so that it does not answer first."
         ),
-        run=whole(origins.tried),
-        control=each(broken(origins.tried, "origin-unchecked"), broken(origins.tried, "host-unchecked")),
+        run=whole(origins.run_trial),
+        control=each(
+            broken(origins.run_trial, "origin-unchecked"), broken(origins.run_trial, "host-unchecked")
+        ),
         broken="a server that ignores Origin, and one that ignores Host",
     ),
     Row(
@@ -49,8 +51,8 @@ ROWS = (
             " be equal byte for byte. The routes, the guard and the methods are the real ones, in a separate process,"
             " with request limits lifted so that they do not answer first."
         ),
-        run=whole(authorisation.tried),
-        control=broken(authorisation.tried, "scope-unchecked", "foreign-unlike-missing"),
+        run=whole(authorisation.run_trial),
+        control=broken(authorisation.run_trial, "scope-unchecked", "foreign-unlike-missing"),
         broken="a server that ignores a token's scopes, and a store whose errors reveal other owners' sessions",
     ),
     Row(
@@ -67,16 +69,16 @@ ROWS = (
             " owner. The routes, the guard and the methods are the real ones, in a separate process, with request"
             " limits lifted so that they do not answer first."
         ),
-        run=whole(isolation.tried),
+        run=whole(isolation.run_trial),
         # With their checksums, the sessions of others would be taken for damaged ones of one's own, and not be told.
         control=each(
             broken(
-                isolation.tried,
+                isolation.run_trial,
                 "fork-without-owner-sqlite",
                 "altered-session-served",
                 "cursor-signature-ignored",
             ),
-            broken(isolation.tried, "one-feed-for-all-owners"),
+            broken(isolation.run_trial, "one-feed-for-all-owners"),
         ),
         broken="a store that finds a session by its id alone, whatever its checksum, and cursors without a signature; and a"
         " server that sends the same events to all owners",
@@ -90,7 +92,7 @@ ROWS = (
         " and the HTML file are opened in Chromium with hooks on alerts, requests and errors, and every HTML and Markdown file"
         " is parsed. The fields that hold a payload are counted afterwards. A test with these payloads must notice each fault"
         " of the control.",
-        run=payloads.tried,
+        run=payloads.run_trial,
         control=suites.breakages("page-unescaped", "export-passes-html", "fence-too-short"),
         broken="a page without escaping, an export that passes HTML through, a code fence that a text can close",
         in_tests=False,
@@ -109,9 +111,9 @@ ROWS = (
             " gateway are the real ones, in a separate process, with request limits lifted so that they do not answer"
             " first."
         ),
-        run=whole(paths.tried),
+        run=whole(paths.run_trial),
         control=each(
-            broken(paths.tried, "walk-follows-links"), changed(paths.over_gateway, paths.FILE_BY_NAME)
+            broken(paths.run_trial, "walk-follows-links"), changed(paths.over_gateway, paths.FILE_BY_NAME)
         ),
         broken="tools that follow links, and a server that opens a file by the name in an address",
     ),
@@ -128,8 +130,8 @@ ROWS = (
             " process beyond what it had after the first tenth of the frames, or after the first 200 inputs of a"
             " fuzzer; it includes the fuzzer's own corpus."
         ),
-        run=whole(fuzzers.tried),
-        control=broken(fuzzers.tried, "deep-frame-uncaught"),
+        run=whole(fuzzers.run_trial),
+        control=broken(fuzzers.run_trial, "deep-frame-uncaught"),
         broken="a parser that fails on deep nesting",
         needs=(fuzzers.ATHERIS,),
     ),
@@ -144,7 +146,7 @@ ROWS = (
             " server and of PostgreSQL is read from the system before and after each. The routes and methods are the"
             " real ones, in a separate process, with request limits lifted so that they do not answer first."
         ),
-        run=whole(searches.tried),
+        run=whole(searches.run_trial),
         control=searches.noticed,
         broken="search words are put into the query unquoted, on SQLite and on PostgreSQL separately",
     ),
@@ -158,8 +160,8 @@ ROWS = (
             " routes, the guard and the methods are the real ones, in a separate process, with the published limits;"
             " only rates do not refill, and unauthenticated sockets get more time while their number is tried."
         ),
-        run=whole(limits.tried),
-        control=broken(limits.tried, "lengths-unchecked"),
+        run=whole(limits.run_trial),
+        control=broken(limits.run_trial, "lengths-unchecked"),
         broken="a program that allows texts that are too long",
     ),
     Row(
@@ -176,7 +178,7 @@ ROWS = (
             " without it, it is your own copy and keeps everything. None of our own tokens may remain among the other"
             " secrets either."
         ),
-        run=whole(secrets.tried),
+        run=whole(secrets.run_trial),
         control=each(
             broken(secrets.others_secrets, "secret-kinds-not-looked-for"),
             broken(secrets.own_secrets, "export-tells-secrets"),
@@ -197,8 +199,10 @@ ROWS = (
             " (`PublicTransport`), with a test resolver and 127.0.0.1 in place of a public address, gets redirects of"
             " every kind and names whose address changes."
         ),
-        run=whole(mcp_servers.tried),
-        control=broken(mcp_servers.tried, "programs-for-everybody", "loopback-is-public", "led-to-loopback"),
+        run=whole(mcp_servers.run_trial),
+        control=broken(
+            mcp_servers.run_trial, "programs-for-everybody", "loopback-is-public", "led-to-loopback"
+        ),
         broken="a server that starts programs for everybody, treats loopback as public and follows redirects there",
         in_tests=False,
         short_forms=(
@@ -217,9 +221,9 @@ ROWS = (
             " others are started with a umask of 000; the modes of all files and folders are checked while the server"
             " runs and afterwards."
         ),
-        run=whole(file_modes.tried),
+        run=whole(file_modes.run_trial),
         # An open data folder would be refused by the second command, and nothing more be seen.
-        control=broken(file_modes.tried, "store-open-to-others", "data-folder-open-to-others"),
+        control=broken(file_modes.run_trial, "store-open-to-others", "data-folder-open-to-others"),
         broken="a store whose file modes follow the umask, in a data folder that anybody may write to",
     ),
 )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from torture.kills.agents import agents_killed
 from torture.kills.commands import commands_killed
-from torture.kills.outcome import Reckoning
-from torture.kills.server import Plan, hammered
+from torture.kills.outcome import KillTally
+from torture.kills.server import Plan, kill_repeatedly
 from torture.kills.turns import turns_killed
-from torture.trial.program import Environment, Tried, broken, whole
+from torture.trial.program import Environment, ProgramTrial, broken, whole
 from torture.trial.row import Outcome, Row, Setting
-from torture.trial.stores import FILES, Ground, databases
+from torture.trial.stores import FILES, StoreProvider, databases
 
 ACKNOWLEDGED, ACKNOWLEDGED_THERE = 200_000, 20_000
 MANY, FEW = (100, 350), (5, 60)
 """After how many acknowledgements a server is killed, at least and at most."""
 
 
-def _counted(found: Reckoning, figure: str, *, met: bool) -> Outcome:
+def _counted(found: KillTally, figure: str, *, met: bool) -> Outcome:
     counts = {
         "faults": found.kills.total(),
         "acknowledged": found.acknowledged.total(),
@@ -32,7 +32,7 @@ def _lost(setting: Setting, environment: Environment) -> Outcome:
         acknowledged=FEW if setting.short else MANY,
         stillborn=setting.of(short=5, full=10),
     )
-    found = hammered(setting, environment, plan)
+    found = kill_repeatedly(setting, environment, plan)
     found += commands_killed(setting, environment, setting.of(short=2, full=200))
     if not setting.short:
         found += agents_killed(setting, environment, 200)
@@ -40,10 +40,12 @@ def _lost(setting: Setting, environment: Environment) -> Outcome:
     return _counted(found, _by_door(found), met=found.whole and enough)
 
 
-def _lost_by_server(setting: Setting, environment: Environment, ground: Ground = FILES) -> Outcome:
+def _lost_by_server(
+    setting: Setting, environment: Environment, store_provider: StoreProvider = FILES
+) -> Outcome:
     """R1 in small: the server alone."""
     plan = Plan(kills=setting.of(short=2, full=40), acknowledged=FEW)
-    found = hammered(setting, environment, plan, ground)
+    found = kill_repeatedly(setting, environment, plan, store_provider)
     return _counted(found, _by_door(found), met=found.whole)
 
 
@@ -54,20 +56,20 @@ def _lost_on_postgres(setting: Setting, environment: Environment) -> Outcome:
         acknowledged=FEW if setting.short else MANY,
         stillborn=setting.of(short=3, full=10),
     )
-    with databases() as ground:
-        found = hammered(setting, environment, plan, ground)
-        found += commands_killed(setting, environment, setting.of(short=1, full=50), ground)
-        found += agents_killed(setting, environment, setting.of(short=2, full=50), ground)
+    with databases() as store_provider:
+        found = kill_repeatedly(setting, environment, plan, store_provider)
+        found += commands_killed(setting, environment, setting.of(short=1, full=50), store_provider)
+        found += agents_killed(setting, environment, setting.of(short=2, full=50), store_provider)
     enough = setting.short or found.acknowledged.total() >= ACKNOWLEDGED_THERE
     return _counted(found, _by_door(found), met=found.whole and enough)
 
 
 def _lost_by_server_on_postgres(setting: Setting, environment: Environment) -> Outcome:
-    with databases() as ground:
-        return _lost_by_server(setting, environment, ground)
+    with databases() as store_provider:
+        return _lost_by_server(setting, environment, store_provider)
 
 
-def _by_door(found: Reckoning) -> str:
+def _by_door(found: KillTally) -> str:
     kills = ", ".join(f"{count:,} of `{door}`" for door, count in found.kills.items() if count)
     acknowledged = ", ".join(f"{count:,} by {door}" for door, count in found.acknowledged.items())
     return (
@@ -76,29 +78,29 @@ def _by_door(found: Reckoning) -> str:
     )
 
 
-def _repeated(*, keyed: bool, full: int) -> Tried:
+def _repeated(*, keyed: bool, full: int) -> ProgramTrial:
     """R3: what was left without an answer is asked again, with its key or without."""
 
-    def tried(setting: Setting, environment: Environment) -> Outcome:
+    def run_trial(setting: Setting, environment: Environment) -> Outcome:
         plan = Plan(kills=setting.of(short=3, full=full), acknowledged=FEW, keyed=keyed, unheard=True)
-        found = hammered(setting, environment, plan)
+        found = kill_repeatedly(setting, environment, plan)
         figure = (
             f"{found.kills.total():,} kills: {found.unknown:,} requests were left without an answer and made again,"
             f" {found.kept:,} of them had been stored; {found.twice:,} messages stored twice, {found.lost:,} lost"
         )
         return _counted(found, figure, met=found.whole and found.kept > 0)
 
-    return tried
+    return run_trial
 
 
-def _interrupted(*, short: int, full: int) -> Tried:
+def _interrupted(*, short: int, full: int) -> ProgramTrial:
     """R5: turns."""
 
-    def tried(setting: Setting, environment: Environment) -> Outcome:
+    def run_trial(setting: Setting, environment: Environment) -> Outcome:
         found = turns_killed(setting, environment, setting.of(short=short, full=full))
         return Outcome(met=found.whole, figure=found.told(), counts={"faults": found.kills})
 
-    return tried
+    return run_trial
 
 
 R1 = Row(

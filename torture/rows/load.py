@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.mutants import Change
-from torture.load.append import Appended, appended
-from torture.load.silent_clients import Silence, borne
-from torture.load.soak import Held, Soak, soaked
+from torture.load.append import AppendResult, appended
+from torture.load.silent_clients import Silence, measure_silence
+from torture.load.soak import Soak, SoakResult, run_soak
 from torture.trial.broken_copy import broken_program
 from torture.trial.row import Outcome, Row, Setting
 
@@ -21,11 +21,11 @@ SLOW = Change(
 )
 
 
-def _fast(found: Appended, rate: int) -> bool:
+def _fast(found: AppendResult, rate: int) -> bool:
     return found.rate >= rate and found.p99 < P99
 
 
-def _cheap(found: Appended, rate: int) -> bool:
+def _cheap(found: AppendResult, rate: int) -> bool:
     """Whether the cores have the time for that rate: the short form judges no wall clock."""
     return found.cost < CORES / rate
 
@@ -48,7 +48,7 @@ def _appended(setting: Setting, changed: Mapping[str, str], rounds: int) -> Outc
     )
 
 
-def _told(found: Appended) -> str:
+def _told(found: AppendResult) -> str:
     return (
         f"{found.rate:,.0f} messages/s (p99 {found.p99 * 1e3:.0f} ms, {found.cost * 1e6:.0f} µs of CPU each)"
     )
@@ -116,7 +116,7 @@ def _soak(setting: Setting, appends: int) -> Soak:
     )
 
 
-def _figure(held: Held) -> str:
+def _figure(held: SoakResult) -> str:
     return (
         f"{held.appended:,} appends in {held.seconds / 60:.0f} minutes, {held.told:,} events told, {held.visits:,} clients"
         f" that came and went: RSS {held.growth:+.1%} (from {held.before.memory / 1e6:.0f} MB),"
@@ -125,7 +125,7 @@ def _figure(held: Held) -> str:
     )
 
 
-def _kept(held: Held) -> tuple[bool, bool, bool, bool]:
+def _kept(held: SoakResult) -> tuple[bool, bool, bool, bool]:
     """Whether each bound is kept: memory, descriptors, log, errors."""
     return (
         held.growth < GROWTH,
@@ -137,7 +137,7 @@ def _kept(held: Held) -> tuple[bool, bool, bool, bool]:
 
 def soak(setting: Setting) -> Outcome:
     """An hour at the pace."""
-    held = soaked(_soak(setting, 60 * 60 * PACE), setting.folder, setting.say)
+    held = run_soak(_soak(setting, 60 * 60 * PACE), setting.folder, setting.say)
     return Outcome(
         met=all(_kept(held)),
         figure=_figure(held),
@@ -148,7 +148,7 @@ def soak(setting: Setting) -> Outcome:
 def leaking_soak(setting: Setting) -> Outcome:
     """Five minutes of a program that leaks everywhere: each leak must be seen (in the short form the log is too short)."""
     changed = broken_program(setting.folder / "broken", *LEAKS)
-    held = soaked(_soak(setting, 5 * 60 * PACE), setting.folder, setting.say, changed)
+    held = run_soak(_soak(setting, 5 * 60 * PACE), setting.folder, setting.say, changed)
     memory, descriptors, log, _ = _kept(held)
     return Outcome(met=memory or descriptors or (log and not setting.short), figure=_figure(held))
 
@@ -202,7 +202,7 @@ def _silence(setting: Setting, *changes: Change) -> Outcome:
         rounds=setting.of(short=2, full=20),
         too_much=EACH_BYTES * 3 // 2,
     )
-    found = borne(setting.folder, silence, changed)
+    found = measure_silence(setting.folder, silence, changed)
     slower = found.beside / found.alone
     return Outcome(
         met=found.each < EACH_BYTES

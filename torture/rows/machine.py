@@ -21,8 +21,8 @@ POWER_CUTS = Row(
         " must pass its check, and appending must work again. This models a crash of the system, not a disk that"
         " lies about what it has written."
     ),
-    run=whole(power_cuts.tried),
-    control=broken(power_cuts.tried, "synchronous-normal"),
+    run=whole(power_cuts.run_trial),
+    control=broken(power_cuts.run_trial, "synchronous-normal"),
     broken="`synchronous=NORMAL`",
     needs=(ROOT, LOOP_DISKS),
 )
@@ -41,8 +41,8 @@ FULL_DISK = Row(
         " failure, and a fill in which a client was not refused fails the row. Then the same with titles, tags and forks of a"
         " Claude Code transcript, each repeated until it is refused. A full disk under PostgreSQL is not tested."
     ),
-    run=whole(full_disk.tried),
-    control=broken(full_disk.tried, "failed-commit-acknowledged", "transcript-line-begun-without-room"),
+    run=whole(full_disk.run_trial),
+    control=broken(full_disk.run_trial, "failed-commit-acknowledged", "transcript-line-begun-without-room"),
     broken="a failed COMMIT is acknowledged, and no space is reserved for lines",
     needs=(ROOT,),
 )
@@ -56,8 +56,8 @@ IO_ERRORS = Row(
         " of the first counts as one fault, though it may have several causes. Refused messages must not be in the store,"
         " acknowledged ones must, a refusal must be a store error, and when the disk works again the next append succeeds."
     ),
-    run=whole(io_errors.tried),
-    control=broken(io_errors.tried, "failed-commit-acknowledged"),
+    run=whole(io_errors.run_trial),
+    control=broken(io_errors.run_trial, "failed-commit-acknowledged"),
     broken="a failed COMMIT is acknowledged",
     needs=(FAULTY_CALLS,),
 )
@@ -72,8 +72,8 @@ LITTLE_MEMORY = Row(
         " not check every allocation. After an error that is not a store error, as after a lost connection, a message may or"
         " may not be stored."
     ),
-    run=whole(little_memory.tried),
-    control=broken(little_memory.tried, "failure-answered-as-done"),
+    run=whole(little_memory.run_trial),
+    control=broken(little_memory.run_trial, "failure-answered-as-done"),
     broken="a failed request is answered as successful",
     in_tests=False,  # whether few servers end by a signal or answer with errors is chance, and so is its control
     short_forms=(
@@ -93,11 +93,11 @@ CLOCK_JUMPS = Row(
         " older than 90 days, here without its pauses) runs across the same jumps over sessions of today. The"
         " control breaks the job, the order and the keys separately; turns have no control of their own."
     ),
-    run=whole(clock_jumps.tried),
+    run=whole(clock_jumps.run_trial),
     control=each(
-        broken(clock_jumps.tried, "policy-believes-the-clock"),
+        broken(clock_jumps.run_trial, "policy-believes-the-clock"),
         changed(
-            clock_jumps.tried,
+            clock_jumps.run_trial,
             Change(
                 "stores/sqlite/read_tx.py",
                 "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos",
@@ -105,7 +105,7 @@ CLOCK_JUMPS = Row(
             ),
         ),
         changed(
-            clock_jumps.tried,
+            clock_jumps.run_trial,
             Change("service/notes.py", "KEPT_MS = 7 * DAY_MS", "KEPT_MS = 2 * DAY_MS"),
         ),
     ),

@@ -39,8 +39,8 @@ R20 = Row(
         " take the turns over. A listening client must receive every message that was sent after it subscribed. The server"
         " that was cut off is reconnected at the moment when its turn wants to store its answer."
     ),
-    run=whole(cluster.tried),
-    control=broken(cluster.tried, "fence-ignored"),
+    run=whole(cluster.run_trial),
+    control=broken(cluster.run_trial, "fence-ignored"),
     broken="the fence of a lease is ignored",
     needs=(ROOT, NAMESPACES, PACKET_RULES),
     in_tests=False,  # a lease must end in it, and that takes long

@@ -28,9 +28,9 @@ R6 = Row(
         " examined: every table must have the same rows as before, and the same content as after a migration"
         " without a kill."
     ),
-    run=whole(migrations.tried),
+    run=whole(migrations.run_trial),
     control=broken(
-        migrations.tried,
+        migrations.run_trial,
         "migration-recorded-outside-its-transaction-sqlite",
         "migration-recorded-outside-its-transaction-postgres",
     ),
@@ -46,9 +46,9 @@ R7 = Row(
         " the store; everything acknowledged before the command must be there. This tests SQLite: PostgreSQL is"
         " backed up by its own `pg_dump`, which is not tested."
     ),
-    run=whole(backups.tried),
+    run=whole(backups.run_trial),
     control=changed(
-        backups.tried,
+        backups.run_trial,
         Change(
             "stores/sqlite/store.py",
             'db.execute("VACUUM INTO ?", (str(part),))',
@@ -65,8 +65,8 @@ R10 = Row(
         "So many processes append to one shared session and to one of their own, as fast as they can; then every"
         " acknowledged entry must be in the store, and the positions in each log are counted."
     ),
-    run=whole(writers.tried),
-    control=broken(writers.tried, "deferred-begin"),
+    run=whole(writers.run_trial),
+    control=broken(writers.run_trial, "deferred-begin"),
     broken="transactions that start without the write lock",
 )
 R11 = Row(
@@ -78,9 +78,9 @@ R11 = Row(
         " who opens a database in use, its log or the log's index. A test that fails may open fewer files, and"
         " fails the row. Then two processes append while commands open and close the same store."
     ),
-    run=whole(sqlite_files.tried),
+    run=whole(sqlite_files.run_trial),
     control=changed(
-        sqlite_files.tried,
+        sqlite_files.run_trial,
         Change(
             "stores/sqlite/commit_queue.py",
             '            self._db.execute("COMMIT")\n',
@@ -98,9 +98,9 @@ R12 = Row(
     how="Eight processes append to a transcript as Claude Code does, sometimes stopping in the middle of a line; two rename the "
     "session. All are killed, and others take over. Then every line that a process reported as written, and every torn "
     "piece, must be in the file.",
-    run=whole(foreign_appenders.tried),
+    run=whole(foreign_appenders.run_trial),
     control=changed(
-        foreign_appenders.tried,
+        foreign_appenders.run_trial,
         Change(
             "claude/writing.py",
             '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
@@ -122,9 +122,9 @@ R13 = Row(
         " One `hitherto sync` imports them; each session is compared with what was written, and every file with"
         " its original bytes."
     ),
-    run=whole(damaged_transcripts.tried),
+    run=whole(damaged_transcripts.run_trial),
     control=changed(
-        damaged_transcripts.tried,
+        damaged_transcripts.run_trial,
         Change(
             "claude/lines.py",
             "        records += found\n",
@@ -146,8 +146,8 @@ R14 = Row(
         " start, or to list, with the error that the store is damaged: if SQLite cannot read its first page, or"
         " the tables that all sessions share, nothing else can be read."
     ),
-    run=whole(bit_rot.tried),
-    control=broken(bit_rot.tried, "altered-entry-served", "altered-session-served"),
+    run=whole(bit_rot.run_trial),
+    control=broken(bit_rot.run_trial, "altered-entry-served", "altered-session-served"),
     broken="checksums are not verified",
 )
 

@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
     lost: int = 0
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Backups by the command, one after the other, while processes append; then each is restored and read."""
     shell, writers = Shell(setting.folder), setting.of(short=2, full=4)
     asyncio.run(writer_processes.prepare(shell.url, writers))

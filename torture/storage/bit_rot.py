@@ -45,7 +45,7 @@ class Seen(Counter[str]):
         )
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Stores with some bytes changed, each served by a server of its own."""
     said = _said(setting)
     data, seen = (setting.folder / WHOLE).read_bytes(), Seen()

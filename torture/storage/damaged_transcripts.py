@@ -118,7 +118,7 @@ def _name(kind: Any) -> str:
     return kind.name if isinstance(kind, Kind) else kind.__name__
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """One sync over all of it, by the command."""
     corpus = Corpus(setting)
     corpus.fill(setting.of(short=1, full=8), setting.of(short=3, full=len(KINDS)))

@@ -10,7 +10,7 @@ LIVES = 5
 """Of one transcript; the next one begins anew."""
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Transcripts, each with several generations of writers."""
     found = []
     for number in range(setting.of(short=1, full=10)):

@@ -54,7 +54,7 @@ PROMPT = {
 }  # fmt: skip
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Fill the disk again and again, while clients append and sessions are renamed."""
     fills = setting.of(short=3, full=100)
     size = f"size={DISK_MB + GROWTH_MB * fills}m"

@@ -30,7 +30,7 @@ OURS = frozenset({"store_unavailable", "store_full", "store_damaged"})
 PATIENCE = 60
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Let the disk fail under one server after the other, until enough was refused; then hold the stores to what was said."""
     wanted, dice = setting.of(short=40, full=5_000), setting.dice("errors")
     told, verdict = Counter[str](), Judged()

@@ -79,7 +79,7 @@ class Kept(NamedTuple):
     wrong: list[str]
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """SQLite, then PostgreSQL; in the short form SQLite alone."""
     with ExitStack() as stack:
         kinds: list[Kind] = [Sqlite(setting.folder)]

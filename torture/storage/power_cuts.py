@@ -32,7 +32,7 @@ MOST_APPENDS = 150
 """At most so many messages are acknowledged between two cuts."""
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Cut again and again while clients append; hold each copy to what was acknowledged until then."""
     cuts, dice = setting.of(short=5, full=500), setting.dice("power cuts")
     found: list[Judged] = []

@@ -53,7 +53,7 @@ class Torn(NamedTuple):
     wrong: str
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """The tests with every process watched, then a store under load that commands open and close all the time."""
     notes = setting.folder / "opens"
     watched = _watched(environment, notes)

@@ -38,7 +38,7 @@ class Found(NamedTuple):
         return not (self.errors or self.gaps or self.missing or self.strange or self.damage)
 
 
-def tried(setting: Setting, environment: Environment) -> Outcome:
+def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """Eight writers, then 32."""
     found = [
         asyncio.run(_written(setting.folder, writers, appends, environment))

@@ -18,6 +18,6 @@ def broken_program(folder: Path, *changes: Change) -> Mapping[str, str]:
     Raises `LookupError` if the text of a change is no longer in the sources.
     """
     mutants.copy_sources(folder, ["src"], HALF_WRITTEN)
-    if not mutants.broken(folder, changes):
+    if not mutants.apply_changes(folder, changes):
         raise LookupError(f"not in the sources any more: {[change.old for change in changes]}")
     return {"PYTHONPATH": f"{folder / 'src'}:{mutants.ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -23,7 +23,7 @@ PIECE = 1 << 16
 _numbers = itertools.count(1)
 
 
-class Cable(Protocol):
+class NetworkLink(Protocol):
     """One way to PostgreSQL."""
 
     host: str
@@ -40,13 +40,13 @@ class Connected(NamedTuple):
     """A PostgreSQL that keeps what it has committed, and the ways to it."""
 
     server: PostgresServer
-    cables: Sequence[Cable]
+    cables: Sequence[NetworkLink]
 
 
-def address(cable: Cable, database: str = "postgres", *, careless: bool = False) -> str:
-    """Where the database is for who comes by this cable."""
+def address(link: NetworkLink, database: str = "postgres", *, careless: bool = False) -> str:
+    """Where the database is for who comes by this link."""
     options = "&options=-c%20synchronous_commit%3Doff" if careless else ""
-    return f"postgresql://postgres@{cable.host}:{cable.port}/{database}?sslmode=disable{options}"
+    return f"postgresql://postgres@{link.host}:{link.port}/{database}?sslmode=disable{options}"
 
 
 @asynccontextmanager

@@ -18,28 +18,28 @@ from torture.trial.row import Outcome, Setting, Trial
 
 Environment = Mapping[str, str]
 """What a process is given to run the program that is tried; nothing for the program as it is."""
-Tried = Callable[[Setting, Environment], Outcome]
+ProgramTrial = Callable[[Setting, Environment], Outcome]
 PATIENCE = 3_600
 
 
-def whole(tried: Tried) -> Trial:
+def whole(trial: ProgramTrial) -> Trial:
     """The trial of the program as it is."""
-    return lambda setting: tried(setting, {})
+    return lambda setting: trial(setting, {})
 
 
-def broken(tried: Tried, *names: str) -> Trial:
+def broken(trial: ProgramTrial, *names: str) -> Trial:
     """The same trial of a copy that is broken as these mutants say."""
     known = {mutant.name: mutant for mutant in MUTANTS}
-    return changed(tried, *(change for name in names for change in known[name].changes))
+    return changed(trial, *(change for name in names for change in known[name].changes))
 
 
-def changed(tried: Tried, *changes: Change) -> Trial:
+def changed(trial: ProgramTrial, *changes: Change) -> Trial:
     """The same trial of a copy with these changes."""
 
     def run(setting: Setting) -> Outcome:
         copy = setting.folder / "broken"
         copy.mkdir()
-        return tried(setting, broken_program(copy, *changes))
+        return trial(setting, broken_program(copy, *changes))
 
     return run
 

@@ -13,7 +13,7 @@ from tests.support.postgres_server import PostgresServer
 from torture.trial.program import Environment, store_in
 
 
-class Ground(Protocol):
+class StoreProvider(Protocol):
     """Every folder has a store of its own."""
 
     def store(self, folder: Path) -> str:
@@ -64,9 +64,9 @@ def databases() -> Iterator[Databases]:
         yield Databases(server)
 
 
-def of(ground: Ground, folder: Path, environment: Environment) -> Environment:
+def of(store_provider: StoreProvider, folder: Path, environment: Environment) -> Environment:
     """What a process is given to use a folder's store."""
-    return {"HITHERTO_STORE": ground.store(folder), **environment}
+    return {"HITHERTO_STORE": store_provider.store(folder), **environment}
 
 
 def _copied(folder: Path) -> Path:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.mutants.kinds import Change, Mutant
+from tests.mutants.definitions import Change, Mutant
 from tests.support.paths import ROOT
 from tests.support.waits import LIMIT
 
@@ -43,14 +43,14 @@ def copy_sources(copy: Path, names: Iterable[str] = COPIED, left_out: str = "__p
 def _try(copy: Path, mutant: Mutant) -> str:
     """Break the copy, run the test, mend the copy."""
     began = time.monotonic()
-    verdict = _judged(_run(copy, [mutant.test])) if broken(copy, mutant.changes) else "NOT APPLIED"
+    verdict = _judged(_run(copy, [mutant.test])) if apply_changes(copy, mutant.changes) else "NOT APPLIED"
     for change in mutant.changes:
         shutil.copy(ROOT / PACKAGE / change.file, copy / PACKAGE / change.file)
     tell(f"{verdict:11}  {mutant.name:52} {time.monotonic() - began:5.1f} s  {mutant.test}")
     return verdict
 
 
-def broken(copy: Path, changes: Iterable[Change]) -> bool:
+def apply_changes(copy: Path, changes: Iterable[Change]) -> bool:
     """Make the changes in a copy; whether all of them could be made."""
     for change in changes:
         file = copy / PACKAGE / change.file
