@@ -310,7 +310,7 @@ def test_without_a_terminal_each_line_is_a_prompt_and_questions_are_refused(
     provider.script(["One."], ["I try.", edit("one", "two")], ["A pity."])
     done = here.ok("chat", titled, stdin="First.\n\nSecond, \\\nwith more.\n")
     assert done.out.startswith(
-        "  One.\n  I try.\n  → Edit notes.txt\n  ← failed: refused: this needs a permission"
+        "  One.\n  I try.\n  → Edit notes.txt\n  ← failed: refused: this needs permission"
     )
     assert done.out.endswith("\n  A pity.\n")
     assert done.err == ""
@@ -352,7 +352,7 @@ def test_a_server_that_does_not_start_is_told_and_the_conversation_goes_on(here:
     done = here.ok("chat", titled, "--mcp", "gone=no-such-program-anywhere", stdin="Hi.\n/tools\n")
     assert re.search(r"! .*gone", done.out)
     assert "  Noted.\n" in done.out
-    assert re.search(r"gone +a server", done.err)
+    assert re.search(r"gone +an MCP server", done.err)
 
 
 def test_each_line_of_a_pipe_is_read_at_once_also_if_several_come_together(
