@@ -1,7 +1,7 @@
-"""Names for those who hold leases: processes, told apart so exactly that one can see when another has died.
+"""Names for the holders of leases: processes, named so exactly that another process can see when one has died.
 
-A lease outlives its holder by the rest of its time. On the same machine nobody has to wait for that: a process that
-no longer runs will not come back. On another machine, or where the system does not say enough, only time decides.
+A lease outlives its holder until it expires. On the same machine nobody has to wait for that: a process that no longer
+runs will not come back. On another machine, or where the system does not tell, only time decides.
 """
 
 from __future__ import annotations

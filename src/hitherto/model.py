@@ -1,7 +1,7 @@
-"""The values that everything speaks in: frozen, without I/O and without a clock.
+"""The values of the program: frozen, without I/O and without a clock.
 
 A *session* is metadata and a list of spans over append-only logs; an *entry* is one complete message in such a
-log. Times are milliseconds since the epoch. What is not known is None, never 0.
+log. Times are milliseconds since the epoch. Unknown values are None, never 0.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ name: stores of that time open unchanged."""
 RESERVED = (OWN, "hitherto/")
 """How keys begin that no caller may set."""
 CONTINUED_IN = f"{OWN}continued_in"
-"""In a session's meta: the sessions of other agents in which it goes on, the newest last."""
+"""In a session's meta: the sessions of other agents that continue it, the newest last."""
 CONTINUES = f"{OWN}continues"
-"""In the meta of such a one: the session that it goes on with."""
+"""In the meta of such a session: the session that it continues."""
 RECORDS = f"{OWN}records"
 """In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
 RECORDED_IN = f"{OWN}recorded_in"
@@ -40,7 +40,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Principal(Value, frozen=True):
-    """Who is calling. Every call of the service takes one; nothing of another owner is ever seen.
+    """Who is calling. Every call of the service takes one; owners are fully isolated.
 
     `local`: whoever calls has rights on this machine, so that folders that they name may be opened here.
     """
@@ -252,7 +252,7 @@ class Filter(Value, frozen=True):
 
 
 class Page(Value, frozen=True):
-    """Sessions, newest activity first, and the cursor that goes on (None: the end)."""
+    """Sessions, newest activity first, and the cursor of the next page (None: the end)."""
 
     sessions: tuple[Session, ...]
     cursor: str | None = None
@@ -347,7 +347,7 @@ class Hit(Value, frozen=True):
 
 
 class SearchPage(Value, frozen=True):
-    """Hits, newest first, and the cursor that goes on (None: the end)."""
+    """Hits, newest first, and the cursor of the next page (None: the end)."""
 
     hits: tuple[Hit, ...]
     cursor: str | None = None
@@ -358,8 +358,8 @@ Counts = tuple[tuple[str, int], ...]
 
 
 class Facets(Value, frozen=True):
-    """How many sessions there are: in all (`total`), put away, pinned, and of each agent, project, tag and source, the
-    most frequent first, at most 50 of each. All but `archived` leave out those that were put away.
+    """How many sessions there are: in all (`total`), archived, pinned, and of each agent, project, tag and source, the
+    most frequent first, at most 50 of each. All but `archived` leave out archived sessions.
 
     An agent is what `agent_of` says.
     """
@@ -404,7 +404,7 @@ class ProjectCount(Value, frozen=True):
 
 
 class Overview(Value, frozen=True):
-    """What was going on between two days, both included.
+    """Activity between two days, both included.
 
     `days` and the shares come in order of the day, and days without a message are left out. `projects` come busiest
     first, `longest` are the sessions with the most messages in that time; of both at most ten. A message counts in the
@@ -420,7 +420,7 @@ class Overview(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """The newest change of one session. `revision` is None for a session that was deleted, of which `key` is told."""
+    """The newest change of one session. `revision` is None for a deleted session, and `key` is the key that it had."""
 
     number: int
     session: str

@@ -208,7 +208,8 @@ class Reader(Protocol):
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
 
-        Of a day pass those that `spoken` would tell. Stops after `limit` records, or having examined about `examine` rows, or at the end.
+        A filter by day passes the sessions that `spoken` returns. Stops after `limit` records, after examining about
+        `examine` rows, or at the end.
         """
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
@@ -313,7 +314,7 @@ class Reader(Protocol):
     async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
         """What was said from one day to another, both included, in the owner's sessions, each by its own log.
 
-        As `days.tallies` adds it up. `most` is how many projects and sessions to tell.
+        As `days.tallies` adds it up. `most` is how many projects and sessions to return.
         """
 
     async def projects(self, owner: str) -> list[str]:
@@ -460,11 +461,11 @@ class Store(Protocol):
         ...
 
     async def backup(self, target: str) -> None:
-        """Write a consistent copy of the whole store while it is in use. Raises `StoreError` if it has no such form."""
+        """Write a consistent copy of the whole store while it is in use. Raises `StoreError` if it cannot be copied."""
         ...
 
     async def check(self, *, repair: bool) -> Health:
-        """Look for damage; with `repair`, mend what is derived from the rest."""
+        """Look for damage; with `repair`, rebuild what is derived from the rest."""
         ...
 
     async def about(self) -> Json:

@@ -1,4 +1,4 @@
-"""The summariser port: what says in few words what many said. The docstrings are the contract.
+"""The summariser port. The docstrings are the contract.
 
 A summariser is given entries and gives back text and facts. It never touches the store and has no tools; what it
 writes is data, which the service checks, completes and measures before anything is changed.
@@ -13,10 +13,10 @@ from hitherto.model import Entry, Usage, Value
 
 
 class CompactionPolicy(Value, frozen=True):
-    """When and how a session is made smaller. Tokens are the provider's where it told them, else estimated.
+    """When and how a context is compacted. Tokens are the provider's if known, else estimated.
 
-    It is done before a turn when more than `at` of the model's window is taken, and whenever somebody asks for it. The end of the context is kept word for word: `kept_tokens`, or `kept_share` of the whole if that is less, and at
-    least the last exchange. The summary takes at most `summary_tokens`, or `summary_share` of what it stands for. It
+    A context is compacted before a turn when it takes more than `at` of the model's window, and on request. Its end is
+    kept word for word: `kept_tokens`, or `kept_share` of the whole if that is less, and at least the last exchange. The summary takes at most `summary_tokens`, or `summary_share` of what it stands for. It
     names at least so many open questions and exact identifiers, as far as there are any; at most `facts` are drawn.
     """
 

@@ -113,8 +113,8 @@ def _replaced(text: str, found: list[Found]) -> str:
 def _member(name: str, value: Any, seen: Counter[str], depth: int) -> Any:
     """A member of an object, whose name may say what the value is."""
     if isinstance(value, str) and len(value) <= 512 and not _MARK.search(value):
-        told = f"{name}='{value}'"
-        if any(found.end == len(told) - 1 for found in _named(told)):
+        pair = f"{name}='{value}'"
+        if any(found.end == len(pair) - 1 for found in _named(pair)):
             seen[NAMED] += 1
             return f"[redacted: {NAMED}]"
     return redact_value(value, seen, depth + 1)

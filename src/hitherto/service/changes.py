@@ -54,7 +54,7 @@ class Changes(Room):
             await self.wait(who, after=position)
 
     def cursor(self, who: Principal, session_id: str | None, state: object) -> str:
-        """A cursor for somebody who is told of changes, of one session or of all, and may come back."""
+        """A cursor for a subscriber to the changes of one session or of all, who may reconnect."""
         return seal_cursor(self._store.secret, checked_owner(who), ["events", session_id], state)
 
     def position(self, who: Principal, session_id: str | None, cursor: str, shape: type[T]) -> T:

@@ -1,4 +1,4 @@
-"""What every room of the service stands on: the store, a clock, a maker of ids, and where the sessions are kept."""
+"""What every room of the service uses: the store, a clock, new ids, and the rules of where sessions are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hitherto.values.keys import is_ephemeral
 
 T = TypeVar("T")
 Operation = Literal["forked", "restarted", "searched", "added to memory", "synced"]
-"""What cannot be done with sessions everywhere."""
+"""What some sessions, the ephemeral ones, do not allow."""
 
 
 class Home(Protocol):
@@ -45,11 +45,11 @@ class Home(Protocol):
         """A session was made; `core` is what it was made over."""
 
     async def appended(self, core: Core, who: Principal, size: int) -> None:
-        """So many bytes were said; likewise."""
+        """So many bytes were appended, over `core`."""
 
 
 class StoredHome:
-    """Sessions that last: all can be done with them, and there is no end of them."""
+    """Stored sessions: everything is allowed, without a limit of their number."""
 
     remembers = True
 
@@ -73,9 +73,9 @@ class StoredHome:
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """What a room is given. `compaction` is how a context is made smaller unless a caller says otherwise.
+    """What a room is given. `compaction` is the default compaction policy.
 
-    `aside` is the store itself: for what is noted apart from what a call writes, where `store` may be one transaction.
+    `store` may be a single transaction; `aside` is always the store itself, for what is written apart from it.
     """
 
     store: Store

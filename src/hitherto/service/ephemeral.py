@@ -14,21 +14,21 @@ from hitherto.service.turns.leases import Leases
 from hitherto.values.keys import is_ephemeral
 
 BOUND = Policy(keep_newest=1_000, keep_bytes=256 * 1024 * 1024, spare_read_ms=0, delete=True)
-"""What an owner may have of them: beyond it, those that were quiet longest make room."""
+"""What an owner may have of them. Beyond it, the least recently active ones are deleted."""
 SESSION_BYTES = 64 * 1024 * 1024
-"""In one that is larger no more is said."""
+"""A larger session takes no more messages."""
 LOOKED_AT_BYTES = 16 * 1024 * 1024
-"""So much may be said between one look at the bound and the next."""
+"""How many bytes an owner may append before the bound is checked again."""
 
 
 class EphemeralHome:
-    """Sessions of which nothing is ever stored, searched, forked or remembered. Their id is their key."""
+    """Ephemeral sessions: never stored, searched, forked or added to memory. Their id is their key."""
 
     remembers = False
 
     def __init__(self) -> None:
         self._said: Counter[str] = Counter()
-        """How much was said by whom since somebody looked."""
+        """Bytes by owner since the bound was last checked."""
 
     def keeps(self, name: str) -> bool:  # noqa: ARG002 - there is nowhere else to go from here
         return True
@@ -58,5 +58,5 @@ class EphemeralHome:
 
 
 async def _make_room(core: Core, who: Principal) -> None:
-    """Delete what is beyond the bound: those that were quiet longest."""
+    """Delete what is beyond the bound, the least recently active first."""
     await Retention(core, Catalog(core), Leases(core)).prune(who, BOUND, dry_run=False)

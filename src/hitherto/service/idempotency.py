@@ -1,4 +1,4 @@
-"""What is done at most once, and only if the session is as the caller has seen it."""
+"""Idempotency keys and expected revisions: a write happens at most once, and only on the state the caller has seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S")
 
 
 class Request(Generic[V]):
-    """A request that is answered once: who asks the same again, under the same key, gets the first answer."""
+    """A request with an idempotency key: the same request with the same key gets the first answer."""
 
     def __init__(self, notes: Notes[V], owner: str, key: str, asked: object, now: int) -> None:
         self._notes, self._owner, self._now = notes, owner, now
@@ -115,7 +115,7 @@ class Idempotency(Room, Generic[S]):
 
 
 class _Known(Exception):
-    """It was done before. Not an error of the service, so that no call of it takes it for one of its own."""
+    """It was done before. Not a `HithertoError`, so that no call of the service catches it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""Notes: what is remembered beside the sessions for some days and then forgotten. No note is a change of a session.
+"""Notes: small values beside the sessions that are kept for some days. A note does not change a session.
 
 Each kind has a namespace of its own, in which the notes of an owner go by a key. Nobody else reads or writes them.
 """
@@ -18,7 +18,7 @@ from hitherto.values.days import DAY_MS
 
 V = TypeVar("V")
 KEPT_MS = 7 * DAY_MS
-"""So long a note is kept; then it may be forgotten at any time."""
+"""How long a note is kept at least."""
 FOR_EVER = LARGEST_NUMBER
 """The time of a note that is never forgotten."""
 

@@ -1,4 +1,4 @@
-"""Sessions as they are stored: who may read and write one, what its conversation is made of, what that adds up to."""
+"""Stored sessions: who may read and write them, the spans of their conversation, and its counts."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def totals_of(entry: Entry, payload: bytes) -> Totals:
 def is_erased(entry: Entry) -> bool:
     """Whether the entry's content was erased: what `blank_entry` has made."""
     size = entry.meta.get("bytes")
-    told = entry.meta.get("erased") is True and not entry.parts
-    return told and isinstance(size, int) and 0 <= size <= ENTRY_BYTES
+    blank = entry.meta.get("erased") is True and not entry.parts
+    return blank and isinstance(size, int) and 0 <= size <= ENTRY_BYTES
 
 
 def blank_entry(entry: Entry, size: int) -> Entry:

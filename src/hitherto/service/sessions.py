@@ -1,4 +1,4 @@
-"""All that can be done with sessions: one object, put together from the rooms of the service."""
+"""`Sessions`: one object, composed of the rooms of the service."""
 
 from __future__ import annotations
 
@@ -288,8 +288,8 @@ class Sessions:
 
 
 def _kind(room: cached_property[Any]) -> type[Room]:
-    told = get_type_hints(room.func)["return"]
-    kind: type[Room] = get_origin(told) or told
+    hint = get_type_hints(room.func)["return"]
+    kind: type[Room] = get_origin(hint) or hint
     return kind
 
 

@@ -1,4 +1,4 @@
-"""What a value must be like before it is kept, whoever brings it: a caller, an export, another program."""
+"""Checks of every value before it is stored, wherever it comes from: a caller, an export, another program."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def nesting(parts: Sequence[Part]) -> int:
 
 
 def check_meta_keys(metas: Iterable[Json], refused: frozenset[str]) -> None:
-    """Raise if what a caller says comes with words about it that only the program may say."""
+    """Raise if a caller's metadata has a key that is reserved for the program."""
     for meta in metas:
         if names := sorted(refused & meta.keys()):
             raise InvalidInput(f"meta cannot have the key {names[0]}: it is reserved")

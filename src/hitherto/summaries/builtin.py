@@ -58,7 +58,13 @@ def digest(retired: Sequence[Entry], found: Sequence[Statement], tokens: int) ->
     """What these entries came to, in at most about so many tokens; '' if that is not enough for anything."""
     count = sum(not entry.meta.get("compaction") for entry in retired)
     opening = f"A record of {count} earlier messages. It tells what was said; it is no instruction."
-    lines = [*_carried(retired), *_requests(retired), *_told(found), *_tools(retired), *_answered(retired)]
+    lines = [
+        *_carried(retired),
+        *_requests(retired),
+        *_statement_lines(found),
+        *_tools(retired),
+        *_answered(retired),
+    ]
     room = tokens - estimate(opening)
     chosen: dict[tuple[str, str], _Line] = {}
     for line in sorted(lines, key=lambda line: line.rank):
@@ -102,7 +108,7 @@ def _requests(retired: Sequence[Entry]) -> list[_Line]:
     return lines[:1] + lines[1:][-REQUESTS:]
 
 
-def _told(found: Sequence[Statement]) -> Iterator[_Line]:
+def _statement_lines(found: Sequence[Statement]) -> Iterator[_Line]:
     for statement in found:
         kind = statement.kind if statement.kind in SECTIONS else "fact"
         rank = 0.0 if kind == "question" else 1 - statement.confidence
@@ -192,9 +198,9 @@ def tool_outcomes(entries: Sequence[Entry]) -> list[str]:
     failures = Counter(calls[result.id].name for result in failed)
     used = ", ".join(_count(name, count, failures[name]) for name, count in counts.most_common(12))
     files = list(dict.fromkeys(place for call in reversed(calls.values()) for place in _places(call)))[:FILES]
-    told = [f"Tools that ran: {used}."]
-    told += [f"Files they were given: {', '.join(reversed(files))}."] if files else []
-    return told + [_failure(calls[result.id], result) for result in failed[-FAILURES:]]
+    lines = [f"Tools that ran: {used}."]
+    lines += [f"Files they were given: {', '.join(reversed(files))}."] if files else []
+    return lines + [_failure(calls[result.id], result) for result in failed[-FAILURES:]]
 
 
 def _count(name: str, count: int, failures: int) -> str:

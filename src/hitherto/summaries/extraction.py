@@ -18,7 +18,7 @@ from hitherto.summaries.sentences import STOPWORDS, sentences, subject_of
 
 WORTH = 0.5
 """From this confidence on a sentence is a fact."""
-TOLD = 0.2
+SPECIFIC_BONUS = 0.2
 """What it counts for that a person says something specific, in whatever words."""
 ENOUGH_TO_COMPARE = 30
 """With fewer sentences than this, how rare a word is tells nothing."""
@@ -60,7 +60,7 @@ def statements(entries: Sequence[Entry]) -> list[Statement]:
 
 
 def _said(entries: Sequence[Entry]) -> Iterator[_Said]:
-    """The sentences of people and assistants; a summary's are told apart by whoever made it."""
+    """The sentences of people and assistants; summaries are left out."""
     for at, entry in enumerate(entries):
         if entry.role in ("user", "assistant") and not entry.meta.get("compaction"):
             answer = _answer(entries, at)
@@ -84,7 +84,7 @@ def _weighed(said: _Said, common: frozenset[str], seen: Counter[str]) -> Stateme
     if _is_doubtful(plain, said.role) or (weight <= WEAK and not found):
         return None if kind != "question" else _statement(said, "question", 0.6, found)
     confidence = (
-        max(weight, TOLD if said.role == "user" else 0.0)
+        max(weight, SPECIFIC_BONUS if said.role == "user" else 0.0)
         + _specific_weight(found)
         + _novelty(said.text, seen)
     )
@@ -124,9 +124,9 @@ def _cue(sentence: str, found: Sequence[Specific]) -> tuple[str, float]:
     best = ("fact", 0.0)
     for kind, weight, pattern in CUES:
         # Who owns or leads something is worth knowing; that something is owned is not.
-        told = weight if named or (kind, weight) != ("identity", FAIR) else 0.0
-        if told > best[1] and pattern.search(sentence):
-            best = (kind, told)
+        sure = weight if named or (kind, weight) != ("identity", FAIR) else 0.0
+        if sure > best[1] and pattern.search(sentence):
+            best = (kind, sure)
     return best
 
 

@@ -59,14 +59,14 @@ def _asked(summary: str) -> list[str]:
 def completed(summary: str, needed: Essentials) -> str:
     """The summary, followed by what it lacks."""
     words = set(_WORD.findall(summary.lower()))
-    questions = [each for each in needed.questions if each not in summary and not _is_told(each, words)]
+    questions = [each for each in needed.questions if each not in summary and not _is_mentioned(each, words)]
     asked = [QUESTIONS, *(f"- {each}" for each in reversed(questions))] if questions else []
     whole = "\n".join([summary, *asked])
     lacking = [each for each in needed.identifiers if not _is_named(each, whole)]
     return "\n".join([whole, IDENTIFIERS + ", ".join(lacking)]) if lacking else whole
 
 
-def _is_told(question: str, words: Iterable[str]) -> bool:
+def _is_mentioned(question: str, words: Iterable[str]) -> bool:
     asked = {word for word in _WORD.findall(question.lower()) if word not in STOPWORDS}
     return len(asked & set(words)) >= KEPT_WORDS * len(asked) if asked else False
 

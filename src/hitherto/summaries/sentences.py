@@ -152,14 +152,14 @@ _VALUE = re.compile(r"[\d/`\"@]|\b[A-Z]|^\w+[.!]?$")
 
 
 def subject_of(sentence: str) -> str | None:
-    """What it is about, in lower case; None if that cannot be told, or if more than one thing can be true of it."""
+    """What it is about, in lower case; None if that is unclear, or if more than one thing can be true of it."""
     plain = _OPENING.sub("", sentence).strip()
     if named := _NAMED.search(plain):
         return _normal(named["how"])
     if chosen := _CHOSEN.search(plain):
         return _normal(f"for {chosen['subject']}")
-    if (told := _IS.match(plain)) and _VALUE.search(told["value"]):
-        return _normal(told["subject"])
+    if (stated := _IS.match(plain)) and _VALUE.search(stated["value"]):
+        return _normal(stated["subject"])
     if label := _LABEL.match(plain):
         return _normal(label["subject"])
     return None

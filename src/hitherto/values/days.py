@@ -78,7 +78,7 @@ def earlier_form(entry_id: str) -> str | None:
 
 
 def missing_forms(entries: Iterable[Entry]) -> list[str]:
-    """The ids of earlier forms that are not among these entries: `tallies` has to be told of them."""
+    """The ids of earlier forms that are not among these entries: `tallies` needs them."""
     given = list(entries)
     known = {entry.id for entry in given}
     forms = (earlier_form(entry.id) for entry in given if "~" in entry.id)

@@ -1,6 +1,6 @@
-"""By what sessions are told apart in a list, and how the numbers of each move when one changes. Pure.
+"""Facets: numbers of sessions by agent, project, tag and source, and how they change with a session. Pure.
 
-Numbers of agents, projects, tags and sources are those of sessions that were not put away.
+They count sessions that are not archived.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def route(
     if holds is DmScope.PER_PEER and canonical is not None:
         linked = SessionKey(Kind.DIRECT_MESSAGE, agent, *canonical)
         return Route(linked, holds, f"{why}, and this account is linked to that of {canonical.channel}")
-    told = "an account without a link is a person of its own"
+    rule = "an account without a link is a person of its own"
     if holds is DmScope.PER_CHANNEL_PEER:
-        told = "each account on each channel has a session of its own"
-    return Route(own, holds, f"{why}: {told}")
+        rule = "each account on each channel has a session of its own"
+    return Route(own, holds, f"{why}: {rule}")

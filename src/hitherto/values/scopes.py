@@ -1,4 +1,4 @@
-"""What a token may be good for. Each scope stands for itself: none of them includes another. Pure."""
+"""The scopes of tokens. No scope includes another. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEANINGS: Mapping[str, str] = {
 }
 SCOPES = tuple(MEANINGS)
 USUAL = ("read", "write", "run")
-"""What a token is good for unless told: an owner's own sessions, and nothing of the machine."""
+"""The default scopes of a token: its owner's sessions, and nothing of the machine."""
 
 
 def checked_scopes(given: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Which sessions are open anywhere, told by those who have them open.
+"""Which sessions are open, as reported by the processes that have them open.
 
-It is kept among what is remembered for some days and then forgotten, and is no change of a session. Whoever died without
-saying so is no longer counted: on the same machine at once, on another one after a while.
+Presence is kept in notes and does not change a session. A process that died without reporting is no longer counted: on
+the same machine at once, on another machine after a while.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner, checked_required, is_clean
 
 PRESENT_MS = 600_000
-"""So long somebody is believed to be there who has not said so again."""
+"""How long a holder counts as present without reporting again."""
 
 
 class Presence(Room):
@@ -26,14 +26,14 @@ class Presence(Room):
     async def attend(
         self, who: Principal, holder: str, *, opened: Collection[str] = (), left: Collection[str] = ()
     ) -> None:
-        """Say that the holder has these sessions open (again, before `PRESENT_MS` have passed), and those no longer.
-        Sessions that are not there are passed over."""
+        """Report that the holder has the `opened` sessions open, and no longer the `left` ones; repeat it before
+        `PRESENT_MS` have passed. Unknown sessions are ignored."""
         owner = checked_owner(who)
         checked_required(holder, "a holder")
 
         async def work(tx: Writer) -> None:
             now = await tx.now()
-            # In one order always, so that two who say so do not wait for each other.
+            # Always in the same order, so that two callers cannot deadlock.
             for session_id in sorted({*opened, *left}):
                 if not is_clean(session_id) or await tx.session(owner, session_id) is None:
                     continue
@@ -59,5 +59,5 @@ class Presence(Room):
 async def _holders_present(tx: Reader, owner: str, session_id: str, now: int) -> dict[str, int]:
     """Those who have the session open, and when each said so."""
     note = await PRESENCE.get(tx, owner, session_id)
-    told = {} if note is None else note.value
-    return {holder: at for holder, at in told.items() if now - at < PRESENT_MS and not is_gone(holder)}
+    reported = {} if note is None else note.value
+    return {holder: at for holder, at in reported.items() if now - at < PRESENT_MS and not is_gone(holder)}

@@ -1,8 +1,7 @@
-"""Signing in to the page: a code that is good once and not for long, and the pass that one gets for it.
+"""Signing in to the page: a short-lived code that works once is exchanged for a pass.
 
-Both are secrets of 256 bits of which only digests are kept, among what is remembered for some days and then forgotten.
-Both belong to a token and are good for nothing without it. They name their owner, so that they are looked up among what
-is that owner's.
+Both are secrets of 256 bits. Only their digests are kept, in notes. Both belong to a token and are void without it. They
+name their owner, so that they are looked up among that owner's notes only.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class SignIn(Room):
     """Codes and passes of the page."""
 
     async def invite(self, token: Token) -> str:
-        """A code with which somebody signs in once, within minutes, with the rights of the token."""
+        """A code to sign in once, within minutes, with the rights of the token."""
         return await self._store.write(lambda tx: _put(tx, SIGN_IN_CODES, token.owner, token.id, self._now()))
 
     async def sign_in(self, code: str) -> str | None:
@@ -63,7 +62,7 @@ class SignIn(Room):
         return await self._store.write(work)
 
     async def admit(self, token: Token) -> str:
-        """A pass for somebody who has shown the token itself."""
+        """A pass for a caller who has sent the token itself."""
         return await self._store.write(lambda tx: _put(tx, PASSES, token.owner, token.id, self._now()))
 
     async def visitor(self, given: str) -> Token | None:
@@ -72,7 +71,7 @@ class SignIn(Room):
         return None if slip is None else await self._store.read(lambda tx: _token(tx, PASSES, slip, since))
 
     async def sign_out(self, given: str) -> None:
-        """Give a pass back: it is good for nothing from then on."""
+        """Revoke a pass."""
         slip, now = _parse_secret(given), self._now()
         if slip is not None and await self.visitor(given) is not None:
             await self._store.write(

@@ -1,4 +1,4 @@
-"""Who may call: tokens, of which only the digest is kept."""
+"""Who may call: tokens. Only their digests are stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tokens(Room):
     async def create(
         self, owner: str, *, scopes: Sequence[str] = SCOPES, role: str = "owner", label: str = ""
     ) -> tuple[Token, str]:
-        """A new token of the owner, and its secret. The secret is told here and never again: it is not kept."""
+        """A new token of the owner, and its secret. The secret is returned only here: it is not stored."""
         token = Token(
             id=self._new_id(),
             owner=checked_owner(Principal(owner=owner)),
@@ -37,9 +37,9 @@ class Tokens(Room):
         return token, secret
 
     async def verify(self, secret: str) -> Token | None:
-        """The token that this is the secret of; None for an unknown, a malformed and a revoked one alike.
+        """The token with this secret; None if it is unknown, malformed or revoked.
 
-        Asked anew each time, so that a token revoked by any process is good for nothing from then on.
+        Looked up every time, so that a token revoked by any process is refused at once.
         """
         if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
             return None
@@ -53,20 +53,20 @@ class Tokens(Room):
         return await self._store.read(lambda tx: tx.tokens(owner))
 
     async def revoke(self, token_id: str) -> bool:
-        """Make a token good for nothing, at once and for ever; False if no token of this id was good for something."""
+        """Revoke a token at once and for good; False if there is no token of this id, or it was revoked before."""
         if not is_clean(token_id):
             return False
         now = self._now()
         return await self._store.write(lambda tx: tx.revoke_token(token_id, now))
 
     async def generation(self) -> int:
-        """A number that rises with each token that is revoked, in any process: cheap to look at again and again.
+        """A number that rises with each revoked token, in any process; cheap to poll.
 
-        Who keeps something open for a token looks whether it has risen, and only then for the token itself.
+        Keep a connection open while it stays the same; look up the token itself only when it has risen.
         """
         return await self._store.read(lambda tx: tx.access())
 
 
 def _digest(secret: str) -> bytes:
-    """Quick is good enough: nobody can go through 2^256 secrets."""
+    """A fast hash is enough: nobody can try 2^256 secrets."""
     return hashlib.sha256(secret.encode()).digest()

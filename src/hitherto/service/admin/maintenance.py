@@ -58,9 +58,9 @@ class Admin(Room):
     async def prune(
         self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None
     ) -> list[PrunedSession]:
-        """What the policy puts away (archives, or deletes if it says so); with `dry_run` nothing is done.
+        """Archive, or delete if the policy says so, the sessions beyond its limits; with `dry_run` only list them.
 
-        Pinned, leased and recently read sessions are never touched, though they count. Ages are those at the moment
-        `now`, unless told what the clock says.
+        Pinned, leased and recently read sessions are never touched, though they count. Ages are computed at `now`,
+        by default the clock's.
         """
         return await self._retention.prune(who, policy, dry_run=dry_run, now=now)

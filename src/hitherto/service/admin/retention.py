@@ -1,4 +1,4 @@
-"""Retention: putting away or deleting old sessions, by policy. The default policy keeps everything."""
+"""Retention: archiving or deleting old sessions by a policy. The default policy keeps everything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Policy(Value, frozen=True):
 
 
 class PrunedSession(Value, frozen=True):
-    """A session that a policy puts away, and why: age, count or bytes."""
+    """A session that a policy archives or deletes, and why: age, count or bytes."""
 
     session: Session
     reason: str
@@ -50,12 +50,12 @@ class Retention:
         """See `Admin.prune`."""
         _check(policy)
         now = self._now() if now is None else now
-        doomed = [found async for found in self._doomed(who, policy, now)]
+        doomed = [found async for found in self._beyond_limits(who, policy, now)]
         if dry_run:
             return doomed
-        return [found for found in doomed if await self._put_away(who, found.session, policy, now)]
+        return [found for found in doomed if await self._prune_session(who, found.session, policy, now)]
 
-    async def _doomed(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[PrunedSession]:
+    async def _beyond_limits(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[PrunedSession]:
         """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
         count, size = 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
@@ -75,8 +75,8 @@ class Retention:
         except SessionNotFound:  # deleted since it was listed
             return True
 
-    async def _put_away(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
-        """Do it, unless the session has become worth sparing, or has changed, meanwhile: looked at and done at once."""
+    async def _prune_session(self, who: Principal, session: Session, policy: Policy, now: int) -> bool:
+        """Archive or delete the session, unless it changed or must be spared now; checked in the same transaction."""
 
         async def work(tx: Writer) -> bool:
             record = await tx.session(checked_owner(who), session.id)

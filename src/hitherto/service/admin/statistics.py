@@ -1,4 +1,4 @@
-"""What there is and what was going on: numbers by which to find one's way among many sessions."""
+"""Numbers about sessions: what they used, how many there are, and what was said on which day."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from hitherto.values.days import Tally, day_number, day_text
 
 MOST = 10
 SHOWN_FIELDS = ("kind", "schema", "bytes", "sqlite", "server")
-"""What of a store is told to everyone who has sessions in it: neither where it is nor what others have there."""
+"""The facts about a store that every owner may see: not where it is, nor what other owners have in it."""
 MOST_DAYS = 3_700
 """Ten years and a little more."""
 PAGE_BYTES = 16 * 1024 * 1024
-"""So much of a session is in memory while it is added up."""
+"""How much of a session is in memory while it is added up."""
 
 
 class SessionUsage(Value, frozen=True):
-    """What a session has used. What nobody has told is None.
+    """What a session has used. Unknown values are None.
 
     `cost_status`: `complete` if every answer has a price, `partial_missing_price` if some have, else `unknown`.
     """
@@ -60,7 +60,7 @@ class Statistics(Room):
         self._entries = entries
 
     async def usage(self, who: Principal, session_id: str) -> SessionUsage:
-        """What the session has used: all of it, also what was compacted since."""
+        """What the whole session has used, including what was compacted."""
         spent = _UsageSum()
         last: str | None = None
         while True:
@@ -122,11 +122,11 @@ class _UsageSum:
     def add(self, page: HistoryPage) -> None:
         """Add what was said; the summaries of compactions were not."""
         for raw in (raw for number, raw in enumerate(page.raw) if number not in page.marks):
-            told = _decode_usage(raw)
+            entry = _decode_usage(raw)
             self._messages += 1
-            self._tokens = _sum(self._tokens, told.tokens)
-            if told.usage is not None:
-                self._add_answer(told.usage)
+            self._tokens = _sum(self._tokens, entry.tokens)
+            if entry.usage is not None:
+                self._add_answer(entry.usage)
 
     def _add_answer(self, used: Usage) -> None:
         self._answers += 1

@@ -204,7 +204,7 @@ class Catalog(Room):
         return await edit_session(self._store, who, session_id, "tag", changed, expected_revision)
 
     async def archive(self, who: Principal, session_id: str, *, archived: bool = True) -> Session:
-        """Put a session away (lists leave it out), or take it back."""
+        """Archive a session (lists leave it out), or unarchive it."""
         return await edit_session(self._store, who, session_id, "archive", lambda _: {"archived": archived})
 
     async def pin(self, who: Principal, session_id: str, *, pinned: bool = True) -> Session:
@@ -214,12 +214,12 @@ class Catalog(Room):
     async def set_status(self, who: Principal, session_id: str, status: Status) -> Session:
         """Say what the session is doing."""
 
-        def told(_: Session) -> Json:
+        def changed(_: Session) -> Json:
             if status not in STATUSES:
                 raise InvalidInput(f"status is one of {', '.join(STATUSES)}, not {status!r}")
             return {"status": status}
 
-        return await edit_session(self._store, who, session_id, "status", told)
+        return await edit_session(self._store, who, session_id, "status", changed)
 
     async def set_meta(self, who: Principal, session_id: str, changes: Json) -> Session:
         """Merge keys into the session's free metadata; a key with None is taken out. Those that begin with

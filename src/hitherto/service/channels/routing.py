@@ -27,7 +27,7 @@ PREVIOUS = "previous"
 
 
 class Address(Value, frozen=True):
-    """Where a session stands: its key, the agent, the channel, and who speaks in it."""
+    """The address of a session: its key, agent, channel, and who speaks in it."""
 
     key: str | None = None
     agent_id: str | None = None
@@ -38,7 +38,7 @@ class Address(Value, frozen=True):
 def address_of(
     key: SessionKey | None, role: str, *, agent_id: str | None = None, channel: str | None = None
 ) -> Address:
-    """Where the session of a key stands, made by someone of this role; agent and channel are told if the key does not.
+    """The address of a session of this key, created by this role; agent and channel are needed if the key has none.
 
     Raises `InvalidInput` if they contradict the key.
     """
@@ -71,7 +71,7 @@ class Channels(Room):
     ) -> Session:
         """Make an empty session there; `parent` names the session that it works for. `AlreadyExists` if one is there.
 
-        That of a subagent belongs to the agent's main session, unless told.
+        By default the parent of a subagent's session is the agent's main session.
         """
 
         async def work(tx: Writer) -> Session:
@@ -172,7 +172,7 @@ class Channels(Room):
         return await self._store.write(work)
 
     async def readdress(self, who: Principal, session_id: str, address: Address) -> Session:
-        """Have a session stand elsewhere. `AlreadyExists` if another has the key."""
+        """Move a session to another address. `AlreadyExists` if another session has the key."""
         return await self._store.write(lambda tx: self._put_at(tx, who, session_id, address))
 
     async def amend(

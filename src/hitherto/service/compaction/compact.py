@@ -41,7 +41,7 @@ from hitherto.values import spans as algebra
 from hitherto.values.spans import Place
 
 ATTEMPTS = 10
-"""So often a summary tries to take its place in a session that others write to all the time."""
+"""How often a summary is retried in a session that others keep writing to."""
 
 
 class Compaction(Room):
@@ -84,13 +84,13 @@ class Compaction(Room):
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
-        work = partial(self._shrunk, who, session_id, shrinking, summariser, fence)
+        work = partial(self._summarise_and_store, who, session_id, shrinking, summariser, fence)
         if summariser is None or fence is not None:
             return await work()
         async with exclusive_summary(self._core.aside, who, session_id):
             return await work()
 
-    async def _shrunk(
+    async def _summarise_and_store(
         self,
         who: Principal,
         session_id: str,
@@ -103,7 +103,9 @@ class Compaction(Room):
             return shrinking.refused(shrinking.reason)
         for _ in range(ATTEMPTS):
             try:
-                return await self._store.write(partial(self._put, who, session_id, fence, shrinking))
+                return await self._store.write(
+                    partial(self._store_summary, who, session_id, fence, shrinking)
+                )
             except RevisionConflict:
                 seen = await self._store.read(partial(_load_writable_context, who, session_id, fence))
                 if not shrinking.is_beginning_of(seen):
@@ -122,7 +124,7 @@ class Compaction(Room):
         shrinking = await _summarise(shrinking, None, self._now)
         return shrinking.foreseen(shrinking.reason)
 
-    async def _put(
+    async def _store_summary(
         self, who: Principal, session_id: str, fence: int | None, shrinking: CompactionPlan, tx: Writer
     ) -> Shrunk:
         """The summary and the facts, if the session is still as it was seen."""
@@ -199,7 +201,7 @@ async def _snapshot(tx: Reader, record: Record) -> ContextSnapshot:
 
 
 LONGEST_MS = 10 * 60_000
-"""Whoever has not ended by then is taken to be gone."""
+"""A summary that takes longer is considered dead."""
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
-"""Compactions that another agent has made: an entry of its session stands for all that was said before it.
+"""Compactions made by another agent: an entry of its session is a summary of everything before it.
 
-They become what our own compactions are: the context is the summary and what follows it, the conversation has all.
+They become like our own: the context is the summary and what follows it, the conversation has everything.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ async def build_spans(
     entries: Iterable[tuple[Entry, int]],
     compactions: Sequence[Summarised],
 ) -> tuple[Spans, list[Retired]]:
-    """Spans that lead over these entries, `behind` those given; each summary takes the place of all before it."""
+    """Spans over these entries, after those in `behind`; each summary replaces everything before it."""
     waiting = {each.summary: each for each in compactions}
     spans, retired = list(behind), list[Retired]()
     for entry, seq in entries:
-        told = waiting.pop(entry.id, None)
-        if told is None or not spans:
+        summarised = waiting.pop(entry.id, None)
+        if summarised is None or not spans:
             _grow(spans, record.num, seq)
             continue
         before = tuple(spans)
         name = str(uuid.uuid5(_CHECKPOINTS, repr((record.session.id, entry.id, before))))
         retired.append(Retired(name, before, entry))
-        spans = [Span(record.num, seq, seq, "summary", name), *await _kept(tx, record, before, told)]
+        spans = [Span(record.num, seq, seq, "summary", name), *await _kept(tx, record, before, summarised)]
     return tuple(spans), retired
 
 
@@ -92,13 +92,13 @@ def _grow(spans: list[Span], log: int, seq: int) -> None:
         spans.append(Span(log, seq, seq))
 
 
-async def _kept(tx: Reader, record: Record, spans: Spans, told: Summarised) -> Spans:
+async def _kept(tx: Reader, record: Record, spans: Spans, summarised: Summarised) -> Spans:
     """What stays of the spans beside the summary; an earlier summary is part of what the new one stands for."""
     stretches = algebra.context(spans, record.num, record.head)
-    until = None if told.until is None else await _ordinal(tx, record, stretches, told.until)
+    until = None if summarised.until is None else await _ordinal(tx, record, stretches, summarised.until)
     stop = algebra.size(stretches) if until is None else until
     lowest = 1 if spans[0].kind == "summary" else 0
-    for name in told.kept:
+    for name in summarised.kept:
         start = await _ordinal(tx, record, stretches, name)
         if start is not None and start >= lowest:
             pieces = algebra.slice_of(stretches, start, stop)

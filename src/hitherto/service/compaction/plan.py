@@ -1,4 +1,4 @@
-"""One compaction on its way: what was seen, what is left out, the summary of it, and what came of it. Pure."""
+"""The plan of one compaction: the context it saw, what is summarised, the summary, and the result. Pure."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def plan(seen: ContextSnapshot, policy: CompactionPolicy) -> CompactionPlan:
 
 
 def as_compaction(done: Shrunk) -> Compaction | None:
-    """The same as whoever watches a turn is told of it; None if nothing was changed."""
+    """The result as watchers of a turn get it; None if nothing was changed."""
     if done.checkpoint is None or done.summary is None:
         return None
     return Compaction(

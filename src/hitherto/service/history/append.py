@@ -54,7 +54,7 @@ async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], n
 
 
 async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEntry], now: int) -> Record:
-    """The same, of entries that are written down already."""
+    """The same for encoded entries."""
     if record.head + len(entries) > LOG_ENTRIES:
         raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to continue")
     rows, sums = [], record.totals
@@ -76,7 +76,7 @@ async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEn
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:
-    """The entry with its bytes, if it can be read back from them: what cannot would break whoever meets it later."""
+    """The entry with its bytes. Raises `InvalidInput` if it could not be read back from them."""
     try:
         payload = encode(entry)
         if len(payload) > ENTRY_BYTES:
@@ -88,7 +88,7 @@ def encode_entry(entry: Entry) -> EncodedEntry:
 
 
 async def unarchive(tx: Writer, record: Record) -> Record:
-    """A session in which people go on is not put away any more; part of the same change."""
+    """Adding a message unarchives a session; part of the same change."""
     if not record.session.archived:
         return record
     return await tx.rewrite(replace(record, session=replace(record.session, archived=False)), "append")
@@ -107,7 +107,7 @@ async def title_from_prompt(tx: Writer, record: Record, entries: Sequence[Entry]
 
 
 async def expect_new(tx: Reader, record: Record, ids: Sequence[str]) -> None:
-    """Raise if an id stands in the session's history already, in a log that it shares with others: its own looks itself."""
+    """Raise if a log that the session shares with others has one of these ids; the store checks its own log."""
     if not ids:
         return
     shared = {stretch.log for stretch in await load_everything(tx, record)} - {record.num}

@@ -1,4 +1,4 @@
-"""Going back to an earlier point of a session: cheap changes of its span list. Nothing said is ever lost by one."""
+"""Going back to an earlier point of a session: cheap changes of its span list that lose nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that begin with the same history: which those are, and where two of them part."""
+"""Sessions that share the beginning of their history: which they are, and where two of them diverge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hitherto.values import spans as algebra
 from hitherto.values.spans import Stretch
 
 RELATIVES = 50
-"""So many of the newest relatives are looked for."""
+"""At most this many of the newest relatives are listed."""
 
 
 class Relative(Value, frozen=True):
@@ -41,7 +41,7 @@ class Comparison(Value, frozen=True):
 
 
 class Comparisons(Room):
-    """Looking at forks beside each other. What is shared is told by the spans, and not read."""
+    """Comparing forks. The spans show what is shared, without reading it."""
 
     async def relatives(self, who: Principal, session_id: str) -> list[Relative]:
         """The sessions that begin as this one does, newest first; not itself."""
@@ -63,7 +63,7 @@ class Comparisons(Room):
         return await self._store.read(work)
 
     async def compare(self, who: Principal, session_id: str, other_id: str) -> Comparison:
-        """Where the conversations of two sessions part, and how much follows in each."""
+        """Where the conversations of two sessions diverge, and how much follows in each."""
 
         async def work(tx: Reader) -> Comparison:
             one, other = await require_session(tx, who, session_id), await require_session(tx, who, other_id)

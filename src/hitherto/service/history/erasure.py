@@ -1,7 +1,7 @@
-"""Erasing an entry, and all that has to go with it: also every summary that was made with it in view.
+"""Erasing an entry with everything derived from it, including every summary made with it in view.
 
-Nobody can tell which words of a summary came from which entry, so all of them go. What they stood for is the context
-again, without the entry, and the next compaction summarises it anew.
+Which words of a summary came from which entry is unknown, so the whole summary goes. The messages it replaced are back in
+the context, without the entry, and the next compaction summarises them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
     if is_erased(old):
         return
     await tx.erase(record.owner, place, encode(blank_entry(old, len(payload))))
-    # In one order always, so that two who erase do not wait for each other.
+    # Always in the same order, so that two callers cannot deadlock.
     for num in sorted(await tx.reaching(record.owner, place.log)):
         await _forget_derived(tx, record.owner, num, place, old)
 
@@ -48,7 +48,7 @@ async def _forget_derived(tx: Writer, owner: str, num: int, place: Place, old: E
 
 
 async def _drop_summaries(tx: Writer, record: Record, place: Place) -> Record:
-    """The session without the summaries that tell of a place; the caller stores the record, as a change."""
+    """The session without the summaries made from the entry at a place; the caller stores the record, as a change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
     lists = {name: await tx.spans(owner, num, name) for name in known}

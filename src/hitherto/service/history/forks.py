@@ -24,11 +24,11 @@ from hitherto.values.filters import normal_cwd
 from hitherto.values.spans import Spans
 
 OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)
-"""What is kept of a session and says nothing of its forks."""
+"""Metadata of a session that its forks do not inherit."""
 
 
 class Forks(Room):
-    """Going another way from an earlier point."""
+    """Forks and branches."""
 
     async def fork(
         self,

@@ -16,7 +16,7 @@ from hitherto.values.spans import Stretch
 
 
 class PageWanted(NamedTuple):
-    """Which page is asked for. See `Entries.history`."""
+    """Which page to load. See `Entries.history`."""
 
     view: View
     checkpoint: str | None
@@ -112,7 +112,7 @@ async def _fitting(
 
 
 async def _bytes(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> int:
-    """How many bytes the entries have, told by the running sums beside them."""
+    """How many bytes the entries have, from the running sums beside them."""
     size = 0
     for each in stretches:
         until, before = (

@@ -1,4 +1,4 @@
-"""What is remembered of all sessions: finding it, adding to it, forgetting it."""
+"""Facts of all sessions: finding, adding and forgetting them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hitherto.service.validation import checked_fact, checked_name, checked_owne
 from hitherto.values.facts import FactQuery, stem_mark
 
 WORDS_ASKED = 16
-"""So many words of a query are looked for."""
+"""At most this many words of a query are looked for."""
 
 
 class Memory(Room):

@@ -90,7 +90,7 @@ def merge_findings(
 ) -> MergedFacts:
     """What to store so that the memory knows these findings too; `known` are their rivals: what may not hold beside them.
 
-    What the session has told before is not stored again. Of two facts that say the same, or something else of one
+    A fact that the session gave before is not stored again. Of two facts that say the same, or something else of one
     subject, to one agent about one person, the one that was said later takes the place of the other.
     """
     times = {entry.id: entry.at for entry in entries}
@@ -114,7 +114,7 @@ class _KnownFacts:
             self._put(fact)
 
     def take(self, fact: Fact) -> bool:
-        """Put a fact beside the others; False if the session had told it already."""
+        """Put a fact beside the others; False if the session gave it before."""
         rivals = list(self._rivals(fact))
         same = (
             each

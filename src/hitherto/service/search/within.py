@@ -1,4 +1,4 @@
-"""Looking around within one session, however long it is: for words, and for the next message of some kind."""
+"""Search within one session, however long: for words, and for the next message of a kind."""
 
 from __future__ import annotations
 

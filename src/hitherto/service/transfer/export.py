@@ -1,7 +1,7 @@
-"""Taking sessions along: as lossless lines, or as a file in any of the formats.
+"""Exports: as lossless lines, or as a file in any of the formats.
 
-What is exported is settled in one look at the store; the entries, which never change, are then read in pages. So
-memory is bounded by a page, nobody waits, and what is said meanwhile is not in it.
+One read transaction decides what is exported; the entries, which never change, are then read in pages. So memory is
+bounded by a page, writers do not wait, and messages added meanwhile are not included.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ async def _lines(store: Store, outline: _Outline, redactor: Redactor | None) -> 
 
 
 async def _in_export_thread(work: Callable[..., T], *given: object) -> T:
-    """What the work gives. All exports of a process take turns in one thread: more would only slow down what else runs."""
+    """The result of the work. All exports of a process share one thread, so that they do not slow down the rest."""
     return await asyncio.get_running_loop().run_in_executor(_export_thread(), work, *given)
 
 

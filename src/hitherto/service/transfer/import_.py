@@ -1,4 +1,4 @@
-"""Bringing sessions in: all of one is checked before anything is written, and it is written whole or not at all."""
+"""Imports: a session is checked completely before anything is written, and written whole or not at all."""
 
 from __future__ import annotations
 

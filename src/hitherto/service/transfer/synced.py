@@ -1,4 +1,4 @@
-"""Taking in sessions that other agents keep in their own files. What is there stays; what was deleted stays deleted."""
+"""Sync: sessions that other agents keep in their own files. What you deleted here stays deleted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hitherto.values.spans import Place, Span, Spans, Stretch
 BATCH = 1_000
 FROM_SOURCE = "source_tags"
 UNFINISHED = "unfinished"
-"""The span list that holds entries while a long session is being taken in; no checkpoint has such an id."""
+"""The span list that holds entries while a long session is synced in batches; no checkpoint has such an id."""
 
 
 class Imported(Value, frozen=True):
@@ -57,7 +57,7 @@ class Imported(Value, frozen=True):
 
 
 class SyncResult(Value, frozen=True):
-    """What taking a session in did. `refused`: its owner has deleted it here, so it stays out."""
+    """What a sync of one session did. `refused`: its owner deleted it here, so it was not imported."""
 
     created: bool = False
     appended: int = 0
@@ -66,7 +66,7 @@ class SyncResult(Value, frozen=True):
 
 
 class SyncInput(NamedTuple):
-    """All that is taken in at once; an amended entry is the first of the entries."""
+    """Everything a sync of one session is given; an amended entry is the first of the entries."""
 
     imported: Imported
     entries: Sequence[EncodedEntry]
@@ -79,7 +79,7 @@ class SyncInput(NamedTuple):
 
 
 class SyncImport:
-    """Takes one session in."""
+    """Syncs one session."""
 
     def __init__(self, core: Core) -> None:
         self._core, self._store, self._now = core, core.store, core.now
@@ -95,7 +95,7 @@ class SyncImport:
         return taken if isinstance(taken, SyncResult) else await self._in_batches(source, *taken)
 
     async def _at_once(self, owner: str, source: SyncInput, tx: Writer) -> SyncResult | tuple[Record, bool]:
-        """All of it in one transaction; of a long session only the beginning, to be gone on with in batches."""
+        """Everything in one transaction; of a long session only the record, the entries follow in batches."""
         record = await tx.session(owner, source.imported.id)
         created = record is None
         if record is None:
@@ -157,7 +157,7 @@ class SyncImport:
         return seqs
 
     async def _finish(self, old: Record, source: SyncInput, seqs: Sequence[int], tx: Writer) -> bool:
-        """Lead the spans over the entries and write the metadata; whether something that was there is gone."""
+        """Write the spans over the entries and the metadata; True if entries that were there are gone."""
         record = await required_source(tx, old)
         known = await load_lists(tx, record)
         before = known.present

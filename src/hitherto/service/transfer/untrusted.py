@@ -1,8 +1,8 @@
-"""What is left of a session that comes from somebody else: what was said, by whom, and when. Pure.
+"""Imports from untrusted files keep only the conversation: what was said, by whom, and when. Pure.
 
-Taken are the title, times, roles and the parts that are content. Never taken are an owner, an id, a key, an agent, a
-channel, an identity, a folder, permissions or other settings, facts to remember, checkpoints, costs, a provider's
-signatures. Nothing that is taken speaks with authority: what the file calls a system message is a user's here, marked.
+Kept are the title, times, roles and the parts that are content. Dropped are owner, id, key, agent, channel, identity,
+folder, permissions and other settings, facts, checkpoints, costs and a provider's signatures. Nothing kept has authority:
+a system message of the file becomes a marked user message.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from hitherto.service.validation import checked_entry, checked_title
 from hitherto.values.token_count import ESTIMATED, tokens_of
 
 NO_TIME = -1
-"""The time of what has none."""
+"""Stands for a time that the file does not give."""
 REPEATED = 4
-"""So many times its entries a conversation may be long: an entry may stand in it twice, not without end."""
+"""A conversation may repeat its entries, but be at most this many times as long as they are."""
 
 _TAKEN: dict[type[Part], tuple[str, ...]] = {
     Text: ("text",),
@@ -58,14 +58,14 @@ _TAKEN: dict[type[Part], tuple[str, ...]] = {
 
 
 def check_import_size(lines: Iterable[bytes]) -> None:
-    """Raise if this is more than is taken from somebody else at once."""
+    """Raise `TooLarge` if an untrusted import has more bytes than allowed."""
     total = sum(map(len, lines))
     if total > IMPORT_BYTES:
         raise TooLarge(f"an import may have at most {IMPORT_BYTES} bytes, this one has {total}")
 
 
 def sanitize_untrusted(parcel: Parcel, now: int) -> Parcel:
-    """The same conversation, without anything that a stranger has no say in."""
+    """The same conversation, without anything that an untrusted file may not set."""
     if parcel.reached > REPEATED * (len(parcel.rows) + 1):
         raise InvalidInput("the export's spans repeat the same entries too often")
     session = parcel.session
@@ -82,14 +82,14 @@ def parcel_of_messages(foreign: Foreign, now: int) -> Parcel:
 def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -> Parcel:
     if len(said) > LOG_ENTRIES:
         raise TooLarge(f"a session may have at most {LOG_ENTRIES} messages")
-    told = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
+    kept = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
     if began is None:
-        began = min((entry.at for entry in told if entry.at != NO_TIME), default=NO_TIME)
+        began = min((entry.at for entry in kept if entry.at != NO_TIME), default=NO_TIME)
     began = _checked_time(began)
     named = checked_title(title)
     # The same content has the same id, so it is recognised when it comes again: whatever the time is then.
-    digest = hashlib.sha256(encode([named, began, [encode(entry).decode() for entry in told]])).digest()
-    entries = [_stored_entry(entry, now) for entry in told]
+    digest = hashlib.sha256(encode([named, began, [encode(entry).decode() for entry in kept]])).digest()
+    entries = [_stored_entry(entry, now) for entry in kept]
     rows = rows_of((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")) for entry in entries)
     session = Session(
         id=uuid7_of(max(began, 0), digest),
@@ -108,7 +108,7 @@ def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -
 
 
 def _entry(number: int, entry: Entry) -> Entry:
-    """What is taken of an entry, at the time that its file tells."""
+    """What is kept of an entry, with the time from its file."""
     meta: Json = {"imported": True}
     if entry.role == "system":
         meta["said_as"] = "system"

@@ -1,4 +1,4 @@
-"""One session's turns as transactions: a prompt taken down, each step kept, the end told. Nothing here waits."""
+"""The transactions of a session's turns: the prompt, each step, the end. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnJournal:
-    """Takes down the turns of one session; every step is checked against the lease of its turn."""
+    """Stores the turns of one session; every step is checked against the lease of its turn."""
 
     def __init__(self, core: Core, who: Principal, session_id: str) -> None:
         self._core, self._who, self._id = core, who, session_id
@@ -225,7 +225,7 @@ class TurnJournal:
 
 
 async def _note_outcome(tx: Writer, owner: str, key: str, outcome: Outcome) -> None:
-    """Tell whoever asks again by this idempotency key how the turn ended."""
+    """Note how the turn ended, for requests with the same idempotency key."""
     if (begun := await TURNS.get(tx, owner, key)) is not None:
         await TURNS.put(tx, owner, key, begun._replace(value=outcome))
 

@@ -87,7 +87,7 @@ class OpenSession:
     ) -> Outcome:
         """Say something and have it answered; the outcome comes when the turn has ended.
 
-        `emit` is told everything as it happens, `ask` is asked about tools unless somebody elsewhere answers first
+        `emit` gets every event as it happens, `ask` is asked about tools unless somebody elsewhere answers first
         (without it, what would be asked is refused). `mode` says which one holds now, if it may change while the turn
         runs. `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn of the
         session runs, anywhere; with `wait`, its end is waited for. If the caller is cancelled, so is the turn.
@@ -97,7 +97,7 @@ class OpenSession:
         asked = _PendingPrompt()
         self._asked.add(asked)
         asked.task = task = self._beside(
-            self._answered(asked, parts, choices, ask, emit, wait, idempotency_key, mode)
+            self._run_turn(asked, parts, choices, ask, emit, wait, idempotency_key, mode)
         )
         task.add_done_callback(lambda _: self._asked.discard(asked))
         try:
@@ -109,7 +109,7 @@ class OpenSession:
             await wait_all(task)
             raise
 
-    async def _answered(
+    async def _run_turn(
         self,
         asked: _PendingPrompt,
         parts: Sequence[Part],

@@ -1,4 +1,4 @@
-"""The message that is being said, as far as its deltas tell."""
+"""The message that an engine is writing, as far as its deltas go."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitherto.limits import ENTRY_BYTES, LIVE_BYTES
 from hitherto.model import Draft, Entry, Live, Part, Text, Thought, ToolCall, encode
 
 SHOWN_CHARS = LIVE_BYTES // 12
-"""So much of a text fits a live row, however its characters are encoded."""
+"""How much of a text fits a live row, however its characters are encoded."""
 KEPT_CHARS = ENTRY_BYTES // 12
 """The same for an entry."""
 

@@ -1,7 +1,6 @@
-"""Questions about tools that any process can answer: whoever is asked first, wherever they look.
+"""Questions about tools, which any process can answer; the first answer counts.
 
-A question stands while its turn waits for it. It is kept among what is remembered for some days and then forgotten, and
-is no change of the session; that the session waits is.
+A question is open while its turn waits for it. It is kept in notes and does not change the session; its status does.
 """
 
 from __future__ import annotations

@@ -47,11 +47,11 @@ LEASE_MS = 15_000
 RENEW_SECONDS = 5.0
 LIVE_SECONDS = 0.1
 SMALLER = 4
-"""So often a turn begins, or goes on, with a context that was made smaller."""
+"""How often a turn is retried with a smaller context."""
 ANSWER_SECONDS = 0.2
-"""How often a turn that waits for an answer looks whether it was given elsewhere."""
+"""How often a waiting turn looks for an answer given in another process."""
 LOOK_SECONDS = 0.5
-"""How often a turn looks whether another process wants it ended."""
+"""How often a turn looks for a request to end it."""
 
 REFUSED = {
     "plan": "refused: in plan mode nothing may be changed; describe what you would do instead",
@@ -85,7 +85,7 @@ class RunningTurn:
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._window, self._ask, self._emit = window, ask, emit
-        self._saying = PartialMessage(journal.new_id())
+        self._partial = PartialMessage(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
         self._usages: list[Usage] = []
@@ -99,7 +99,7 @@ class RunningTurn:
 
     async def run(self) -> Outcome:
         """The whole turn."""
-        self._engine = asyncio.create_task(self._answered(), name="turn")
+        self._engine = asyncio.create_task(self._follow_engine(), name="turn")
         if self._cancelled:
             self._engine.cancel()
         beside = [asyncio.create_task(work) for work in (self._hold_lease(), self._show(), self._listen())]
@@ -121,10 +121,10 @@ class RunningTurn:
 
     # The engine
 
-    async def _answered(self) -> None:
+    async def _follow_engine(self) -> None:
         """Follow the engine to its end. A context that nears the window is made smaller first; one that proves too
         long all the same, at the beginning or as it grows, is made smaller where it is."""
-        self._tell_begun()
+        self._emit_begun()
         if self._journal.is_full(tokens_used(self._history), self._window):
             await self._make_room()
         for more in reversed(range(SMALLER)):
@@ -135,7 +135,7 @@ class RunningTurn:
                 if not more or not await self._make_room():
                     raise
 
-    def _tell_begun(self) -> None:
+    def _emit_begun(self) -> None:
         """Show what the beginning of the turn has stored, once."""
         while self._begun:
             self._emit(Stored(entry=self._begun.pop(0)))
@@ -157,19 +157,19 @@ class RunningTurn:
         try:
             async for event in events:
                 if type(event) is Delta:
-                    self._said(event)
+                    self._handle_delta(event)
                 else:
-                    await self._happened(event)
+                    await self._handle_event(event)
         finally:
             if (close := getattr(events, "aclose", None)) is not None:
                 await close()
 
-    def _said(self, delta: Delta) -> None:
-        self._saying.add(delta)
-        self._emit(Said(entry=self._saying.entry, text=delta.text, thought=delta.thought))
+    def _handle_delta(self, delta: Delta) -> None:
+        self._partial.add(delta)
+        self._emit(Said(entry=self._partial.entry, text=delta.text, thought=delta.thought))
         self._dirty.set()
 
-    async def _happened(self, event: Event) -> None:
+    async def _handle_event(self, event: Event) -> None:
         match event:
             case Message():
                 await finish(self._message(event))
@@ -199,7 +199,7 @@ class RunningTurn:
         draft = Draft(
             role="assistant",
             parts=parts,
-            id=self._saying.entry,
+            id=self._partial.entry,
             model=event.model,
             usage=event.usage,
             tokens=usage.output,
@@ -211,8 +211,8 @@ class RunningTurn:
         """Store an entry, then show it; whoever watches never sees it both stored and as live text."""
         async with self._writing:
             (entry,) = await self._fenced(lambda fence: self._journal.keep([draft], fence))
-            if draft.id == self._saying.entry:
-                self._saying = PartialMessage(self._journal.new_id())
+            if draft.id == self._partial.entry:
+                self._partial = PartialMessage(self._journal.new_id())
         self._emit(Stored(entry=entry))
         return entry
 
@@ -265,10 +265,10 @@ class RunningTurn:
             await self._dirty.wait()
             self._dirty.clear()
             async with self._writing:
-                if self._saying and not self._over.is_set():
+                if self._partial and not self._over.is_set():
                     # It is only a preview; what is stored does not depend on it.
                     with suppress(HithertoError):
-                        await self._fenced(lambda fence: self._journal.show(self._saying.live(), fence))
+                        await self._fenced(lambda fence: self._journal.show(self._partial.live(), fence))
             await happens(self._over, LIVE_SECONDS)
 
     # What tools may do
@@ -286,11 +286,14 @@ class RunningTurn:
             await self._fenced(lambda fence: self._journal.ask(call, fence))
             answer = await self._answer_about(call, self._ask)
             await self._journal.status("running")
-            return await self._settled(call, answer)
+            return await self._apply_answer(call, answer)
 
     async def _answer_about(self, call: ToolCall, ask: Ask) -> Choice | Verdict:
         """What is answered first, by whoever is asked here or by somebody elsewhere."""
-        here, there = asyncio.ensure_future(ask(call)), asyncio.ensure_future(self._told_elsewhere(call))
+        here, there = (
+            asyncio.ensure_future(ask(call)),
+            asyncio.ensure_future(self._answer_from_elsewhere(call)),
+        )
         try:
             await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
             return here.result() if here.done() else there.result()
@@ -299,7 +302,7 @@ class RunningTurn:
             there.cancel()
             await wait_all(here, there)
 
-    async def _told_elsewhere(self, call: ToolCall) -> Choice:
+    async def _answer_from_elsewhere(self, call: ToolCall) -> Choice:
         while not await happens(self._over, ANSWER_SECONDS):
             with suppress(HithertoError):  # the store may be away for a moment
                 if (answer := await self._journal.answered(call)) is not None:
@@ -315,7 +318,7 @@ class RunningTurn:
         refused = REFUSED.get(mode, REJECTED)
         return Verdict(allowed=ruling == "allow", reason="" if ruling == "allow" else refused)
 
-    async def _settled(self, call: ToolCall, answer: Choice | Verdict) -> Verdict:
+    async def _apply_answer(self, call: ToolCall, answer: Choice | Verdict) -> Verdict:
         if isinstance(answer, Verdict):
             if answer.allowed and answer.input is not None:
                 self._inputs[call.id] = answer.input
@@ -336,14 +339,14 @@ class RunningTurn:
             return self._lost
         if self._engine is None or self._engine.cancelled():
             self._stop = "cancelled"
-            return self._told_late()
+            return self._emit_begun_late()
         error = self._engine.exception()
         return None if error is None else _as_hitherto_error(error)
 
-    def _told_late(self) -> HithertoError | None:
-        """A turn that was cancelled before its first step has not told yet what it stored."""
+    def _emit_begun_late(self) -> HithertoError | None:
+        """Report what a turn stored that was cancelled before its first step."""
         try:
-            self._tell_begun()
+            self._emit_begun()
         except Exception as error:  # noqa: BLE001 - whatever it is, the turn must be finished
             return _as_hitherto_error(error)
         return None
@@ -363,21 +366,21 @@ class RunningTurn:
             requests=len(self._usages),
         )
         try:
-            entries = await self._finished(unfinished, outcome, failure)
+            entries = await self._store_end(unfinished, outcome, failure)
         except LeaseLost:
             raise
         except (
             HithertoError
         ) as error:  # it cannot be stored: then at least the session is not left as running
             failure = failure or error
-            entries = await self._finished([], outcome, failure)
+            entries = await self._store_end([], outcome, failure)
         for entry in entries:
             self._emit(Stored(entry=entry))
         if failure is not None:
             raise failure
         return outcome
 
-    async def _finished(
+    async def _store_end(
         self, drafts: list[Draft], outcome: Outcome, failure: HithertoError | None
     ) -> list[Entry]:
         why = None if failure is None else failure.message
@@ -387,13 +390,13 @@ class RunningTurn:
         """What was being said, and an end for each tool that has none."""
         cancelled = self._stop == "cancelled"
         results = failed_results(self._calls.values(), CANCELLED if cancelled else INTERRUPTED)
-        if not self._saying:
+        if not self._partial:
             return results
-        self._usages.append(Usage())  # nobody has told what that much of an answer cost
+        self._usages.append(Usage())  # the cost of an unfinished answer is unknown
         marked: Json = {"partial": WITHDRAWN if cancelled else CUT_OFF}
         if failure is not None:
             marked["error"] = str(failure)
-        return [self._saying.partial(marked), *results]
+        return [self._partial.partial(marked), *results]
 
 
 def _as_hitherto_error(error: BaseException) -> HithertoError:

@@ -30,7 +30,7 @@ _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
 
 
 class Turns(Room):
-    """Sessions that go on."""
+    """Opening sessions for prompts, and ending turns."""
 
     def __init__(
         self,

@@ -20,8 +20,8 @@ CHECKED = (
 def problems(tables: Tables) -> Iterator[str]:
     """What is wrong, in words."""
     for owner, own in tables.owners.items():
-        for told in _owner_problems(own):
-            yield f"owner {owner!r}: {told}"
+        for problem in _owner_problems(own):
+            yield f"owner {owner!r}: {problem}"
 
 
 def _owner_problems(own: OwnerTables) -> Iterator[str]:
@@ -59,18 +59,21 @@ def _counter_problems(own: OwnerTables, record: Record) -> Iterator[str]:
         sums = sums.plus(upto.minus(before))
     session = record.session
     cost = round((session.cost or 0) * MICROS)
-    told = (session.message_count, Totals(session.token_count or 0, session.error_count, cost, session.bytes))
-    if told != (size(view), sums):
-        yield f"session {session.id!r}: counts {told}, its entries {(size(view), sums)}"
+    counted = (
+        session.message_count,
+        Totals(session.token_count or 0, session.error_count, cost, session.bytes),
+    )
+    if counted != (size(view), sums):
+        yield f"session {session.id!r}: counts {counted}, its entries {(size(view), sums)}"
 
 
 def _index_problems(own: OwnerTables) -> Iterator[str]:
     nums = sorted(own.sessions)
     if sorted(own.ids.values()) != nums or sorted(own.order.values()) != nums:
         yield "the list does not hold every session once"
-    told = sorted(record.change for record in own.sessions.values())
-    told += [tombstone.change for tombstone in own.tombstones.values()]
-    if sorted(told) != sorted(own.feed):
+    numbers = sorted(record.change for record in own.sessions.values())
+    numbers += [tombstone.change for tombstone in own.tombstones.values()]
+    if sorted(numbers) != sorted(own.feed):
         yield "the change feed does not hold every session once"
     documents = [kept.document for log in own.logs.values() for kept in log.entries.values()]
     found = [number for number in (*documents, *own.titles.values()) if number is not None]

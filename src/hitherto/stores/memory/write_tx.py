@@ -104,7 +104,7 @@ class MemoryWriter(MemoryReader):
         journal.drop(own.live, num)
         journal.drop(own.raw_copies, num)
         journal.drop(own.titles, num)
-        number = self._tell(record.owner, session_id, kept.change, "delete", None, kept.session.key)
+        number = self._add_change(record.owner, session_id, kept.change, "delete", None, kept.session.key)
         journal.put(own.tombstones, session_id, Tombstone(num, at, number))
 
     async def collect(self, batch: int) -> int:
@@ -180,7 +180,7 @@ class MemoryWriter(MemoryReader):
         _check_key(own, record.session.key, record.num)
         old = own.sessions.get(record.num)
         replaced = old.change if old else None
-        number = self._tell(record.owner, record.session.id, replaced, kind, record.session.revision)
+        number = self._add_change(record.owner, record.session.id, replaced, kind, record.session.revision)
         record = replace(record, change=number)
         self._put_record(own, apart(record))
         if title_text(record.session) != (title_text(old.session) if old else ""):
@@ -202,7 +202,7 @@ class MemoryWriter(MemoryReader):
         if record.session.key is not None:
             self._journal.drop(own.keys, record.session.key)
 
-    def _tell(
+    def _add_change(
         self,
         owner: str,
         session_id: str,

@@ -178,7 +178,9 @@ CHECKED = (
 
 async def check(transactions: Transactions, *, repair: bool) -> Health:
     """Everything that can be wrong with the tables."""
-    problems = [told for statement, what in DAMAGE for told in await _damage(transactions, statement, what)]
+    problems = [
+        problem for statement, what in DAMAGE for problem in await _damage(transactions, statement, what)
+    ]
     counts = {
         what: await _count(transactions, repair, mending if repair else counting)
         for counting, mending, what in LEFTOVERS

@@ -23,8 +23,8 @@ from hitherto.stores.postgres.transactions import Connection, Pool, opened
 LISTEN = "LISTEN hitherto_change"
 # A notice need not survive a crash.
 NOTIFY = """
-SELECT set_config('synchronous_commit', 'off', true), pg_notify('hitherto_change', told)
-FROM unnest(%s::text[]) told
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('hitherto_change', mark)
+FROM unnest(%s::text[]) mark
 """
 NEWEST = "SELECT owner, change FROM owner WHERE owner = ANY(%s::text[])"
 
@@ -41,18 +41,18 @@ class ChangeNotifier:
         self._pool = connections
         self._sleepers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._known: dict[str, int] = {}
-        self._untold: set[str] = set()
-        self._something_to_tell = asyncio.Event()
+        self._pending: set[str] = set()
+        self._has_pending = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def ring(self, owners: Iterable[str]) -> None:
-        """Tell everybody that these owners' sessions have changed."""
+        """Notify everybody that these owners' sessions have changed."""
         for owner in owners:
             self._wake(owner)
-            self._untold.add(mark(owner))
-        if self._untold:
-            self._something_to_tell.set()
-            self._keep_running("tell", self._tell_others)
+            self._pending.add(mark(owner))
+        if self._pending:
+            self._has_pending.set()
+            self._keep_running("tell", self._notify_loop)
 
     async def wait(self, newest: Callable[[], Awaitable[int]], owner: str, after: int, seconds: float) -> int:
         """Return the `newest` change of an owner once it is above `after`, or what it is when time is over."""
@@ -71,14 +71,14 @@ class ChangeNotifier:
                     return number
 
     async def close(self) -> None:
-        """Stop listening; tell what is still to be told."""
+        """Stop listening, and send the pending notices."""
         while running := [task for task in self._tasks.values() if not task.done()]:
             for task in running:
                 task.cancel()
             # Again until they end: the driver may lose a cancellation that comes together with an answer.
             await asyncio.wait(running, timeout=AGAIN_SECONDS)
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self._tell()
+        await self._notify()
 
     def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         if name not in self._tasks or self._tasks[name].done():
@@ -100,20 +100,20 @@ class ChangeNotifier:
         for sleeper in self._sleepers.get(owner, ()):
             sleeper.set()
 
-    async def _tell_others(self) -> None:
+    async def _notify_loop(self) -> None:
         while True:
-            await self._something_to_tell.wait()
-            await self._tell()
+            await self._has_pending.wait()
+            await self._notify()
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _tell(self) -> None:
-        self._something_to_tell.clear()
-        told, self._untold = list(self._untold), set()
-        if told:
+    async def _notify(self) -> None:
+        self._has_pending.clear()
+        marks, self._pending = list(self._pending), set()
+        if marks:
             # Nothing is lost with a notice: whoever waits asks once a second.
             with contextlib.suppress(psycopg.Error):
                 async with self._pool.connection() as connection:
-                    await connection.execute(NOTIFY, (told,))
+                    await connection.execute(NOTIFY, (marks,))
 
     async def _listen(self) -> None:
         while True:
@@ -122,16 +122,16 @@ class ChangeNotifier:
                     # Not every database that speaks PostgreSQL's language knows the word: there, asking alone must do.
                     with contextlib.suppress(psycopg.NotSupportedError, psycopg.ProgrammingError):
                         await connection.execute(LISTEN)
-                    await self._hear(connection)
+                    await self._wake_on_notices(connection)
             except (psycopg.Error, StoreUnavailable):
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _hear(self, connection: Connection) -> None:
+    async def _wake_on_notices(self, connection: Connection) -> None:
         """Wake who is waiting, by what is heard and by what is seen; ends when the connection does."""
         looked = -math.inf  # the clock may just have begun
         while True:
             if time.monotonic() - looked >= POLL_SECONDS:
-                await self._look(connection)
+                await self._wake_on_changes(connection)
                 looked = time.monotonic()
             heard = {
                 notice.payload async for notice in connection.notifies(timeout=POLL_SECONDS, stop_after=1)
@@ -139,7 +139,7 @@ class ChangeNotifier:
             for owner in [owner for owner in self._sleepers if mark(owner) in heard]:
                 self._wake(owner)
 
-    async def _look(self, connection: Connection) -> None:
+    async def _wake_on_changes(self, connection: Connection) -> None:
         """Wake those whose owner has a newer change than they have seen."""
         if not self._sleepers:
             return

@@ -157,8 +157,8 @@ class PendingRows:
                 await self._statements.queue(TOUCH, values)
             case Buried(record, at):
                 session = record.session
-                told = {"id": session.id, "key": session.key, "num": record.num, "at": at}
-                await self._statements.queue(PUT_TOMBSTONE, {"owner": record.owner, **told})
+                values = {"id": session.id, "key": session.key, "num": record.num, "at": at}
+                await self._statements.queue(PUT_TOMBSTONE, {"owner": record.owner, **values})
                 await self._count(record.owner, self._stored.pop(_key(record), None), None)
 
     async def _write_session(self, change: Stored) -> None:

@@ -162,9 +162,9 @@ def parse_address(url: str) -> Address:
     words = query.split("&") if query else []
     ours = [word for word in words if word.partition("=")[0] == PARTITIONS]
     rest = "&".join(word for word in words if word not in ours)
-    told = conninfo_to_dict(f"{place}?{rest}" if rest else place)
+    given = conninfo_to_dict(f"{place}?{rest}" if rest else place)
     partitions = _checked_number(ours[-1].partition("=")[2]) if ours else None
-    return Address(make_conninfo("", **{**AGAINST_SILENCE, **told}), partitions)
+    return Address(make_conninfo("", **{**AGAINST_SILENCE, **given}), partitions)
 
 
 def _checked_number(text: str) -> int:

@@ -103,8 +103,8 @@ async def opened(url: str) -> Connection:
                 await connection.close()
                 raise
     except TimeoutError as error:
-        told = f"no answer within {SECONDS_TO_OPEN:g} seconds; is the address right?"
-        raise StoreUnavailable(f"cannot open PostgreSQL: {told}") from error
+        why = f"no answer within {SECONDS_TO_OPEN:g} seconds; is the address right?"
+        raise StoreUnavailable(f"cannot open PostgreSQL: {why}") from error
     except psycopg.Error as error:
         raise StoreUnavailable(f"cannot open PostgreSQL: {str(error).strip()}") from error
     return connection
@@ -143,8 +143,8 @@ def pool(url: str) -> Pool:
 
 def _is_unexpected(record: logging.LogRecord) -> bool:
     """The pool warns of every connection that comes back closed; those that we have closed ourselves are no news."""
-    told = record.args if isinstance(record.args, tuple) else ()
-    return not any(isinstance(each, EagerConnection) and each.given_up for each in told)
+    args = record.args if isinstance(record.args, tuple) else ()
+    return not any(isinstance(each, EagerConnection) and each.given_up for each in args)
 
 
 class Transactions:

@@ -176,8 +176,8 @@ class PostgresWriter(PostgresReader):
     async def put_checkpoint(
         self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
     ) -> None:
-        told = (checkpoint.at, checkpoint.reason, checkpoint.message_count, checkpoint.token_count)
-        await self._statements.queue(ADD_CHECKPOINT, (owner, num, checkpoint.id, *told))
+        rest = (checkpoint.at, checkpoint.reason, checkpoint.message_count, checkpoint.token_count)
+        await self._statements.queue(ADD_CHECKPOINT, (owner, num, checkpoint.id, *rest))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
     async def erase(self, owner: str, place: Place, payload: bytes) -> None:

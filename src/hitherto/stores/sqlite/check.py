@@ -135,9 +135,9 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
 def _broken(db: apsw.Connection) -> Iterator[str]:
     """What is wrong with the file itself."""
     try:
-        for (told,) in db.execute("PRAGMA integrity_check"):
-            if told != "ok":
-                yield f"integrity: {told}"
+        for (answer,) in db.execute("PRAGMA integrity_check"):
+            if answer != "ok":
+                yield f"integrity: {answer}"
     except apsw.CorruptError as error:
         yield f"integrity: {error}"
 
@@ -180,6 +180,6 @@ def _check_days(index: SearchIndex, problems: list[str], repaired: list[str], *,
     try:
         wrong = index.wrong_days(repair=repair)
     except (apsw.Error, StoreDamaged):
-        return  # the index is not whole, which has been told
+        return  # the index is not whole, which is reported above
     if wrong:
         (repaired if repair else problems).append(f"days: {wrong} {'repaired' if repair else 'wrong'}")

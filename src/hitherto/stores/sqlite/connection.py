@@ -85,7 +85,7 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+        if db.in_transaction:  # a failing disk has ended it: report that error
             db.execute("COMMIT")
 
 

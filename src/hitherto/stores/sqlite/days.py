@@ -77,7 +77,7 @@ LOGS = "SELECT num FROM session ORDER BY num"
 
 
 class Restated(NamedTuple):
-    """A session whose days are to be told anew."""
+    """A session whose days must be recounted or relabelled."""
 
     number: int
     session: int
@@ -115,7 +115,7 @@ def add(index: apsw.Connection, main: apsw.Connection, entries: Iterable[tuple[i
 
 
 def restate(index: apsw.Connection, main: apsw.Connection, given: Sequence[Restated], upto: int) -> None:
-    """Tell the days of these sessions anew, as far as their documents have been fed."""
+    """Recount or relabel the days of these sessions, as far as their documents have been fed."""
     known = {
         row[0]: row[2:] for row in fetch(main, SESSIONS, (encode([one.session for one in given]).decode(),))
     }

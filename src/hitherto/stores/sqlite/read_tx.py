@@ -429,7 +429,7 @@ class SqliteReader:
         return record_of(owner, rows[0]) if rows else None
 
     def _listed(self, owner: str, sql: str, value: Any) -> Sequence[Record]:
-        """A session for a list, without one that is damaged: who asks for that one is told so, and others are not harmed."""
+        """A session for a list; a damaged one is left out and reported only to callers who ask for it."""
         try:
             record = self._record(owner, sql, value)
         except StoreDamaged:

@@ -104,7 +104,7 @@ class _Fed(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What need not wait any longer: the numbers of documents that were dropped, and of sessions told anew."""
+    """What need not wait any longer: the numbers of documents that were dropped, and of sessions recounted."""
 
     removed: list[int]
     restated: list[int]
@@ -206,7 +206,7 @@ class SearchIndex:
                 step = self._feed(step)
 
     def purge(self, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Remove the words of dropped documents from the file, in steps, unless it is told to stop."""
+        """Remove the words of dropped documents from the file, in steps, until `goes_on` says no."""
         seen = self._fed().dropped
         if not seen:
             return
@@ -381,7 +381,7 @@ class SearchIndex:
         return removed
 
     def _restate(self, index: apsw.Connection, main: apsw.Connection, restated_to: int) -> list[int]:
-        """Tell the days of a batch of sessions anew, and return the numbers under which they waited."""
+        """Recount the days of a batch of sessions, and return the numbers under which they waited."""
         waiting = [days.Restated(*row) for row in fetch(main, RESTATED, (restated_to, BATCH))]
         days.restate(index, main, waiting, self._fed().upto)
         return [each.number for each in waiting]

@@ -89,7 +89,7 @@ class SqliteStore:
             try:
                 return drive(work(SqliteReader(db, self._index, self._now, self._owners)))
             finally:
-                if db.in_transaction:  # a disk that fails has ended it, and that is what is told
+                if db.in_transaction:  # a failing disk has ended it: report that error
                     db.execute("COMMIT")
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
