@@ -93,7 +93,7 @@ LEAKS = (
     Change(
         "gateway/events/subscriptions.py",
         "            self._metrics.events.add(",
-        "            KEPT.append(str(told))\n            self._metrics.events.add(",
+        "            KEPT.append(str(event))\n            self._metrics.events.add(",
     ),
     Change(
         "gateway/events/subscriptions.py",
