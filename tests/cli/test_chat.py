@@ -453,6 +453,6 @@ def test_a_change_is_shown_as_a_diff_unless_it_is_too_long() -> None:
         return [styled.text for styled in change(ToolResult(id="1", output=output))]
 
     assert lines("a\nb\n", "a\nc\n") == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
-    assert lines(None, "a\n") == ["@@ -0,0 +1 @@", "+a"]
+    assert lines(None, "a\n") == ["+a"]
     assert lines("x" * 200_000, "y") == ["(too long to compare)"]
     assert list(change(ToolResult(id="1", output={"diff": "strange"}))) == []

@@ -15,6 +15,8 @@ LARGEST = 200_000
 OLD = ("old_string", "old", "oldText", "old_str")
 NEW = ("new_string", "new", "newText", "new_str")
 WHOLE = ("content", "file_text")
+FIELDS = {**dict.fromkeys(OLD, "removed"), **dict.fromkeys((*NEW, *WHOLE), "added")}
+"""What becomes of the text in a field of an edit tool."""
 _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
@@ -26,10 +28,12 @@ class Line(NamedTuple):
 
 
 class Diff(NamedTuple):
-    """The lines, at most so many, and how many more there are."""
+    """The first lines, and how many more there are."""
 
     lines: tuple[Line, ...]
     more: int = 0
+    too_long: bool = False
+    """Whether the texts were too long to compare, so that the lines are all of them."""
 
 
 def of_call(given: Any) -> Diff | None:
@@ -42,7 +46,8 @@ def of_result(output: Any) -> Diff | None:
     """The change that a tool says it has made."""
     match output:
         case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
-            return _diff(list(_compared(old or "", new)))
+            diff = _diff(list(_compared(old or "", new)))
+            return diff._replace(too_long=_is_too_long(old or "", new))
     return None
 
 
@@ -63,13 +68,17 @@ def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
 
 def _compared(old: str, new: str) -> Iterator[Line]:
     before, after = clean_lines(old).splitlines(), clean_lines(new).splitlines()
-    if not before or not after or len(old) + len(new) > LARGEST:
+    if not before or not after or _is_too_long(old, new):
         yield from (Line("removed", line) for line in before)
         yield from (Line("added", line) for line in after)
         return
     for line in islice(difflib.unified_diff(before, after, lineterm="", n=3), 2, None):
         kind = _KINDS.get(line[:1], "same")
         yield Line(kind, line if kind == "place" else line[1:])
+
+
+def _is_too_long(old: str, new: str) -> bool:
+    return len(old) + len(new) > LARGEST
 
 
 def _diff(lines: list[Line]) -> Diff:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -10,22 +9,21 @@ from typing import Any
 from hitherto.cli.terminal.entries import Styled
 from hitherto.cli.terminal.output import clean, clean_lines, json_text
 from hitherto.model import ToolCall, ToolResult
+from hitherto.presentation import diffs
 
 LINES = 40
 LINE_CHARS = 500
-LARGEST = 200_000
-"""Texts with more characters are not compared."""
-
-STYLES = {"+": "green", "-": "red", "@": "cyan"}
-CHANGES = {"old": "-", "new": "+", "content": "+"}
-"""Fields of an edit tool: removed and added text."""
+SIGNS = {"added": "+", "removed": "-", "same": " ", "place": ""}
+STYLES = {"added": "green", "removed": "red", "place": "cyan", "same": "dim"}
 
 
 def change(result: ToolResult) -> Iterator[Styled]:
     """The diff in a tool result, if there is one."""
-    match result.output:
-        case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
-            yield from _shortened(_compared(old or "", new))
+    diff = diffs.of_result(result.output)
+    if diff is not None and diff.too_long:
+        yield Styled("(too long to compare)", "dim")
+    elif diff is not None:
+        yield from _shortened((_styled(line.kind, line.text) for line in diff.lines), diff.more)
 
 
 def request(call: ToolCall) -> Iterator[Styled]:
@@ -33,10 +31,10 @@ def request(call: ToolCall) -> Iterator[Styled]:
     Cuts in long values are marked."""
     given = call.input if isinstance(call.input, dict) else {"input": call.input}
     for name, value in given.items():
-        sign = CHANGES.get(name, "") if call.kind == "edit" and isinstance(value, str) else ""
+        kind = diffs.FIELDS.get(name) if call.kind == "edit" and isinstance(value, str) else None
         lines = seen(value).removesuffix("\n").split("\n")
-        if sign:
-            yield from _shortened(Styled(f"{sign}{line}", STYLES[sign]) for line in lines)
+        if kind is not None:
+            yield from _shortened(_styled(kind, line) for line in lines)
         else:
             first, *rest = lines
             yield from _shortened(map(Styled, (f"{clean(name)}: {first}", *(f"  {line}" for line in rest))))
@@ -49,20 +47,15 @@ def seen(value: Any) -> str:
     return json_text(value)
 
 
-def _compared(old: str, new: str) -> Iterator[Styled]:
-    if len(old) + len(new) > LARGEST:
-        yield Styled("(too long to compare)", "dim")
-        return
-    before, after = clean_lines(old).splitlines(), clean_lines(new).splitlines()
-    for line in islice(difflib.unified_diff(before, after, lineterm="", n=2), 2, None):
-        yield Styled(line, STYLES.get(line[:1], "dim"))
+def _styled(kind: str, line: str) -> Styled:
+    return Styled(f"{SIGNS[kind]}{line}", STYLES[kind])
 
 
-def _shortened(lines: Iterable[Styled]) -> Iterator[Styled]:
+def _shortened(lines: Iterable[Styled], more_lines: int = 0) -> Iterator[Styled]:
     """The first lines, each cut to `LINE_CHARS`, and the number of the remaining ones."""
     rest = iter(lines)
     for line in islice(rest, LINES):
         more = len(line.text) - LINE_CHARS
         yield line if more <= 0 else Styled(f"{line.text[:LINE_CHARS]}… ({more} more characters)", line.style)
-    if left := sum(1 for _ in rest):
+    if left := sum(1 for _ in rest) + more_lines:
         yield Styled(f"… ({left} more lines)", "dim")
