@@ -13,11 +13,12 @@ from html import escape
 from importlib.resources import files
 
 from hitherto.cleaning import clean, clean_lines
-from hitherto.exports import labels
+from hitherto.exports.facts import replacement, session_facts, session_title
 from hitherto.exports.format import Writer
 from hitherto.exports.lines import Replaced
 from hitherto.exports.sanitized_html import rendered
 from hitherto.model import Entry, Image, Part, Plan, Resource, Text, Thought, ToolCall, ToolResult
+from hitherto.presentation import formats, labels
 
 FOLDED_CHARS = 20_000
 
@@ -33,9 +34,9 @@ class HtmlPage(Writer):
         style = files("hitherto.exports").joinpath("page.css").read_text("utf-8")
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-        title = escape(labels.title(self.about))
+        title = escape(session_title(self.about))
         told = "".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in labels.facts(self.about)
+            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in session_facts(self.about)
         )
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -54,12 +55,12 @@ class HtmlPage(Writer):
         said = "\n".join(piece for part in entry.parts for piece in blocks(part))
         return (
             f'<article class="{kind}">\n<h2>{self._entries}. {escape(labels.speaker(entry, mark=mark))} '
-            f"<small>{escape(labels.when(entry.at))}</small></h2>\n{erased}{said}\n</article>\n"
+            f"<small>{escape(formats.exact_moment(entry.at))}</small></h2>\n{erased}{said}\n</article>\n"
         )
 
     def end(self, replaced: tuple[Replaced, ...]) -> str:
         """The list of replaced secrets."""
-        rows = "".join(f"<li>{escape(labels.replacement(each))}</li>" for each in replaced)
+        rows = "".join(f"<li>{escape(replacement(each))}</li>" for each in replaced)
         listed = f"<ul>{rows}</ul>" if rows else "<p>No secrets found.</p>"
         footer = f"<footer>\n<h2>Replaced secrets</h2>\n{listed}\n</footer>\n" if self.about.redacted else ""
         return f"</main>\n{footer}</body>\n</html>\n"

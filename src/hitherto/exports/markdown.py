@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 
 from hitherto.cleaning import clean, clean_lines
-from hitherto.exports import labels
+from hitherto.exports.facts import replacement, session_facts, session_title
 from hitherto.exports.format import Writer
 from hitherto.exports.lines import Replaced
 from hitherto.model import Entry, Part, Plan, Resource, Text, Thought, ToolCall, ToolResult
+from hitherto.presentation import formats, labels
 
 FOLDED_CHARS = 2_000
 
@@ -30,13 +31,13 @@ class Markdown(Writer):
 
     def begin(self) -> str:
         """The title and the facts about the session."""
-        facts = "\n".join(f"- {name}: {code(value)}" for name, value in labels.facts(self.about))
-        return f"# {escaped(labels.title(self.about))}\n\n{facts}\n"
+        facts = "\n".join(f"- {name}: {code(value)}" for name, value in session_facts(self.about))
+        return f"# {escaped(session_title(self.about))}\n\n{facts}\n"
 
     def entry(self, entry: Entry, *, mark: bool) -> str:
         """A numbered heading and the message."""
         self._entries += 1
-        heading = f"## {self._entries}. {labels.speaker(entry, mark=mark)}, {labels.when(entry.at)}"
+        heading = f"## {self._entries}. {labels.speaker(entry, mark=mark)}, {formats.exact_moment(entry.at)}"
         pieces = ["*erased*"] if entry.meta.get("erased") else []
         pieces += [piece for part in entry.parts for piece in blocks(part)]
         return "\n" + "\n\n".join((heading, *pieces)) + "\n"
@@ -45,7 +46,7 @@ class Markdown(Writer):
         """The list of replaced secrets."""
         if not self.about.redacted:
             return ""
-        rows = [f"- {escaped(labels.replacement(each))}" for each in replaced] or ["No secrets found."]
+        rows = [f"- {escaped(replacement(each))}" for each in replaced] or ["No secrets found."]
         return "\n## Replaced secrets\n\n" + "\n".join(rows) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Numbers, times and folders as the page says them. Pure."""
+"""Numbers, amounts, times, folders and marks as people read them, on every surface. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,24 @@ def count(number: int) -> str:
 def size(number: int) -> str:
     """Bytes: 950 bytes, 12 kB, 3.4 MB."""
     if number < 1_000:
-        return f"{number} byte{'' if number == 1 else 's'}"
-    told = count(number)
-    return f"{told[:-1]} {told[-1]}B"
+        return counted(number, "byte")
+    shown = count(number)
+    return f"{shown[:-1]} {shown[-1]}B"
+
+
+def grouped(number: int) -> str:
+    """A whole number: 1,234,567."""
+    return f"{number:,}"
+
+
+def plural(number: int, what: str, many: str = "") -> str:
+    """`message` for one, `messages` (or `many`) for another number of them."""
+    return what if number == 1 else many or f"{what}s"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{number} {plural(number, what)}"
 
 
 def cost(dollars: float) -> str:
@@ -35,6 +50,11 @@ def cost(dollars: float) -> str:
     if dollars < 0.01:
         return "<$0.01"
     return f"${dollars:,.2f}" if dollars < 1_000 else f"${dollars:,.0f}"
+
+
+def exact_cost(dollars: float) -> str:
+    """An amount of money to the hundredth of a cent."""
+    return f"${dollars:.4f}"
 
 
 def age(at: int, now: int) -> str:
@@ -56,59 +76,56 @@ def age(at: int, now: int) -> str:
 
 def moment(at: int) -> str:
     """A time to read; scripts turn it into the reader's own."""
-    when = _when(at)
-    return "an unknown time" if when is None else f"{when:%Y-%m-%d %H:%M} UTC"
+    return _formatted(at, "%Y-%m-%d %H:%M UTC", "an unknown time")
+
+
+def exact_moment(at: int) -> str:
+    """A time that reads the same everywhere: 2025-06-01 12:00:00 UTC."""
+    return _formatted(at, "%Y-%m-%d %H:%M:%S UTC", f"{at} ms")
+
+
+def day(at: int) -> str:
+    """The day of a time, in UTC: 2025-06-01."""
+    return _formatted(at, "%Y-%m-%d", "an unknown day")
 
 
 def iso(at: int) -> str:
-    """A time for programs."""
+    """A time for programs, to the millisecond."""
+    return _formatted(at, f"%Y-%m-%dT%H:%M:%S.{at % 1000:03}Z", "")
+
+
+def utc(at: int | None) -> str:
+    """A time for programs and pipes: 2025-06-01T12:00:00Z."""
+    return "" if at is None else _formatted(at, "%Y-%m-%dT%H:%M:%SZ", f"{at} ms")
+
+
+def local(at: int | None) -> str:
+    """A time for people, where they are: 2025-06-01 14:00."""
+    if at is None:
+        return ""
     when = _when(at)
-    return "" if when is None else f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03}Z"
+    try:
+        return f"{at} ms" if when is None else f"{when.astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return f"{at} ms"
 
 
-def folder(path: str) -> str:
-    """The end of a path: what tells projects apart."""
-    return "/".join(path.rstrip("/").split("/")[-2:]) or "/"
+def _formatted(at: int, form: str, otherwise: str) -> str:
+    when = _when(at)
+    return otherwise if when is None else when.strftime(form)
 
 
 def _when(at: int) -> datetime | None:
+    """None for a time outside the calendar: imported sessions keep their times, however odd."""
     try:
         return datetime.fromtimestamp(at / 1000, tz=UTC)
     except (OverflowError, ValueError, OSError):
         return None
 
 
-def utc(ms: int | None) -> str:
-    """A time for programs and pipes: 2025-06-01T12:00:00Z."""
-    return "" if ms is None else _formatted(ms, "%Y-%m-%dT%H:%M:%SZ", local=False)
-
-
-def local(ms: int | None) -> str:
-    """A time for people, where they are: 2025-06-01 14:00."""
-    return "" if ms is None else _formatted(ms, "%Y-%m-%d %H:%M", local=True)
-
-
-def _formatted(ms: int, form: str, *, local: bool) -> str:
-    try:
-        moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
-        return (moment.astimezone() if local else moment).strftime(form)
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"  # imported sessions keep their times, however odd
-
-
-def byte_size(count: int) -> str:
-    """A number of bytes for people: 1.2 MB."""
-    value = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
-def counted(count: int, what: str) -> str:
-    """`1 message`, `2 messages`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def folder(path: str) -> str:
+    """The end of a path: what tells projects apart."""
+    return "/".join(path.rstrip("/").split("/")[-2:]) or "/"
 
 
 def title(session: Session) -> str:

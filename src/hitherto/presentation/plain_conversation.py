@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.exports.labels import data, part_label, result_text, shortened, steps
 from hitherto.model import (
     Entry,
     Part,
@@ -25,6 +24,7 @@ from hitherto.model import (
     Unknown,
     plain_text,
 )
+from hitherto.presentation.labels import data, part_label, result_text, shortened, steps
 from hitherto.summaries.builtin import Extractive, extracted
 from hitherto.summaries.kept_tail import kept_from
 from hitherto.summariser import CompactionPolicy

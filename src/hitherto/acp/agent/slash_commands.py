@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hitherto.errors import InvalidInput
 from hitherto.model import Json, Part, Principal, Shrunk, Text
+from hitherto.presentation import formats
 from hitherto.service import Sessions
 
 _COMMAND = re.compile(r"\s*/([a-z]+)(?:\s+(.*?))?\s*", re.DOTALL)
@@ -65,7 +66,7 @@ async def _compact(rest: str, subject: CommandTarget) -> str:
     about = "about " if done.estimated else ""
     return (
         f"Compacted: the model now sees {done.messages_after} instead of {done.messages_before} messages, "
-        f"{about}{done.tokens_after:,} instead of {done.tokens_before:,} tokens. The conversation keeps all of them."
+        f"{about}{formats.grouped(done.tokens_after)} instead of {formats.grouped(done.tokens_before)} tokens. The conversation keeps all of them."
     )
 
 

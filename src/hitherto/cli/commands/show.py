@@ -132,7 +132,7 @@ def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
         "active": time(session.updated_at),
         "messages": str(session.message_count),
         "tokens": None if session.token_count is None else str(session.token_count),
-        "cost": None if session.cost is None else f"${session.cost:.4f}",
+        "cost": None if session.cost is None else formats.exact_cost(session.cost),
         "size": formats.size(session.bytes),
         "marks": formats.marks(session),
         "agent": session.agent_id,

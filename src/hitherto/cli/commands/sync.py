@@ -93,7 +93,7 @@ def expiry_lines(soon: Sequence[Expiring]) -> Iterator[str]:
         yield f"{agent} will delete {what} within 7 days; Hitherto keeps {them}:"
         own = [each for each in soon if each.source == source]
         for each in own[:NAMED]:
-            yield f"  {formats.utc(each.at)[:10]}  {each.session}  {each.title or ''}".rstrip()
+            yield f"  {formats.day(each.at)}  {each.session}  {each.title or ''}".rstrip()
         if count > NAMED:
             yield f"  and {count - NAMED} more"
 

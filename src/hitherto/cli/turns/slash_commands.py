@@ -14,6 +14,7 @@ from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ToolCall
 from hitherto.permissions import MODES, decide
 from hitherto.permissions import ruling as ruling_of
+from hitherto.presentation import formats
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.settings import read_settings
 
@@ -79,10 +80,10 @@ async def _cost(talk: Talk, _: str) -> None:
         talk.aside("cost: nothing yet")
         return
     session = await talk.sessions.get(LOCAL, talk.session.id)
-    talk.aside(f"cost: {'unknown' if session.cost is None else f'${session.cost:.4f}'}")
+    talk.aside(f"cost: {'unknown' if session.cost is None else formats.exact_cost(session.cost)}")
     if talk.context is not None:
-        size = "" if talk.context.size is None else f" of {talk.context.size:,}"
-        talk.aside(f"context: {talk.context.used:,}{size} tokens")
+        size = "" if talk.context.size is None else f" of {formats.grouped(talk.context.size)}"
+        talk.aside(f"context: {formats.grouped(talk.context.used)}{size} tokens")
 
 
 async def _tools(talk: Talk, _: str) -> None:

@@ -6,7 +6,6 @@ Times are milliseconds since the epoch. What is not known is null; what does not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from hitherto import model
 from hitherto.errors import InvalidKey
 from hitherto.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
 from hitherto.model import Entry, Part, Role, Session, Text, ToolCall, ToolResult, plain_text
+from hitherto.presentation import formats
 from hitherto.service.records import is_erased
 from hitherto.values.keys import parse_key
 
@@ -289,15 +289,8 @@ def _summary(entry: Entry) -> Message:
     """The summary of a compaction, whoever wrote it: it says what it is and of which day."""
     text = plain_text(entry)
     if not text.startswith(SUMMARY):
-        text = f"{SUMMARY}{_day(entry.at)}]\n{text}"
+        text = f"{SUMMARY}{formats.day(entry.at)}]\n{text}"
     return Message(role="system", content=text, timestamp=entry.at, message_id=entry.id)
-
-
-def _day(ms: int) -> str:
-    try:
-        return str(datetime.fromtimestamp(ms / 1_000, UTC).date())
-    except (OverflowError, ValueError, OSError):
-        return "an unknown day"
 
 
 def _calls(entry: Entry) -> tuple[Call, ...]:

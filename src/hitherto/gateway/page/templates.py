@@ -80,6 +80,7 @@ def _environment() -> Environment:
         "folder": formats.folder,
         "iso": formats.iso,
         "moment": formats.moment,
+        "plural": formats.plural,
     }
     return made
 

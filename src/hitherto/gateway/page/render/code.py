@@ -15,9 +15,9 @@ from pygments.lexer import Lexer
 from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from hitherto.exports.labels import IMAGE_TYPES, part_label
 from hitherto.exports.sanitized_html import rendered
 from hitherto.model import Image, Part
+from hitherto.presentation.labels import IMAGE_TYPES, part_label
 
 LONGEST = 50_000
 """Longer code is not highlighted: it would take too long."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from hitherto.cleaning import clean_lines
-from hitherto.exports import labels
 from hitherto.gateway.page.render.code import markdown, picture
 from hitherto.gateway.page.render.json_tree import tree
 from hitherto.gateway.page.render.rows import Row
@@ -29,6 +28,7 @@ from hitherto.model import (
     Unknown,
     is_error,
 )
+from hitherto.presentation import labels
 
 SHOWN_CHARS = 50_000
 SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}

@@ -149,7 +149,7 @@ def _projects(found: Overview) -> list[Length]:
         Length(
             formats.folder(each.project),
             ListQuery().address_with(project=each.project),
-            f"{formats.count(each.messages)} messages, {each.sessions} session{'' if each.sessions == 1 else 's'}",
+            f"{formats.count(each.messages)} {formats.plural(each.messages, 'message')}, {formats.counted(each.sessions, 'session')}",
             round(100 * each.messages / most, 1),
         )
         for each in found.projects
@@ -164,7 +164,7 @@ def _longest(sessions: Iterable[Session]) -> list[Length]:
         Length(
             each.title,
             each.address,
-            f"{formats.count(each.session.message_count)} messages",
+            f"{formats.count(each.session.message_count)} {formats.plural(each.session.message_count, 'message')}",
             round(100 * each.session.message_count / most, 1),
         )
         for each in rows
@@ -174,8 +174,8 @@ def _longest(sessions: Iterable[Session]) -> list[Length]:
 def _health(caller: Caller, facets: Facets, store: Json) -> list[tuple[str, str]]:
     """Facts about the store. Its size only for the local owner: on a shared server it includes other owners."""
     facts = [
-        ("Sessions", f"{facets.total:,}"),
-        ("Archived", f"{facets.archived:,}"),
+        ("Sessions", formats.grouped(facets.total)),
+        ("Archived", formats.grouped(facets.archived)),
         (
             "Database",
             " ".join(filter(None, (STORES[store["kind"]], store.get("sqlite") or store.get("server")))),

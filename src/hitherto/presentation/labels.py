@@ -1,15 +1,12 @@
-"""Labels that the formats for reading share: times, speakers, names of parts. Pure."""
+"""Labels that texts for reading share: speakers, names of parts, data as text. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from hitherto.cleaning import clean, clean_lines
-from hitherto.exports.format import About
-from hitherto.exports.lines import Replaced
 from hitherto.model import Audio, Entry, Image, Part, Resource, ResourceLink, Text, ToolResult
 
 SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
@@ -17,43 +14,9 @@ SUMMARY = "Summary of earlier messages"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-def when(ms: int) -> str:
-    """A time that reads the same everywhere."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
-
-
-def title(about: About) -> str:
-    """The session's title in one line."""
-    return clean(about.session.title or "") or "Untitled session"
-
-
-def facts(about: About) -> list[tuple[str, str]]:
-    """The facts about a session, above its messages."""
-    session = about.session
-    rows = [
-        ("Session", session.id),
-        ("Folder", session.cwd or ""),
-        ("Tags", ", ".join(session.tags)),
-        ("Started", when(session.created_at)),
-        ("Last message", when(session.updated_at)),
-        ("Messages", str(about.message_count)),
-        ("Exported", when(about.exported_at)),
-    ]
-    return [(name, clean(value)) for name, value in rows if value]
-
-
 def speaker(entry: Entry, *, mark: bool) -> str:
     """The heading of a message."""
     return SUMMARY if mark else SPEAKERS[entry.role]
-
-
-def replacement(each: Replaced) -> str:
-    """One row of the list of replacements."""
-    place = f"entry {each.entry}" if each.entry is not None else each.where or "the session"
-    return clean(f"{each.kind}: {each.count} in {place}")
 
 
 def part_label(part: Part) -> str:
