@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.cli.commands.sync import in_words
+from hitherto.cli.commands.sync import report_sentence
 from hitherto.cli.terminal.input import bare_interrupts
 from hitherto.sources.sync.sync import Report
 from tests.claude import transcripts
@@ -115,8 +115,8 @@ def test_a_vanished_transcript_is_kept_and_brought_back(
     ],
 )
 def test_a_report_distinguishes_one_and_many(number: int, said: str) -> None:
-    assert said in in_words(Report(damaged_records=number, unknown_records=number))
-    assert f"{number} kept after the agent deleted the file" in in_words(Report(kept=number))
+    assert said in report_sentence(Report(damaged_records=number, unknown_records=number))
+    assert f"{number} kept after the agent deleted the file" in report_sentence(Report(kept=number))
 
 
 def test_restore_without_a_checkpoint_needs_a_transcript(shell: Shell, env: dict[str, str]) -> None:

@@ -14,57 +14,69 @@ from hitherto import __version__
 from hitherto.cli.terminal import exit_codes
 
 
-class Listed(NamedTuple):
+class CommandRow(NamedTuple):
     """A row of the overview: the module that defines the command as `run`, and one line of help."""
 
     module: str
     help: str
 
 
-COMMANDS: dict[str, Listed] = {
-    "list": Listed("hitherto.cli.commands.list", "List sessions, most recently active first."),
-    "show": Listed("hitherto.cli.commands.show", "Show a session and its messages."),
-    "search": Listed("hitherto.cli.commands.search", "Find sessions by what was said in them."),
-    "sync": Listed("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
-    "sources": Listed(
+COMMANDS: dict[str, CommandRow] = {
+    "list": CommandRow("hitherto.cli.commands.list", "List sessions, most recently active first."),
+    "show": CommandRow("hitherto.cli.commands.show", "Show a session and its messages."),
+    "search": CommandRow("hitherto.cli.commands.search", "Find sessions by what was said in them."),
+    "sync": CommandRow("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
+    "sources": CommandRow(
         "hitherto.cli.commands.sources", "Show which agents have sessions to import, and how many."
     ),
-    "resume": Listed("hitherto.cli.commands.resume", "Resume a session in the agent it came from."),
-    "continue": Listed("hitherto.cli.commands.continue_", "Continue a session in another agent."),
-    "prompt": Listed("hitherto.cli.commands.prompt", "Run one prompt and print the answer."),
-    "chat": Listed("hitherto.cli.commands.chat", "Chat in the terminal, in a new or an existing session."),
-    "new": Listed("hitherto.cli.commands.new", "Create an empty session."),
-    "append": Listed("hitherto.cli.commands.append", "Add a message to a session."),
-    "rename": Listed("hitherto.cli.commands.rename", "Change the title of a session."),
-    "tag": Listed("hitherto.cli.commands.tag", "Add or remove tags."),
-    "archive": Listed("hitherto.cli.commands.archive", "Archive or unarchive sessions."),
-    "pin": Listed("hitherto.cli.commands.pin", "Pin sessions to protect them from pruning."),
-    "fork": Listed("hitherto.cli.commands.fork", "Start a new session from any message of another."),
-    "rewind": Listed("hitherto.cli.commands.rewind", "Go back to an earlier message of a session."),
-    "checkpoints": Listed("hitherto.cli.commands.checkpoints", "List the checkpoints of a session."),
-    "restore": Listed(
+    "resume": CommandRow("hitherto.cli.commands.resume", "Resume a session in the agent it came from."),
+    "continue": CommandRow("hitherto.cli.commands.continue_", "Continue a session in another agent."),
+    "prompt": CommandRow("hitherto.cli.commands.prompt", "Run one prompt and print the answer."),
+    "chat": CommandRow(
+        "hitherto.cli.commands.chat", "Chat in the terminal, in a new or an existing session."
+    ),
+    "new": CommandRow("hitherto.cli.commands.new", "Create an empty session."),
+    "append": CommandRow("hitherto.cli.commands.append", "Add a message to a session."),
+    "rename": CommandRow("hitherto.cli.commands.rename", "Change the title of a session."),
+    "tag": CommandRow("hitherto.cli.commands.tag", "Add or remove tags."),
+    "archive": CommandRow("hitherto.cli.commands.archive", "Archive or unarchive sessions."),
+    "pin": CommandRow("hitherto.cli.commands.pin", "Pin sessions to protect them from pruning."),
+    "fork": CommandRow("hitherto.cli.commands.fork", "Start a new session from any message of another."),
+    "rewind": CommandRow("hitherto.cli.commands.rewind", "Go back to an earlier message of a session."),
+    "checkpoints": CommandRow("hitherto.cli.commands.checkpoints", "List the checkpoints of a session."),
+    "restore": CommandRow(
         "hitherto.cli.commands.restore", "Restore a checkpoint, or a transcript that an agent deleted."
     ),
-    "erase": Listed("hitherto.cli.commands.erase", "Permanently blank one message."),
-    "delete": Listed("hitherto.cli.commands.delete", "Permanently delete sessions."),
-    "move": Listed("hitherto.cli.commands.move", "Update the folder of a session after you moved it."),
-    "export": Listed(
+    "erase": CommandRow("hitherto.cli.commands.erase", "Permanently blank one message."),
+    "delete": CommandRow("hitherto.cli.commands.delete", "Permanently delete sessions."),
+    "move": CommandRow("hitherto.cli.commands.move", "Update the folder of a session after you moved it."),
+    "export": CommandRow(
         "hitherto.cli.commands.export", "Export sessions as JSON lines, JSON, Markdown or HTML."
     ),
-    "import": Listed("hitherto.cli.commands.import_", "Import sessions from an export."),
-    "prune": Listed("hitherto.cli.commands.prune", "Archive or delete old sessions by age, count or size."),
-    "stats": Listed("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
-    "backup": Listed("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
-    "doctor": Listed("hitherto.cli.commands.doctor", "Check the store and repair its indexes and counts."),
-    "watch": Listed("hitherto.cli.commands.watch", "Follow changes as they happen."),
-    "token": Listed("hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."),
-    "serve": Listed("hitherto.cli.commands.serve", "Start the server: web page, gateway, ACP and MCP."),
-    "page": Listed("hitherto.cli.commands.page", "Print a sign-in link to the web page of a running server."),
-    "acp": Listed("hitherto.cli.commands.acp", "Run as an ACP agent, for editors."),
-    "mcp": Listed(
+    "import": CommandRow("hitherto.cli.commands.import_", "Import sessions from an export."),
+    "prune": CommandRow(
+        "hitherto.cli.commands.prune", "Archive or delete old sessions by age, count or size."
+    ),
+    "stats": CommandRow("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
+    "backup": CommandRow("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
+    "doctor": CommandRow(
+        "hitherto.cli.commands.doctor", "Check the store and repair its indexes and counts."
+    ),
+    "watch": CommandRow("hitherto.cli.commands.watch", "Follow changes as they happen."),
+    "token": CommandRow(
+        "hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."
+    ),
+    "serve": CommandRow("hitherto.cli.commands.serve", "Start the server: web page, gateway, ACP and MCP."),
+    "page": CommandRow(
+        "hitherto.cli.commands.page", "Print a sign-in link to the web page of a running server."
+    ),
+    "acp": CommandRow("hitherto.cli.commands.acp", "Run as an ACP agent, for editors."),
+    "mcp": CommandRow(
         "hitherto.cli.commands.mcp", "Run as an MCP server, so that agents can search your history."
     ),
-    "completion": Listed("hitherto.cli.commands.completion", "Print the completion script for your shell."),
+    "completion": CommandRow(
+        "hitherto.cli.commands.completion", "Print the completion script for your shell."
+    ),
 }
 
 
@@ -82,11 +94,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
+            formatter.write_dl([(name, row.help) for name, row in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        named = [name for name in COMMANDS if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=COMMANDS[name].help) for name in named]
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=COMMANDS[name].help) for name in names]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -43,14 +43,14 @@ def command(*examples: str) -> Callable[[Work], click.Command]:
             with bare_interrupts():
                 return asyncio.run(_with_sessions(store, lambda sessions: work(sessions, out, **given)))
 
-        made = click.command(epilog=shown_examples(examples))(run)
+        made = click.command(epilog=examples_text(examples))(run)
         made.params += [JSON_OPTION, STORE_OPTION]
         return made
 
     return decorate
 
 
-def shown_examples(examples: tuple[str, ...]) -> str:
+def examples_text(examples: tuple[str, ...]) -> str:
     """The examples at the end of a command's help."""
     return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in examples)))
 
@@ -97,5 +97,5 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
 session_argument = click.argument("session", shell_complete=complete_session)
 sessions_argument = click.argument(
-    "named", metavar="SESSION...", nargs=-1, required=True, shell_complete=complete_session
+    "session_names", metavar="SESSION...", nargs=-1, required=True, shell_complete=complete_session
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hitherto.cli.command import JSON_OPTION, STORE_OPTION, shown_examples
+from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text
 
 EXAMPLES = (
     "hitherto acp",
@@ -13,7 +13,7 @@ EXAMPLES = (
 )
 
 
-@click.command(epilog=shown_examples(EXAMPLES))
+@click.command(epilog=examples_text(EXAMPLES))
 @click.option(
     "--model",
     metavar="NAME",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
-from hitherto.cli.terminal.input import given_text
+from hitherto.cli.terminal.input import read_text
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ROLES, Draft, Role, Text
@@ -28,7 +28,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, text: str | None
     prompt --session` to get an answer.
     """
     session_id = await sessions.resolve(LOCAL, session)
-    said = await given_text(text)
+    said = await read_text(text)
     if not said:
         raise InvalidInput("the message is empty: pass a text or pipe one to stdin")
     appended = await sessions.append(LOCAL, session_id, Draft(role=role, parts=(Text(text=said),)))

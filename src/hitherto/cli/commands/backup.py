@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command
-from hitherto.cli.terminal.files import absent, closed_to_others
+from hitherto.cli.terminal.files import make_private, unused_path
 from hitherto.cli.terminal.output import Output, progress
 from hitherto.service import Sessions
 
@@ -17,10 +17,10 @@ async def run(sessions: Sessions, out: Output, *, target: str) -> None:
 
     TARGET must not exist yet. The copy is a complete store: open it with `--store TARGET`.
     """
-    path = absent(target)
+    path = unused_path(target)
     with progress("Copying", None):
         await sessions.admin.backup(path)
-    size = closed_to_others(path)
+    size = make_private(path)
     if out.json:
         out.document({"file": path, "bytes": size})
     else:

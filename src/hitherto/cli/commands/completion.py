@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from hitherto.cli.command import JSON_OPTION, shown_examples
+from hitherto.cli.command import JSON_OPTION, examples_text
 from hitherto.cli.terminal.output import Output
 
 VARIABLE = "_HITHERTO_COMPLETE"
@@ -14,7 +14,7 @@ VARIABLE = "_HITHERTO_COMPLETE"
 
 @click.command(
     params=[JSON_OPTION],
-    epilog=shown_examples(
+    epilog=examples_text(
         (
             "hitherto completion bash >> ~/.bashrc",
             "hitherto completion zsh >> ~/.zshrc",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
-from hitherto.cli.commands.resume import become
+from hitherto.cli.commands.resume import replace_process
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
@@ -56,16 +56,16 @@ async def run(
     finally:
         ledger.close()
     if not out.json:
-        out.note(in_words(done))
+        out.note(fidelity_sentence(done))
     if execute:
-        become(done.command, done.cwd)
+        replace_process(done.command, done.cwd)
     if out.json:
         out.document(done)
     else:
         out.line(done.shell)
 
 
-def in_words(done: Continued) -> str:
+def fidelity_sentence(done: Continued) -> str:
     """How faithful it is."""
     messages = formats.counted(done.messages, "message")
     return FIDELITY[done.fidelity].format(agent=done.agent, messages=messages)

@@ -14,12 +14,12 @@ from hitherto.service import Sessions
 @command("hitherto delete 019a8c0e", "hitherto delete --yes 019a8c0e 019a8c11")
 @sessions_argument
 @yes_option
-async def run(sessions: Sessions, out: Output, *, named: tuple[str, ...], yes: bool) -> None:
+async def run(sessions: Sessions, out: Output, *, session_names: tuple[str, ...], yes: bool) -> None:
     """Permanently delete sessions. Their forks stay complete.
 
     Asks for confirmation. Without a terminal, --yes is required.
     """
-    doomed = [await sessions.get(LOCAL, each) for each in await full_ids(sessions, named)]
+    doomed = [await sessions.get(LOCAL, each) for each in await full_ids(sessions, session_names)]
     await confirm(_question(doomed), yes=yes)
     with progress("Deleting", len(doomed), hidden=len(doomed) == 1) as advance:
         for session in doomed:

@@ -35,7 +35,7 @@ class Form(NamedTuple):
     "hitherto export --all | gzip > sessions.jsonl.gz",
     "hitherto export 019a8c0e | ssh other hitherto import -",
 )
-@click.argument("named", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
+@click.argument("session_names", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
 @click.option("--all", "everything", is_flag=True, help="Export all sessions, including archived ones.")
 @click.option(
     "--format", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True, help="The format."
@@ -48,7 +48,7 @@ async def run(
     sessions: Sessions,
     out: Output,
     *,
-    named: tuple[str, ...],
+    session_names: tuple[str, ...],
     everything: bool,
     format: str,
     redact: bool,
@@ -62,10 +62,10 @@ async def run(
     unless you give --redact. Files and pipes receive the stored bytes; on a terminal, control characters are written as
     JSON escapes. With --json and --output, a report is printed.
     """
-    if everything == bool(named):
+    if everything == bool(session_names):
         raise click.UsageError("name the sessions to export, or use --all")
     form = _form(format, redact=redact, raw=raw)
-    ids = await _every_id(sessions) if everything else await full_ids(sessions, named)
+    ids = await _every_id(sessions) if everything else await full_ids(sessions, session_names)
     if FORMATS[format].for_reading and len(ids) != 1:
         raise click.UsageError(f"--format {format} exports one session at a time, not {len(ids)}")
     if output == "-":

@@ -50,7 +50,7 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool,
                 await _import(sessions, out, block, new_id=new_id, trusted=not untrusted)
             except HithertoError as error:
                 code = code or exit_codes.exit_code(type(error))
-                _tell_failure(out, block, error)
+                _print_failure(out, block, error)
             advance(block.bytes)
     return code
 
@@ -62,11 +62,13 @@ async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool
             LOCAL, block.lines, trusted=trusted, first_line=block.start
         )
     if known is not None:
-        _tell(out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: already imported")
+        _print_result(
+            out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: already imported"
+        )
         return
     made = await sessions.import_(LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start)
-    told = {"line": block.start, "imported": made.id, "messages": made.message_count}
-    _tell(out, told, f"Imported {made.id}: {formats.counted(made.message_count, 'message')}")
+    result = {"line": block.start, "imported": made.id, "messages": made.message_count}
+    _print_result(out, result, f"Imported {made.id}: {formats.counted(made.message_count, 'message')}")
 
 
 async def blocks(lines: AsyncIterator[bytes]) -> AsyncIterator[Block]:
@@ -94,14 +96,14 @@ def _size(file: IO[bytes]) -> int | None:
         return None
 
 
-def _tell(out: Output, told: dict[str, Any], text: str) -> None:
+def _print_result(out: Output, result: dict[str, Any], text: str) -> None:
     if out.json:
-        out.document(told)
+        out.document(result)
     else:
         out.line(text)
 
 
-def _tell_failure(out: Output, block: Block, error: HithertoError) -> None:
+def _print_failure(out: Output, block: Block, error: HithertoError) -> None:
     where = "" if error.message.startswith("line ") else f"line {block.start}: "
     text = f"{where}{error.message} [{error.code}]"
     if out.json:

@@ -63,7 +63,7 @@ async def run(
         updated_after=since,
         updated_before=until,
     )
-    page = await _walked(sessions, given, cursor, None if everything else limit)
+    page = await _read_pages(sessions, given, cursor, None if everything else limit)
     if out.json:
         out.document(page)
         return
@@ -74,7 +74,7 @@ async def run(
         )
 
 
-async def _walked(sessions: Sessions, given: Filter, cursor: str | None, limit: int | None) -> Page:
+async def _read_pages(sessions: Sessions, given: Filter, cursor: str | None, limit: int | None) -> Page:
     """At most `limit` sessions (None: all), without duplicates: pages may be short and may repeat a session."""
     found: dict[str, Session] = {}
     while True:

@@ -6,7 +6,7 @@ import click
 
 from hitherto.cli.command import command, session_argument
 from hitherto.cli.options.values import folder
-from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
@@ -29,7 +29,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, target: str, who
     """
     new = folder(target)
     if not whole:
-        tell(out, "Moved", await sessions.move(LOCAL, await sessions.resolve(LOCAL, session), new))
+        report_change(out, "Moved", await sessions.move(LOCAL, await sessions.resolve(LOCAL, session), new))
         return
     moved = await sessions.catalog.move_folder(LOCAL, folder(session), new)
     if out.json:

@@ -9,13 +9,13 @@ import msgspec
 
 from hitherto import wiring
 from hitherto.cli.command import command, complete_session
-from hitherto.cli.options.turn import Chosen, choosing
+from hitherto.cli.options.turn import TurnOptions, turn_options
 from hitherto.cli.terminal import exit_codes
 from hitherto.cli.terminal.entries import Styled
-from hitherto.cli.terminal.input import asked_line, cancelling, given_text
+from hitherto.cli.terminal.input import ask_line, cancelling, read_text
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.cli.turns import prompt
-from hitherto.cli.turns.display import Streams, Telling
+from hitherto.cli.turns.display import Streams, UpdatePrinter
 from hitherto.cli.turns.permission import asking
 from hitherto.errors import EngineError
 from hitherto.model import LOCAL, Session
@@ -36,7 +36,7 @@ from hitherto.updates import NAMES, Ask, Emit, Outcome
     shell_complete=complete_session,
     help="Continue this session instead of starting a new one.",
 )
-@choosing
+@turn_options
 @click.option(
     "--stream-json", is_flag=True, help="Print each step as a line of JSON, and the result as the last line."
 )
@@ -49,7 +49,7 @@ async def run(
     *,
     text: str | None,
     session: str | None,
-    chosen: Chosen,
+    options: TurnOptions,
     stream_json: bool,
     verbose: bool,
 ) -> int:
@@ -58,28 +58,28 @@ async def run(
     Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tool calls and the session id
     appear on stderr, and you are asked before a tool changes anything. ^C cancels the turn and keeps what was said so far.
     """
-    engine, said = sessions.engine or wiring.engine(), await given_text(text)
+    engine, said = sessions.engine or wiring.engine(), await read_text(text)
     prompt.prompt_text(said)
-    named = None if session is None else await prompt.named(sessions, session, chosen)
-    await prompt.require_model(engine, chosen.choices)
+    session_id = None if session is None else await prompt.resolve_session(sessions, session, options)
+    await prompt.require_model(engine, options.choices)
     going = (
-        await prompt.started(sessions, chosen)
-        if named is None
-        else await prompt.going_on(sessions, out, named)
+        await prompt.create_session(sessions, options)
+        if session_id is None
+        else await prompt.writable_session(sessions, out, session_id)
     )
     stage = Streams(asides=verbose or sys.stderr.isatty(), answer=not (out.json or stream_json))
-    tell = _printing(out) if stream_json else Telling(stage)
+    emit = _printing(out) if stream_json else UpdatePrinter(stage)
     opening = sessions.opened(
         LOCAL,
         going.id,
         engine,
-        mcp_servers=chosen.servers,
+        mcp_servers=options.servers,
         improve_titles=False,
-        report=prompt.reporting(tell),
+        report=prompt.reporting(emit),
     )
     async with opening as opened:
         try:
-            outcome = await prompt.answered(opened, said, chosen.choices, _ask(stage), tell, cancelling)
+            outcome = await prompt.run_prompt(opened, said, options.choices, _ask(stage), emit, cancelling)
         except EngineError:
             out.note(f"The turn failed. What was said so far is kept in session {going.id}.")
             raise
@@ -91,7 +91,7 @@ def _ask(stage: Streams) -> Ask | None:
     """Asks on the terminal; None without one."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    return asking(asked_line, stage.line)
+    return asking(ask_line, stage.line)
 
 
 def _printing(out: Output) -> Emit:

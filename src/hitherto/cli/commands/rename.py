@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
-from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
@@ -21,4 +21,4 @@ async def run(sessions: Sessions, out: Output, *, session: str, title: str) -> N
     --text` find them.
     """
     session_id = await sessions.resolve(LOCAL, session)
-    tell(out, "Renamed", await sessions.rename(LOCAL, session_id, title or None))
+    report_change(out, "Renamed", await sessions.rename(LOCAL, session_id, title or None))

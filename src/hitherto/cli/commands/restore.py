@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hitherto.cli.command import command, session_argument
-from hitherto.cli.terminal.entries import tell
+from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, Session
@@ -34,7 +34,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str 
     """
     session_id = await sessions.resolve(LOCAL, session)
     if checkpoint is not None:
-        tell(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
+        report_change(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
         return
     path = _original_path(await sessions.get(LOCAL, session_id))
     data = await original(sessions, LOCAL, session_id)

@@ -47,7 +47,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
     if how.folder is not None:
         existing_folder(found, how.folder)
     if execute:
-        become(how.words, how.folder)
+        replace_process(how.words, how.folder)
     if out.json:
         out.document({"session": found.id, "cwd": how.folder, "command": how.words, "shell": how.line})
     else:
@@ -63,7 +63,7 @@ async def _recorded(sessions: Sessions, session: Session) -> ResumeCommand | Non
     return None
 
 
-def become(words: Sequence[str], folder: str | None) -> NoReturn:
+def replace_process(words: Sequence[str], folder: str | None) -> NoReturn:
     """Replace this process with the command, run in the folder. Raises `InvalidInput` if it cannot start."""
     if folder is not None:
         try:

@@ -39,7 +39,7 @@ async def run(
     In a pipe, each line has these tab-separated fields: session, time, role, message id, title, snippet, number of further
     hits in the session.
     """
-    page = await _walked(sessions, " ".join(words), given, cursor, limit)
+    page = await _read_pages(sessions, " ".join(words), given, cursor, limit)
     if out.json:
         out.document(page)
         return
@@ -53,7 +53,9 @@ async def run(
         out.note(f"There are more hits. Show the next ones with --cursor {page.cursor}")
 
 
-async def _walked(sessions: Sessions, text: str, given: Filter, cursor: str | None, limit: int) -> SearchPage:
+async def _read_pages(
+    sessions: Sessions, text: str, given: Filter, cursor: str | None, limit: int
+) -> SearchPage:
     """At most `limit` hits: pages may be short."""
     hits: list[Hit] = []
     while True:
@@ -81,10 +83,10 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
             )
         )
         role = (f"{hit.role}: ", ROLE_STYLES[hit.role]) if hit.role else ""
-        out.draw(Padding(Text.assemble(role, *_marked(hit)), (0, 0, 0, 2), expand=False))
+        out.draw(Padding(Text.assemble(role, *_highlighted(hit)), (0, 0, 0, 2), expand=False))
 
 
-def _marked(hit: Hit) -> Iterator[tuple[str, str]]:
+def _highlighted(hit: Hit) -> Iterator[tuple[str, str]]:
     """The snippet in pieces, with matches highlighted. Each piece is cleaned by itself, because cleaning shifts the marks."""
     done = 0
     for start, stop in hit.marks:

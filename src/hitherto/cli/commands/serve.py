@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hitherto import wiring
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve as serve_agent
-from hitherto.cli.command import JSON_OPTION, STORE_OPTION, mention_earlier_store, shown_examples
+from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text, mention_earlier_store
 from hitherto.cli.options.values import duration
 from hitherto.cli.terminal.output import Output
 from hitherto.engine import Engine
@@ -35,7 +35,7 @@ EXAMPLES = (
 )
 
 
-@click.command(epilog=shown_examples(EXAMPLES))
+@click.command(epilog=examples_text(EXAMPLES))
 @click.option(
     "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on."
 )

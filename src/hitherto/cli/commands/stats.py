@@ -36,10 +36,10 @@ def _rows(numbers: dict[str, Any], prefix: str, *, people: bool) -> Iterator[tup
         if isinstance(value, dict):
             yield from _rows(value, f"{label} ", people=people)
         elif value is not None:
-            yield label, _worded(name, value, people=people)
+            yield label, _value_text(name, value, people=people)
 
 
-def _worded(name: str, value: Any, *, people: bool) -> str:
+def _value_text(name: str, value: Any, *, people: bool) -> str:
     if name in TIMES:
         return formats.local(value) if people else formats.utc(value)
     if people and name == "bytes":

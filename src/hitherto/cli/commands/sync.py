@@ -42,13 +42,13 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
             sources, found = _found()
             report = await _once(sessions, ledger, sources, found, hidden=out.json)
             soon = await expiring(sessions, LOCAL, ledger, sources, found, now_ms())
-            return _tell(out, report, soon)
+            return _print_report(out, report, soon)
         sources = local_sources()
         folders = [folder for source in sources for folder in source.folders()]
         async for _ in changes_of(folders, lambda: [file for each in sources for file in each.beside()]):
             report = await _once(sessions, ledger, *_found(), hidden=True)
             if report.parsed_files or report.kept or report.failed:
-                _tell(out, report)
+                _print_report(out, report)
         return 0
     finally:
         ledger.close()
@@ -73,13 +73,13 @@ async def _once(
     return report
 
 
-def _tell(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
+def _print_report(out: Output, report: Report, soon: Sequence[Expiring] = ()) -> int:
     if out.json:
         out.document({**as_fields(report), "expiring": soon})
     else:
         for failure in report.failed:
             out.line(f"cannot read {failure}")
-        out.line(in_words(report))
+        out.line(report_sentence(report))
         for line in expiry_lines(soon):
             out.line(line)
     return 1 if report.failed else 0
@@ -98,7 +98,7 @@ def expiry_lines(soon: Sequence[Expiring]) -> Iterator[str]:
             yield f"  and {count - NAMED} more"
 
 
-def in_words(report: Report) -> str:
+def report_sentence(report: Report) -> str:
     """A report as one sentence."""
     parts = [f"{report.new} new", f"{report.updated} updated", f"{report.unchanged} unchanged"]
     more = (

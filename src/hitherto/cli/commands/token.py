@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from hitherto.cli.command import command, shown_examples
+from hitherto.cli.command import command, examples_text
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import NotFound
 from hitherto.model import Token
@@ -43,7 +43,7 @@ async def create(sessions: Sessions, out: Output, *, owner: str, scopes: tuple[s
 
 @command("hitherto token list", "hitherto token list --owner alice")
 @click.option("--owner", metavar="NAME", help="Only tokens of this owner.")
-async def listed(sessions: Sessions, out: Output, *, owner: str | None) -> None:
+async def list_tokens(sessions: Sessions, out: Output, *, owner: str | None) -> None:
     """List tokens, oldest first, including revoked ones.
 
     In a pipe, each line has these tab-separated fields: id, creation time, owner, scopes, revocation time, label.
@@ -85,8 +85,8 @@ def _fields(token: Token, shown: Callable[[int | None], str]) -> tuple[str, ...]
 _scopes = "\n".join(f"  {scope:<9} {meaning}" for scope, meaning in MEANINGS.items())
 run = click.Group(
     "token",
-    {"create": create, "list": listed, "revoke": revoke},
+    {"create": create, "list": list_tokens, "revoke": revoke},
     help=f"Create, list and revoke access tokens. A client with a token acts for its owner on the server.\n\n\b\nScopes:\n{_scopes}",
     no_args_is_help=False,
-    epilog=shown_examples(("hitherto token create --owner alice --label laptop", "hitherto token list")),
+    epilog=examples_text(("hitherto token create --owner alice --label laptop", "hitherto token list")),
 )

@@ -36,10 +36,10 @@ async def run(sessions: Sessions, out: Output, *, session: str | None, after: in
     session_id = None if session is None else await sessions.resolve(LOCAL, session)
     with _while_pipe_is_read():
         async for change in sessions.watch(LOCAL, session_id=session_id, after=after):
-            await _tell(sessions, out, change)
+            await _print(sessions, out, change)
 
 
-async def _tell(sessions: Sessions, out: Output, change: Change) -> None:
+async def _print(sessions: Sessions, out: Output, change: Change) -> None:
     if out.json:
         out.document(change)
     elif out.terminal:

@@ -12,9 +12,9 @@ from hitherto.service import Sessions
 LENGTHS = (13, 18, 23, 28)
 
 
-async def full_ids(sessions: Sessions, named: Iterable[str]) -> list[str]:
+async def full_ids(sessions: Sessions, names: Iterable[str]) -> list[str]:
     """The full ids of the named sessions, without duplicates. Raises for the first that does not exist."""
-    return list(dict.fromkeys([await sessions.resolve(LOCAL, each) for each in named]))
+    return list(dict.fromkeys([await sessions.resolve(LOCAL, each) for each in names]))
 
 
 async def short_id(sessions: Sessions, session_id: str) -> str:

@@ -70,7 +70,7 @@ _OPTIONS = (
 )
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The values of the options. `cwd` and `directories` apply to a new session only."""
 
     choices: Choices
@@ -84,31 +84,31 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
         return self.cwd or os.getcwd()
 
 
-def choosing(work: Work) -> Work:
-    """Add these options to a command, which receives them as `chosen`."""
+def turn_options(work: Work) -> Work:
+    """Add these options to a command, which receives them as `options`."""
 
     @functools.wraps(work)
-    async def with_choices(*given: Any, **rest: Any) -> int | None:
-        return await work(*given, chosen=_chosen(rest), **rest)
+    async def with_options(*given: Any, **rest: Any) -> int | None:
+        return await work(*given, options=_parse_options(rest), **rest)
 
-    decorated: Callable[..., Any] = with_choices
+    decorated: Callable[..., Any] = with_options
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
 
 
-def _chosen(options: dict[str, Any]) -> Chosen:
-    """Remove the options from `options` and make one value of them."""
-    cwd = options.pop("cwd")
-    return Chosen(
+def _parse_options(values: dict[str, Any]) -> TurnOptions:
+    """Remove the options from `values` and make one value of them."""
+    cwd = values.pop("cwd")
+    return TurnOptions(
         choices=Choices(
-            model=options.pop("model"),
-            mode=options.pop("mode"),
-            max_requests=options.pop("max_turns"),
-            system_prompt=options.pop("system"),
-            append_system_prompt=options.pop("append_system"),
+            model=values.pop("model"),
+            mode=values.pop("mode"),
+            max_requests=values.pop("max_turns"),
+            system_prompt=values.pop("system"),
+            append_system_prompt=values.pop("append_system"),
         ),
         cwd=None if cwd is None else folder(cwd),
-        directories=tuple(map(folder, options.pop("directories"))),
-        servers=(*options.pop("commands"), *options.pop("config")),
+        directories=tuple(map(folder, values.pop("directories"))),
+        servers=(*values.pop("commands"), *values.pop("config")),
     )

@@ -32,7 +32,7 @@ def request(call: ToolCall) -> Iterator[Styled]:
     given = call.input if isinstance(call.input, dict) else {"input": call.input}
     for name, value in given.items():
         kind = diffs.FIELDS.get(name) if call.kind == "edit" and isinstance(value, str) else None
-        lines = seen(value).removesuffix("\n").split("\n")
+        lines = visible_text(value).removesuffix("\n").split("\n")
         if kind is not None:
             yield from _shortened(_styled(kind, line) for line in lines)
         else:
@@ -40,7 +40,7 @@ def request(call: ToolCall) -> Iterator[Styled]:
             yield from _shortened(map(Styled, (f"{clean(name)}: {first}", *(f"  {line}" for line in rest))))
 
 
-def seen(value: Any) -> str:
+def visible_text(value: Any) -> str:
     """A value as text; text with invisible characters is shown as JSON with escapes."""
     if isinstance(value, str) and clean_lines(value) == value:
         return value

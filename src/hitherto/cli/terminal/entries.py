@@ -73,7 +73,7 @@ def lines_of(part: Part) -> Iterator[Styled]:
                     one_line(f"- {step.get('content', '')} ({step.get('status', 'pending')})"), "blue"
                 )
         case _:
-            yield Styled(one_line(f"[{_named(part)}]"), "blue")
+            yield Styled(one_line(f"[{_part_label(part)}]"), "blue")
 
 
 def _result(part: ToolResult) -> Styled:
@@ -83,7 +83,7 @@ def _result(part: ToolResult) -> Styled:
     return Styled(one_line(f"← {said or 'done'}"), "dim magenta")
 
 
-def _named(part: Part) -> str:
+def _part_label(part: Part) -> str:
     match part:
         case Image(mime_type=kind, uri=uri):
             return f"image {kind} {uri or ''}".rstrip()
@@ -134,7 +134,7 @@ def write_indented(out: Output, styled: Styled) -> None:
     out.draw(Padding(Text(styled.text, styled.style), (0, 0, 0, 2), expand=False))
 
 
-def tell(out: Output, done: str, session: Session) -> None:
+def report_change(out: Output, done: str, session: Session) -> None:
     """Report what was done to a session; with `--json`, print the session."""
     if out.json:
         out.document(session)

@@ -12,7 +12,7 @@ from hitherto.errors import AlreadyExists
 PRIVATE = 0o600
 
 
-def absent(name: str) -> str:
+def unused_path(name: str) -> str:
     """The absolute path of a file that must not exist yet."""
     path = os.path.abspath(name)
     if os.path.lexists(path):
@@ -20,7 +20,7 @@ def absent(name: str) -> str:
     return path
 
 
-def closed_to_others(path: str) -> int:
+def make_private(path: str) -> int:
     """Make the file readable by its owner only; returns its size."""
     os.chmod(path, PRIVATE)
     return os.path.getsize(path)

@@ -42,12 +42,12 @@ async def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("this needs confirmation, but there is no terminal: add --yes to confirm")
-    answer = await asked_line(f"{clean(question)} [y/N] ")
+    answer = await ask_line(f"{clean(question)} [y/N] ")
     if answer is None or answer.strip().lower() not in ("y", "yes"):
         raise Declined("cancelled; nothing was changed")
 
 
-async def asked_line(question: str) -> str | None:
+async def ask_line(question: str) -> str | None:
     """Ask on the terminal; returns the typed line, or None at the end of input."""
     click.echo(question, nl=False, err=True)
     await _readable(sys.stdin)
@@ -55,7 +55,7 @@ async def asked_line(question: str) -> str | None:
     return line.removesuffix("\n") if line else None
 
 
-async def given_text(argument: str | None) -> str:
+async def read_text(argument: str | None) -> str:
     """The argument, or all of stdin without its last newline."""
     if argument is not None and argument != "-":
         return argument

@@ -73,9 +73,9 @@ class Output:
         """The terminal."""
         return plain_console()
 
-    def draw(self, *shown: RenderableType) -> None:
+    def draw(self, *renderables: RenderableType) -> None:
         """Print to the terminal."""
-        self.console.print(*shown)
+        self.console.print(*renderables)
         self.console.file.flush()
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

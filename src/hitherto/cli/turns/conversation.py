@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import Self
 
-from hitherto.cli.options.turn import Chosen
+from hitherto.cli.options.turn import TurnOptions
 from hitherto.cli.terminal import exit_codes
 from hitherto.cli.terminal.entries import MARK_STYLE, Styled, write
 from hitherto.cli.terminal.line_reader import Interrupted, LineReader
 from hitherto.cli.terminal.output import Output, clean, clean_lines
 from hitherto.cli.turns import prompt as prompts
-from hitherto.cli.turns.display import Screen, Telling
+from hitherto.cli.turns.display import Screen, UpdatePrinter
 from hitherto.cli.turns.permission import asking
 from hitherto.engine import Choices, Context, Engine
 from hitherto.model import LOCAL, Session
@@ -20,14 +20,14 @@ from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Outcome, Update
 
 
-class Talk:
+class ChatSession:
     """The session is created by the first prompt, so that leaving before it stores nothing."""
 
     def __init__(
-        self, sessions: Sessions, out: Output, lines: LineReader, chosen: Chosen, engine: Engine
+        self, sessions: Sessions, out: Output, lines: LineReader, options: TurnOptions, engine: Engine
     ) -> None:
-        self.sessions, self.out, self.lines, self.chosen, self.engine = sessions, out, lines, chosen, engine
-        self.choices: Choices = chosen.choices
+        self.sessions, self.out, self.lines, self.options, self.engine = sessions, out, lines, options, engine
+        self.choices: Choices = options.choices
         self.session: Session | None = None
         self.title: str | None = None
         self.context: Context | None = None
@@ -35,8 +35,8 @@ class Talk:
         self._opened: OpenSession | None = None
         self._opening = AsyncExitStack()
         self._screen = Screen(out)
-        self._telling = Telling(self._screen)
-        self._held: list[Update] | None = None
+        self._printer = UpdatePrinter(self._screen)
+        self._deferred: list[Update] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,13 +46,13 @@ class Talk:
 
     async def line(self, prompt: str) -> str | None:
         """The next typed line; notices that arrive meanwhile are shown afterwards."""
-        self._held = []
+        self._deferred = []
         try:
             return await self.lines.line(prompt)
         finally:
-            held, self._held = self._held, None
-            for update in held:
-                self._tell(update)
+            deferred, self._deferred = self._deferred, None
+            for update in deferred:
+                self._show(update)
 
     def aside(self, text: str, style: str = "dim") -> None:
         """Print a line of the program itself."""
@@ -67,10 +67,10 @@ class Talk:
         self.lines.remember(clean_lines(text))
         opened = await prompts.cancellable(self._open(), self.lines.cancelling)
         if opened is None:
-            return self._ended(prompts.NOTHING)
+            return self._report_outcome(prompts.NOTHING)
         ask = asking(self._answer, self._question) if self.lines.interactive else None
-        return self._ended(
-            await prompts.answered(opened, text, self.choices, ask, self._tell, self.lines.cancelling)
+        return self._report_outcome(
+            await prompts.run_prompt(opened, text, self.choices, ask, self._show, self.lines.cancelling)
         )
 
     async def change_session(self, session: Session) -> None:
@@ -83,28 +83,28 @@ class Talk:
         if self._opened is None:
             if self.session is None:
                 await prompts.require_model(self.engine, self.choices)
-                self.session = await prompts.started(self.sessions, self.chosen, self.title)
+                self.session = await prompts.create_session(self.sessions, self.options, self.title)
             opening = self.sessions.opened(
                 LOCAL,
                 self.session.id,
                 self.engine,
-                mcp_servers=self.chosen.servers,
+                mcp_servers=self.options.servers,
                 report=prompts.reporting(self._report),
             )
             self._opened = await self._opening.enter_async_context(opening)
         return self._opened
 
-    def _tell(self, update: Update) -> None:
+    def _show(self, update: Update) -> None:
         if isinstance(update, Context):
             self.context = update
         if not self.out.json:
-            self._telling(update)
+            self._printer(update)
 
     def _report(self, update: Update) -> None:
-        if self._held is not None:
-            self._held.append(update)
+        if self._deferred is not None:
+            self._deferred.append(update)
         else:
-            self._tell(update)
+            self._show(update)
 
     async def _answer(self, question: str) -> str | None:
         """The typed answer to a question; ^C cancels the turn."""
@@ -119,7 +119,7 @@ class Talk:
         self._screen.pause()
         self.aside(styled.text, styled.style)
 
-    def _ended(self, outcome: Outcome) -> int:
+    def _report_outcome(self, outcome: Outcome) -> int:
         if self.out.json:
             self.out.document(prompts.document(None if self.session is None else self.session.id, outcome))
         stopped = prompts.STOPPED.get(outcome.stop_reason)

@@ -124,7 +124,7 @@ class Stage(Protocol):
         """End the message; the next text starts on a new line."""
 
 
-class Telling:
+class UpdatePrinter:
     """Shows each update on a stage."""
 
     def __init__(self, stage: Stage) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hitherto.cli.options.turn import Chosen
+from hitherto.cli.options.turn import TurnOptions
 from hitherto.cli.terminal.output import Output
 from hitherto.engine import Choices, Engine, Notice, Setup, StopReason
 from hitherto.errors import InvalidInput
@@ -42,16 +42,16 @@ async def require_model(engine: Engine, choices: Choices) -> None:
         await conversation.window(choices)
 
 
-async def named(sessions: Sessions, session: str, chosen: Chosen) -> str:
+async def resolve_session(sessions: Sessions, session: str, options: TurnOptions) -> str:
     """The full id of an existing session. Raises if options for a new session were given."""
-    if chosen.cwd is not None or chosen.directories:
+    if options.cwd is not None or options.directories:
         raise click.UsageError(
             "--cwd and --add-dir apply to new sessions only; use `hitherto move` to change the folder of a session"
         )
     return await sessions.resolve(LOCAL, session)
 
 
-async def going_on(sessions: Sessions, out: Output, session_id: str) -> Session:
+async def writable_session(sessions: Sessions, out: Output, session_id: str) -> Session:
     """The session to continue: the session itself, or the fork of a synced one."""
     session = await sessions.turns.continuation(LOCAL, session_id)
     if session.id != session_id:
@@ -61,14 +61,14 @@ async def going_on(sessions: Sessions, out: Output, session_id: str) -> Session:
     return session
 
 
-async def started(sessions: Sessions, chosen: Chosen, title: str | None = None) -> Session:
+async def create_session(sessions: Sessions, options: TurnOptions, title: str | None = None) -> Session:
     """Create a new session."""
     return await sessions.create(
         LOCAL,
-        cwd=chosen.folder,
-        additional_directories=chosen.directories,
+        cwd=options.folder,
+        additional_directories=options.directories,
         title=title,
-        **await project_of_folder(sessions.projects, chosen.folder),
+        **await project_of_folder(sessions.projects, options.folder),
     )
 
 
@@ -82,7 +82,7 @@ def reporting(emit: Emit) -> Callable[[Notice], None]:
     return report
 
 
-async def answered(
+async def run_prompt(
     opened: OpenSession, text: str, choices: Choices, ask: Ask | None, emit: Emit, interrupts: Interrupts
 ) -> Outcome:
     """Run a prompt. ^C cancels the turn; so does a failure to print, which is then raised."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hitherto.cli.turns import prompt
-from hitherto.cli.turns.conversation import Talk
+from hitherto.cli.turns.conversation import ChatSession
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ToolCall
 from hitherto.permissions import MODES, decide
@@ -26,10 +26,10 @@ class Slash(NamedTuple):
 
     form: str
     help: str
-    do: Callable[[Talk, str], Awaitable[None]]
+    do: Callable[[ChatSession, str], Awaitable[None]]
 
 
-def command(text: str) -> Callable[[Talk], Awaitable[None]] | None:
+def command(text: str) -> Callable[[ChatSession], Awaitable[None]] | None:
     """The command of a line; None if the line is a prompt. A path is a prompt: `/etc/hosts looks wrong`."""
     found = _COMMAND.fullmatch(text)
     if found is None:
@@ -37,84 +37,84 @@ def command(text: str) -> Callable[[Talk], Awaitable[None]] | None:
     name, rest = found[1].lower(), (found[2] or "").strip()
     if name not in COMMANDS:
         raise InvalidInput(f"unknown command /{name}; type /help for the commands")
-    return lambda talk: COMMANDS[name].do(talk, rest)
+    return lambda chat: COMMANDS[name].do(chat, rest)
 
 
-async def _help(talk: Talk, _: str) -> None:
+async def _help(chat: ChatSession, _: str) -> None:
     for each in COMMANDS.values():
-        talk.aside(f"{each.form:<13} {each.help}")
+        chat.aside(f"{each.form:<13} {each.help}")
 
 
-async def _model(talk: Talk, rest: str) -> None:
+async def _model(chat: ChatSession, rest: str) -> None:
     if rest:
-        choices = replace(talk.choices, model=rest)
-        await prompt.require_model(talk.engine, choices)
-        talk.choices = choices
-    talk.aside(f"model: {talk.choices.model or read_settings().model or 'none; choose one with /model NAME'}")
+        choices = replace(chat.choices, model=rest)
+        await prompt.require_model(chat.engine, choices)
+        chat.choices = choices
+    chat.aside(f"model: {chat.choices.model or read_settings().model or 'none; choose one with /model NAME'}")
 
 
-async def _mode(talk: Talk, rest: str) -> None:
+async def _mode(chat: ChatSession, rest: str) -> None:
     if rest:
         found = next((mode for mode in MODES if mode.lower() == rest.lower()), None)
         if found is None:
             raise InvalidInput(f"unknown mode {rest!r}; use {', '.join(MODES)}")
-        talk.choices = replace(talk.choices, mode=found)
-    talk.aside(f"mode: {talk.choices.mode}")
+        chat.choices = replace(chat.choices, mode=found)
+    chat.aside(f"mode: {chat.choices.mode}")
 
 
-async def _title(talk: Talk, rest: str) -> None:
-    if talk.session is not None:
-        talk.session = (
-            await talk.sessions.rename(LOCAL, talk.session.id, rest)
+async def _title(chat: ChatSession, rest: str) -> None:
+    if chat.session is not None:
+        chat.session = (
+            await chat.sessions.rename(LOCAL, chat.session.id, rest)
             if rest
-            else await talk.sessions.get(LOCAL, talk.session.id)
+            else await chat.sessions.get(LOCAL, chat.session.id)
         )
-        talk.aside(f"title: {talk.session.title or 'none yet'}")
+        chat.aside(f"title: {chat.session.title or 'none yet'}")
         return
-    talk.title = rest or talk.title
-    talk.aside(f"title: {talk.title or 'none yet'}")
+    chat.title = rest or chat.title
+    chat.aside(f"title: {chat.title or 'none yet'}")
 
 
-async def _cost(talk: Talk, _: str) -> None:
-    if talk.session is None:
-        talk.aside("cost: nothing yet")
+async def _cost(chat: ChatSession, _: str) -> None:
+    if chat.session is None:
+        chat.aside("cost: nothing yet")
         return
-    session = await talk.sessions.get(LOCAL, talk.session.id)
-    talk.aside(f"cost: {'unknown' if session.cost is None else formats.exact_cost(session.cost)}")
-    if talk.context is not None:
-        size = "" if talk.context.size is None else f" of {formats.grouped(talk.context.size)}"
-        talk.aside(f"context: {formats.grouped(talk.context.used)}{size} tokens")
+    session = await chat.sessions.get(LOCAL, chat.session.id)
+    chat.aside(f"cost: {'unknown' if session.cost is None else formats.exact_cost(session.cost)}")
+    if chat.context is not None:
+        size = "" if chat.context.size is None else f" of {formats.grouped(chat.context.size)}"
+        chat.aside(f"context: {formats.grouped(chat.context.used)}{size} tokens")
 
 
-async def _tools(talk: Talk, _: str) -> None:
-    if talk.sessions.engine is not None:
-        talk.aside("the server provides the tools")
+async def _tools(chat: ChatSession, _: str) -> None:
+    if chat.sessions.engine is not None:
+        chat.aside("the server provides the tools")
         return
     from hitherto.engines.tools.toolset import local_tools
 
-    roots: tuple[str, ...] = (talk.chosen.folder, *talk.chosen.directories)
-    session = None if talk.session is None else await talk.sessions.get(LOCAL, talk.session.id)
+    roots: tuple[str, ...] = (chat.options.folder, *chat.options.directories)
+    session = None if chat.session is None else await chat.sessions.get(LOCAL, chat.session.id)
     if session is not None:
         roots = folders_of(session)
     for tool in local_tools(roots, None):
         call = ToolCall(id="", name=tool.name, kind=tool.kind)
-        mode = talk.choices.mode
+        mode = chat.choices.mode
         ruling = ruling_of(mode, tool.kind) if session is None else decide(mode, session, call)
-        talk.aside(f"{tool.name:<14} {ruling}")
-    for server in talk.chosen.servers:
-        talk.aside(f"{server.name:<14} an MCP server with its own tools")
+        chat.aside(f"{tool.name:<14} {ruling}")
+    for server in chat.options.servers:
+        chat.aside(f"{server.name:<14} an MCP server with its own tools")
 
 
-async def _fork(talk: Talk, rest: str) -> None:
-    if talk.session is None:
+async def _fork(chat: ChatSession, rest: str) -> None:
+    if chat.session is None:
         raise InvalidInput("there is nothing to fork yet: send a prompt first")
-    fork = await talk.sessions.fork(LOCAL, talk.session.id, title=rest or None)
-    await talk.change_session(fork)
-    talk.aside(f"continuing in the fork {fork.id}")
+    fork = await chat.sessions.fork(LOCAL, chat.session.id, title=rest or None)
+    await chat.change_session(fork)
+    chat.aside(f"continuing in the fork {fork.id}")
 
 
-async def _exit(talk: Talk, _: str) -> None:
-    talk.over = True
+async def _exit(chat: ChatSession, _: str) -> None:
+    chat.over = True
 
 
 COMMANDS: dict[str, Slash] = {
