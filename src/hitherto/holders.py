@@ -16,47 +16,78 @@ from pathlib import Path
 from hitherto.ids import uuid7
 
 _PREFIX = "hitherto"
+_PID_DIGITS = 9
+PROC = Path("/proc")
 
 
 def new_holder() -> str:
     """A name for one more holder in this process: machine, process and a part that is never used twice."""
-    return ":".join(
-        (_PREFIX, platform.node() or "-", _machine() or "-", _process(os.getpid()) or "-", uuid7())
-    )
+    return ":".join((_PREFIX, platform.node() or "-", _machine() or "-", _this_process() or "-", uuid7()))
 
 
-def is_gone(holder: str) -> bool:
-    """Whether the holder was a process of this machine that certainly runs no more."""
+def is_gone(holder: str, proc: Path = PROC) -> bool:
+    """Whether the holder was a process of this machine that certainly runs no more. Whatever cannot be found out is no
+    certainty. `proc` is where the system tells about its processes."""
     fields = holder.rsplit(":", 3)
     if len(fields) != 4 or not holder.startswith(f"{_PREFIX}:"):
         return False
     machine, process = fields[1], fields[2]
-    if machine != _machine() or machine == "-" or not _is_process(process):
+    if machine == "-" or machine != _machine() or not _is_process(process):
         return False
-    return _process(int(process.partition("-")[0])) != process
+    pid = int(process.partition("-")[0])
+    if not _exists(pid):
+        return True
+    try:
+        return _process(pid, proc) != process
+    except OSError:
+        # Hidden from this user (`hidepid`), or no descriptor is free to look.
+        return False
 
 
 def _is_process(text: str) -> bool:
     pid, dash, born = text.partition("-")
-    return bool(dash) and pid.isascii() and pid.isdigit() and bool(born)
+    return bool(dash) and pid.isascii() and pid.isdigit() and len(pid) <= _PID_DIGITS and bool(born)
 
 
-@functools.cache
 def _machine() -> str | None:
-    """This boot of this machine, and within it this space of process numbers; None if the system does not tell."""
+    """This boot of this machine, and in it the spaces of process numbers and of times since boot; None if the system does
+    not tell now."""
     with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        space = os.readlink("/proc/self/ns/pid")
-        return hashlib.sha256(f"{boot} {space}".encode()).hexdigest()[:16]
+        return _identity()
     return None
 
 
-def _process(pid: int) -> str | None:
-    """A process by its number and the moment it was started, as numbers come again; None if there is none."""
+@functools.cache
+def _identity() -> str:
+    boot = (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    spaces = [os.readlink(PROC / "self/ns/pid")]
+    with suppress(FileNotFoundError):  # older kernels have one such space
+        spaces.append(os.readlink(PROC / "self/ns/time"))
+    return hashlib.sha256(" ".join((boot, *spaces)).encode()).hexdigest()[:16]
+
+
+def _exists(pid: int) -> bool:
+    """Whether there is a process of this number, possibly one that has ended and is still listed. The system says so to
+    every user, and it takes no descriptor."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
+def _process(pid: int, proc: Path = PROC) -> str | None:
+    """A process by its number and the moment it was started, as numbers come again; None if it has ended. Raises `OSError`
+    if the system does not tell."""
+    stat = (proc / str(pid) / "stat").read_bytes()
     # The name of the program, in brackets, may hold anything; the state follows it, and 19 fields on the start.
     fields = stat[stat.rfind(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else f"{pid}-{fields[19].decode()}"
+
+
+def _this_process() -> str | None:
+    with suppress(OSError):
+        return _process(os.getpid())
+    return None

@@ -6,6 +6,22 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "hidden-holder-is-dead",
+        "holders.py",
+        "    if not _exists(pid):\n        return True\n",
+        "    if not (proc / str(pid)).exists():\n        return True\n",
+        "tests/service/turns/test_holders.py::"
+        "test_a_living_process_that_the_system_hides_is_not_taken_for_dead",
+    ),
+    mutant(
+        "unreadable-holder-is-dead",
+        "holders.py",
+        "descriptor is free to look.\n        return False",
+        "descriptor is free to look.\n        return True",
+        "tests/service/turns/test_holders.py::"
+        "test_a_process_without_a_free_descriptor_takes_nobody_living_for_dead[memory]",
+    ),
+    mutant(
         "fork-cut-off-by-one",
         "values/spans.py",
         "return (*level[:at], span._replace(last=place.seq))",

@@ -5,6 +5,13 @@ from __future__ import annotations
 from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
+    mutant(
+        "stray-cancel-is-told",
+        "stores/postgres/transactions.py",
+        " or _is_cancelled_by_others(error, time.monotonic() - began)",
+        "",
+        "tests/stores/test_postgres_cancel.py::test_a_cancellation_that_nobody_here_asked_for_is_tried_again",
+    ),
     Mutant(
         "list-without-owner-sqlite",
         (
