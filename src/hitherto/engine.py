@@ -24,6 +24,10 @@ import msgspec
 from hitherto.model import Entry, Json, Part, Session, ToolCall, ToolResult, Usage, Value
 from hitherto.permissions import Mode, Verdict
 from hitherto.summariser import Summariser
+from hitherto.values.mcp_servers import HttpServer as HttpServer
+from hitherto.values.mcp_servers import McpServer as McpServer
+from hitherto.values.mcp_servers import SseServer as SseServer
+from hitherto.values.mcp_servers import StdioServer as StdioServer
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 STOP_REASONS: tuple[StopReason, ...] = (
@@ -91,34 +95,6 @@ Event = Delta | Message | ToolProgress | ToolEnded | Context | Notice | Stopped
 
 
 # What an engine is given
-
-
-class StdioServer(Value, frozen=True, tag="stdio"):
-    """An MCP server that is a program on this machine."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class HttpServer(Value, frozen=True, tag="http"):
-    """An MCP server that speaks streamable HTTP."""
-
-    name: str
-    url: str
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class SseServer(Value, frozen=True, tag="sse"):
-    """An MCP server that speaks HTTP with server-sent events."""
-
-    name: str
-    url: str
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-McpServer = StdioServer | HttpServer | SseServer
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,6 +125,7 @@ def test_servers_are_configured_by_name_over_each_transport() -> None:
             "files": {"command": "serve-files", "args": ["--root", "/a"], "env": {"DEBUG": "1"}},
             "plain": {"type": "stdio", "command": "serve"},
             "web": {"type": "http", "url": "https://example.org/mcp", "headers": {"X-Key": "k"}},
+            "short": {"url": "https://example.org/mcp"},
             "old": {"type": "sse", "url": "http://127.0.0.1:9/sse"},
         }
     )
@@ -132,6 +133,7 @@ def test_servers_are_configured_by_name_over_each_transport() -> None:
         StdioServer(name="files", command="serve-files", args=("--root", "/a"), env={"DEBUG": "1"}),
         StdioServer(name="plain", command="serve"),
         HttpServer(name="web", url="https://example.org/mcp", headers={"X-Key": "k"}),
+        HttpServer(name="short", url="https://example.org/mcp"),
         SseServer(name="old", url="http://127.0.0.1:9/sse"),
     )
 
@@ -140,8 +142,11 @@ def test_servers_are_configured_by_name_over_each_transport() -> None:
     ("config", "told"),
     [
         ("serve", "a mapping as its configuration"),
-        ({"type": "carrier-pigeon", "url": "x"}, "types are stdio, http, sse"),
-        ({"url": "https://example.org"}, "'files' is stdio and has command, args, env, not url"),
+        ({"type": "carrier-pigeon", "url": "x"}, "types are stdio, http, streamable-http, sse"),
+        (
+            {"command": "serve", "url": "https://example.org"},
+            "'files' is stdio and has command, args, env, not url",
+        ),
         ({"command": "serve", "cwd": "/a"}, "not cwd"),
         ({"type": "http", "command": "serve"}, "not command"),
         ({}, "command"),

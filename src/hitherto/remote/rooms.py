@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 
 from msgspec.structs import replace
 
-from hitherto.engine import Engine, McpServer
+from hitherto.engine import Engine
 from hitherto.errors import InvalidInput
 from hitherto.model import HistoryPage, Json, Principal, Value, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Store
@@ -31,6 +31,7 @@ from hitherto.service.history.entries import Entries
 from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.transfer.transfer import Transfer
 from hitherto.service.turns.turns import Turns
+from hitherto.values.mcp_servers import McpServer
 
 NEEDS_STORE = (
     "this needs direct access to the store: run it on the server's machine, with the server's own --store"

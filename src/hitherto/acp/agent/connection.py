@@ -17,7 +17,7 @@ from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.initialize import About, Client
 from hitherto.acp.protocol.options import AvailableOptions
 from hitherto.acp.protocol.session_rows import NOWHERE
-from hitherto.engine import Engine, McpServer, Notice
+from hitherto.engine import Engine, Notice
 from hitherto.engines.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.holders import new_holder
@@ -28,6 +28,7 @@ from hitherto.service import Sessions
 from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.values.filters import normal_cwd
+from hitherto.values.mcp_servers import McpServer
 
 OPEN_SESSIONS = 256
 RETRY_SECONDS = 1.0

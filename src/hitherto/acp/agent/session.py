@@ -12,13 +12,14 @@ from hitherto.acp.agent.editor_host import Start as Start
 from hitherto.acp.agent.editor_host import text_within
 from hitherto.acp.agent.slash_commands import CommandRun, CommandTarget, available_commands
 from hitherto.acp.protocol.options import ChosenOptions, choices
-from hitherto.engine import Context, Conversation, Engine, Host, McpServer, Setup
+from hitherto.engine import Context, Conversation, Engine, Host, Setup
 from hitherto.errors import Busy, HithertoError
 from hitherto.model import Json, Part, Principal, Session, Shrunk
 from hitherto.service import Sessions
 from hitherto.service.turns.context import tokens_used
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Outcome, Update
+from hitherto.values.mcp_servers import McpServer
 
 USAGE_ENTRIES = 100
 """How many of the last entries are searched for the tokens that the last answer used."""

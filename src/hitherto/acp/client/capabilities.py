@@ -9,9 +9,9 @@ import msgspec
 
 from hitherto.acp.client.values import items, table, text
 from hitherto.acp.protocol.initialize import PROTOCOL_VERSION, has_capability
-from hitherto.engine import HttpServer, McpServer, SseServer, StdioServer
 from hitherto.errors import EngineError, InvalidInput
 from hitherto.model import Json
+from hitherto.values.mcp_servers import HttpServer, McpServer, SseServer, StdioServer
 
 Path = tuple[str, ...]
 GATES: dict[str, Path] = {

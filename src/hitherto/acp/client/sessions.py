@@ -21,9 +21,9 @@ from hitherto.acp.client.values import (
     page,
     required_text,
 )
-from hitherto.engine import McpServer
 from hitherto.errors import EngineError, InvalidInput, SessionNotFound
 from hitherto.model import Json
+from hitherto.values.mcp_servers import McpServer
 
 
 class Setting(TypedDict, total=False):

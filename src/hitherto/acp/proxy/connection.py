@@ -12,11 +12,12 @@ from hitherto.acp.proxy.agent_session import AgentSession
 from hitherto.acp.proxy.frames import text_of
 from hitherto.acp.proxy.relay import Relay
 from hitherto.acp.proxy.session import ProxiedSession, ProxyDisplay
-from hitherto.engine import Event, McpServer, Turn, answering
+from hitherto.engine import Event, Turn, answering
 from hitherto.errors import EngineError, HithertoError
 from hitherto.model import Principal, Session
 from hitherto.rpc.errors import Failure, failure_of
 from hitherto.service import Sessions
+from hitherto.values.mcp_servers import McpServer
 
 
 class ProxyConnection(Connection):

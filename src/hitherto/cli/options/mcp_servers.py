@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from typing import IO, Literal
+from typing import IO, Any
 
 import click
 import msgspec
 
-from hitherto.engine import HttpServer, McpServer, SseServer, StdioServer
-
-
-class _Configured(msgspec.Struct, frozen=True):
-    """A server in a file. Without a `type`, its fields decide: `command` is stdio, `url` is http."""
-
-    type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    url: str | None = None
-    headers: dict[str, str] = {}
+from hitherto.errors import InvalidInput
+from hitherto.values.mcp_servers import McpServer, StdioServer, parse_servers
 
 
 class _File(msgspec.Struct, frozen=True, rename={"servers": "mcpServers"}):
-    servers: dict[str, _Configured]
+    servers: dict[str, Any]
 
 
 def commands(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[McpServer, ...]:
@@ -38,10 +28,9 @@ def config(_: click.Context, __: click.Parameter, file: IO[bytes] | None) -> tup
     with file:
         data = file.read()
     try:
-        read = msgspec.json.decode(data, type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return parse_servers(msgspec.json.decode(data, type=_File).servers, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidInput) as error:
         raise click.BadParameter(f"{file.name}: {error}") from None
-    return tuple(_configured(name, each) for name, each in read.servers.items())
 
 
 def _command(given: str) -> McpServer:
@@ -55,12 +44,3 @@ def _command(given: str) -> McpServer:
             f"{given!r} is not of the form NAME=COMMAND, such as 'files=npx server-files .'."
         )
     return StdioServer(name=name, command=words[0], args=tuple(words[1:]))
-
-
-def _configured(name: str, given: _Configured) -> McpServer:
-    if given.command is not None and given.type in (None, "stdio"):
-        return StdioServer(name=name, command=given.command, args=given.args, env=given.env)
-    if given.url is not None and given.type != "stdio":
-        kind = SseServer if given.type == "sse" else HttpServer
-        return kind(name=name, url=given.url, headers=given.headers)
-    raise click.BadParameter(f"the server {name!r} needs a 'command' or a 'url'.")

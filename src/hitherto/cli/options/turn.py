@@ -13,9 +13,10 @@ import msgspec
 from hitherto.cli.command import Work
 from hitherto.cli.options import mcp_servers as servers
 from hitherto.cli.options.values import folder
-from hitherto.engine import Choices, McpServer
+from hitherto.engine import Choices
 from hitherto.permissions import MODES
 from hitherto.settings import MODEL
+from hitherto.values.mcp_servers import McpServer
 
 _FOLDER = click.Path(exists=True, file_okay=False)
 _OPTIONS = (

@@ -17,10 +17,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 import hitherto
-from hitherto.engine import McpServer, StdioServer
 from hitherto.engines.mcp.http import PublicTransport, Web
 from hitherto.engines.mcp.public_addresses import NotPublic, Resolve
 from hitherto.engines.mcp.stdio import Stdio
+from hitherto.values.mcp_servers import McpServer, StdioServer
 
 # What fails is reported with the server's name; the SDK's own log is for those who have set one up.
 logging.getLogger("mcp").addHandler(logging.NullHandler())

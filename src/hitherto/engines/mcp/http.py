@@ -13,9 +13,9 @@ from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from hitherto.engine import HttpServer, SseServer
 from hitherto.engines.mcp.public_addresses import NotPublic, Resolve, is_public
 from hitherto.engines.mcp.stdio import MESSAGE_BYTES
+from hitherto.values.mcp_servers import HttpServer, SseServer
 
 TIMEOUT = httpx2.Timeout(30.0, read=None)
 """Nothing is said for how long an answer may take: a call has its own limit, and an event stream may be idle."""

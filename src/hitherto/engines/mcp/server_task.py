@@ -11,12 +11,13 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from hitherto.engine import McpServer, Notice
+from hitherto.engine import Notice
 from hitherto.engines.mcp.connect import TOOLS, client_of, describe_error, list_tools, transport_to
 from hitherto.engines.mcp.public_addresses import Resolve
 from hitherto.engines.mcp.tools import progress_callback, tool_output
 from hitherto.engines.tool_calls import Show, ToolOutput, is_proper
 from hitherto.model import Json, Text
+from hitherto.values.mcp_servers import McpServer
 
 CLOSE_SECONDS = 5.0
 """How long a server's connection may take to close, before what hangs there is cancelled."""

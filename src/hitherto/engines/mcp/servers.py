@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
-from hitherto.engine import McpServer, Notice, StdioServer
+from hitherto.engine import Notice
 from hitherto.engines.mcp.public_addresses import Resolve, resolve_addresses, url_fault
 from hitherto.engines.tool_calls import Tool
 from hitherto.errors import install_advice
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.tasks import finish
+from hitherto.values.mcp_servers import McpServer, StdioServer
 
 if TYPE_CHECKING:
     from hitherto.engines.mcp.server_task import ServerTask

@@ -23,9 +23,9 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, RequestId
 
-from hitherto.engine import StdioServer
 from hitherto.limits import ENTRY_BYTES
 from hitherto.tasks import finish
+from hitherto.values.mcp_servers import StdioServer
 
 MESSAGE_BYTES = ENTRY_BYTES // 2
 """The longest message of a server that is read: what comes of it fits an entry."""

@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from hitherto.engine import Engine, Host, McpServer, Notice, Setup, StdioServer
+from hitherto.engine import Engine, Host, Notice, Setup
 from hitherto.errors import AlreadyExists, Busy, SessionNotFound
 from hitherto.model import Principal, Session, encode
 from hitherto.service.catalog.metadata import folders_of
@@ -23,6 +23,7 @@ from hitherto.service.history.forks import Forks
 from hitherto.service.turns.journal import TurnJournal
 from hitherto.service.turns.leases import Leases
 from hitherto.service.turns.open_session import WAIT_SECONDS, OpenSession
+from hitherto.values.mcp_servers import McpServer, StdioServer
 
 END_SECONDS = 5.0
 _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
