@@ -32,7 +32,7 @@ from hitherto.model import (
 )
 from hitherto.values.days import Tally
 from hitherto.values.facts import FactQuery, RivalQuery
-from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Match(NamedTuple):
 
     number: int
     num: int
-    place: Place | None
+    place: EntryPlace | None
 
 
 class Spot(NamedTuple):
@@ -236,7 +236,7 @@ class Reader(Protocol):
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
         """Running sums at an entry; zero for `seq` 0."""
 
-    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
         """Where an entry of this id stands in these logs."""
 
     async def reaching(self, owner: str, log: int) -> list[int]:
@@ -380,7 +380,7 @@ class Writer(Reader, Protocol):
     ) -> None:
         """Add a checkpoint with its spans, after the others."""
 
-    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+    async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         """Replace an entry's bytes for good; its document is gone from the search."""
 
     async def bury(self, record: Record, at: int) -> None:

@@ -25,7 +25,7 @@ _COMMIT = re.compile(r"0{40,64} ([0-9a-f]{40,64}) [^\t]*\tcommit \(initial\)")
 _BRANCH = "ref: refs/heads/"
 
 
-class Place(NamedTuple):
+class Checkout(NamedTuple):
     """A repository as one of its folders shows it.
 
     `project` is its remote as `host/owner/repository`, or the name of its folder. `top` is the folder that it lies in,
@@ -46,7 +46,7 @@ class _Git(NamedTuple):
     common: str
 
 
-def place_of(cwd: str) -> Place | None:
+def checkout_of(cwd: str) -> Checkout | None:
     """The repository that a folder is in, or was in before it was removed; None if there is none."""
     git = _find(cwd)
     return None if git is None else _place(git)
@@ -71,9 +71,9 @@ def remote_name(url: str) -> str | None:
     return _clean(f"{host.lower()}/{path}") if host and path else None
 
 
-def _place(git: _Git) -> Place:
+def _place(git: _Git) -> Checkout:
     name, begun = _named(git, HOPS)
-    return Place(
+    return Checkout(
         project=name or _folder_name(git),
         top=git.top,
         branch=_branch(git.own),

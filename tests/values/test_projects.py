@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.projects import FILE_BYTES, Place, place_of, remote_name
+from hitherto.projects import FILE_BYTES, Checkout, checkout_of, remote_name
 
 ROOT = "5f" * 20
 BEGUN = f"{'0' * 40} {ROOT} Ada <ada@example.org> 1700000000 +0000\tcommit (initial): Begin\n"
@@ -69,10 +69,10 @@ def test_a_remote_is_named_by_host_and_path_without_credentials(url: str, name: 
 def test_every_folder_of_a_repository_tells_the_same(tmp_path: Path) -> None:
     top = repository(tmp_path / "work", url="git@github.com:ada/engine.git", branch="topic/x")
     (top / "src" / "deep").mkdir(parents=True)
-    place = Place("github.com/ada/engine", str(top), "topic/x", ROOT)
-    assert place_of(str(top)) == place
-    assert place_of(str(top / "src" / "deep")) == place
-    assert place_of(str(top / "src" / "removed" / "long ago")) == place
+    checkout = Checkout("github.com/ada/engine", str(top), "topic/x", ROOT)
+    assert checkout_of(str(top)) == checkout
+    assert checkout_of(str(top / "src" / "deep")) == checkout
+    assert checkout_of(str(top / "src" / "removed" / "long ago")) == checkout
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -80,7 +80,7 @@ def test_a_work_tree_belongs_to_its_repository_and_has_its_own_branch(tmp_path: 
     top = repository(tmp_path / "engine")
     gitdir = "../engine/.git/worktrees/aside" if relative else None
     aside = worktree(tmp_path / "aside", top, "topic", gitdir=gitdir)
-    assert place_of(str(aside)) == Place("engine", str(top), "topic", ROOT)
+    assert checkout_of(str(aside)) == Checkout("engine", str(top), "topic", ROOT)
 
 
 def test_a_work_tree_may_keep_its_own_files_anywhere(tmp_path: Path) -> None:
@@ -91,14 +91,14 @@ def test_a_work_tree_may_keep_its_own_files_anywhere(tmp_path: Path) -> None:
     (own / "HEAD").write_text("ref: refs/heads/topic\n")
     (own / "commondir").write_text(f"{top / '.git'}\n")
     (aside / ".git").write_text("gitdir: ../own\n")
-    assert place_of(str(aside)) == Place("engine", str(top), "topic", ROOT)
+    assert checkout_of(str(aside)) == Checkout("engine", str(top), "topic", ROOT)
 
 
 def test_a_work_tree_whose_repository_was_moved_still_tells_its_name(tmp_path: Path) -> None:
     top = repository(tmp_path / "engine")
     aside = worktree(tmp_path / "aside", top, "topic")
     top.rename(tmp_path / "moved")
-    assert place_of(str(aside)) == Place("engine", str(top))
+    assert checkout_of(str(aside)) == Checkout("engine", str(top))
 
 
 def test_clones_of_a_local_repository_go_by_its_name(tmp_path: Path) -> None:
@@ -113,22 +113,22 @@ def test_clones_of_a_local_repository_go_by_its_name(tmp_path: Path) -> None:
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
     five = repository(tmp_path / "five", url=str(bare), log=CLONED)
     circle = repository(tmp_path / "circle", url=".", log=CLONED)
-    found = [place_of(str(folder)) for folder in (one, two, plain, three, gone, five, circle)]
+    found = [checkout_of(str(folder)) for folder in (one, two, plain, three, gone, five, circle)]
     names = ["host/ada/engine", "host/ada/engine", "plain", "plain", "engine", "store", "circle"]
-    assert [place.project for place in found if place] == names
-    assert [place.root for place in found if place] == [ROOT, ROOT, ROOT, ROOT, None, None, None]
+    assert [checkout.project for checkout in found if checkout] == names
+    assert [checkout.root for checkout in found if checkout] == [ROOT, ROOT, ROOT, ROOT, None, None, None]
 
 
 def test_a_clone_that_was_empty_begins_with_its_own_commit(tmp_path: Path) -> None:
     repository(tmp_path / "engine", log=BEGUN.replace(ROOT, "6e" * 20))
     one = repository(tmp_path / "one", url=str(tmp_path / "engine"))
-    assert place_of(str(one)) == Place("engine", str(one), "main", ROOT)
+    assert checkout_of(str(one)) == Checkout("engine", str(one), "main", ROOT)
 
 
 def test_two_that_are_clones_of_each_other_end_somewhere(tmp_path: Path) -> None:
     repository(tmp_path / "one", url=str(tmp_path / "two"))
     repository(tmp_path / "two", url=str(tmp_path / "one"))
-    assert place_of(str(tmp_path / "one")) is not None
+    assert checkout_of(str(tmp_path / "one")) is not None
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_two_that_are_clones_of_each_other_end_somewhere(tmp_path: Path) -> None
 def test_the_configuration_is_read_as_git_reads_it(tmp_path: Path, config: str) -> None:
     top = repository(tmp_path / "work")
     (top / ".git" / "config").write_text(config)
-    place = place_of(str(top))
-    assert place is not None
-    assert place.project == "host/ada/engine"
+    checkout = checkout_of(str(top))
+    assert checkout is not None
+    assert checkout.project == "host/ada/engine"
 
 
 def test_no_repository_no_place(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_no_repository_no_place(tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / ".git").write_text("not git's")
     for cwd in (tmp_path, tmp_path / "empty", tmp_path / "odd", "/nowhere/at all", "/"):
-        assert place_of(str(cwd)) is None
-    assert place_of("/a\0b") is None
+        assert checkout_of(str(cwd)) is None
+    assert checkout_of("/a\0b") is None
 
 
 def test_nothing_that_a_repository_holds_makes_it_wait_or_read_without_end(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_nothing_that_a_repository_holds_makes_it_wait_or_read_without_end(tmp_p
     (top / ".git" / "HEAD").unlink()
     os.mkfifo(top / ".git" / "HEAD")
     (top / ".git" / "logs" / "HEAD").write_bytes(b"\xff" * (2 * FILE_BYTES))
-    assert place_of(str(top)) == Place("host/ada/engine", str(top))
+    assert checkout_of(str(top)) == Checkout("host/ada/engine", str(top))
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,6 @@ def test_nothing_that_a_repository_holds_makes_it_wait_or_read_without_end(tmp_p
 def test_a_head_that_is_no_branch_tells_none(tmp_path: Path, head: str) -> None:
     top = repository(tmp_path / "engine")
     (top / ".git" / "HEAD").write_text(head)
-    place = place_of(str(top))
-    assert place is not None
-    assert place.branch is None
+    checkout = checkout_of(str(top))
+    assert checkout is not None
+    assert checkout.branch is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.values.spans import (
-    Place,
+    EntryPlace,
     Span,
     Spans,
     Stretch,
@@ -34,19 +34,19 @@ OTHER = 3
 class Said(NamedTuple):
     """An item of a conversation."""
 
-    place: Place
+    place: EntryPlace
     mark: bool = False
 
 
 def items(stretches: Iterable[Stretch]) -> list[Said]:
     return [
-        Said(Place(stretch.log, seq), stretch.mark)
+        Said(EntryPlace(stretch.log, seq), stretch.mark)
         for stretch in stretches
         for seq in range(stretch.first, stretch.last + 1)
     ]
 
 
-def places(stretches: Iterable[Stretch]) -> list[Place]:
+def places(stretches: Iterable[Stretch]) -> list[EntryPlace]:
     return [item.place for item in items(stretches)]
 
 
@@ -54,8 +54,8 @@ def seqs(stretches: Iterable[Stretch]) -> list[int]:
     return [place.seq for place in places(stretches)]
 
 
-def entries(spans: Iterable[Span]) -> list[Place]:
-    return [Place(span.log, seq) for span in spans for seq in range(span.first, (span.last or 0) + 1)]
+def entries(spans: Iterable[Span]) -> list[EntryPlace]:
+    return [EntryPlace(span.log, seq) for span in spans for seq in range(span.first, (span.last or 0) + 1)]
 
 
 def nothing(_: str) -> Spans:
@@ -69,10 +69,10 @@ class Memory(NamedTuple):
     """What a model session knows: its conversation, its context, and the context after each item of the former."""
 
     said: tuple[Said, ...] = ()
-    context: tuple[Place, ...] = ()
-    contexts: tuple[tuple[Place, ...], ...] = ()
+    context: tuple[EntryPlace, ...] = ()
+    contexts: tuple[tuple[EntryPlace, ...], ...] = ()
 
-    def with_item(self, item: Said, context: tuple[Place, ...]) -> Memory:
+    def with_item(self, item: Said, context: tuple[EntryPlace, ...]) -> Memory:
         return Memory((*self.said, item), context, (*self.contexts, context))
 
     def upto(self, index: int) -> Memory:
@@ -92,14 +92,14 @@ class Simulated:
     def append(self, count: int) -> None:
         for _ in range(count):
             self.head += 1
-            place = Place(self.log, self.head)
+            place = EntryPlace(self.log, self.head)
             self.known = self.known.with_item(Said(place), (*self.known.context, place))
 
     def compact(self, keep: int) -> None:
         retired = closed(self.spans, self.log, self.head)
         name = self.remember()
         self.head += 1
-        summary = Place(self.log, self.head)
+        summary = EntryPlace(self.log, self.head)
         self.spans = opened(compacted(retired, summary, name, keep), self.log, self.head)
         marks = {item.place for item in self.known.said if item.mark}
         spoken = [place for place in self.known.context if place not in marks]
@@ -307,7 +307,7 @@ def after_one(name: str) -> Spans:
 
 
 def test_a_compacted_context_is_the_summary_what_was_kept_and_what_came_after() -> None:
-    assert compacted(FIVE, Place(LOG, 6), "a", 2) == ONCE[:2]
+    assert compacted(FIVE, EntryPlace(LOG, 6), "a", 2) == ONCE[:2]
     assert seqs(context(ONCE, LOG, 8)) == [6, 4, 5, 7, 8]
 
 
@@ -329,12 +329,12 @@ def test_a_compacted_conversation_has_the_summary_as_a_mark_where_it_was_made() 
 )
 def test_compaction_keeps_the_last_entries_but_no_earlier_summary(keep: int, kept: list[Span]) -> None:
     before = (Span(LOG, 2, 2, "summary", "a"), Span(LOG, 3, 4, "kept"), Span(OTHER, 5, 6))
-    assert compacted(before, Place(LOG, 7), "b", keep) == (Span(LOG, 7, 7, "summary", "b"), *kept)
+    assert compacted(before, EntryPlace(LOG, 7), "b", keep) == (Span(LOG, 7, 7, "summary", "b"), *kept)
 
 
 def test_a_second_compaction_hides_nothing_of_the_first() -> None:
     shut = closed(ONCE, LOG, 8)
-    twice = opened(compacted(shut, Place(LOG, 9), "b", 3), LOG, 9)
+    twice = opened(compacted(shut, EntryPlace(LOG, 9), "b", 3), LOG, 9)
     view = conversation(twice, LOG, 10, {"a": FIVE, "b": shut}.__getitem__)
     assert seqs(context(twice, LOG, 10)) == [9, 5, 7, 8, 10]
     assert seqs(view) == list(range(1, 11))
@@ -350,25 +350,25 @@ def test_spans_name_the_checkpoints_that_their_summaries_stand_for() -> None:
 
 
 def test_a_cut_before_a_compaction_gives_the_context_of_that_time() -> None:
-    assert cut(ONCE, Place(LOG, 3), after_one) == (Span(LOG, 1, 3),)
+    assert cut(ONCE, EntryPlace(LOG, 3), after_one) == (Span(LOG, 1, 3),)
 
 
 def test_a_cut_at_a_kept_entry_is_one_before_the_compaction() -> None:
-    assert cut(ONCE, Place(LOG, 4), after_one) == (Span(LOG, 1, 4),)
+    assert cut(ONCE, EntryPlace(LOG, 4), after_one) == (Span(LOG, 1, 4),)
 
 
 def test_a_cut_at_a_summary_leaves_it_and_what_was_kept() -> None:
-    assert cut(ONCE, Place(LOG, 6), after_one) == ONCE[:2]
+    assert cut(ONCE, EntryPlace(LOG, 6), after_one) == ONCE[:2]
 
 
 def test_a_cut_after_a_compaction_leaves_the_summary_in_place() -> None:
-    assert cut(ONCE, Place(LOG, 7), after_one) == (*ONCE[:2], Span(LOG, 7, 7))
+    assert cut(ONCE, EntryPlace(LOG, 7), after_one) == (*ONCE[:2], Span(LOG, 7, 7))
 
 
 def test_a_cut_at_an_entry_that_the_conversation_lacks_is_none() -> None:
-    assert cut(FIVE, Place(LOG, 6), nothing) is None
-    assert cut(FIVE, Place(OTHER, 1), nothing) is None
-    assert cut(ONCE, Place(OTHER, 1), after_one) is None
+    assert cut(FIVE, EntryPlace(LOG, 6), nothing) is None
+    assert cut(FIVE, EntryPlace(OTHER, 1), nothing) is None
+    assert cut(ONCE, EntryPlace(OTHER, 1), after_one) is None
 
 
 # What was said since
@@ -423,22 +423,22 @@ def test_a_slice_is_cut_by_position_and_keeps_its_marks(start: int, stop: int, p
 
 
 def test_the_position_of_a_place_counts_entries_and_is_none_for_a_stranger() -> None:
-    assert ordinal(VIEW, Place(LOG, 5)) == 2
-    assert ordinal(VIEW, Place(OTHER, 1)) == 3
-    assert ordinal(VIEW, Place(LOG, 6)) is None
-    assert ordinal(VIEW, Place(OTHER, 3)) is None
+    assert ordinal(VIEW, EntryPlace(LOG, 5)) == 2
+    assert ordinal(VIEW, EntryPlace(OTHER, 1)) == 3
+    assert ordinal(VIEW, EntryPlace(LOG, 6)) is None
+    assert ordinal(VIEW, EntryPlace(OTHER, 3)) is None
 
 
 def test_a_place_that_stands_twice_has_its_last_position() -> None:
-    assert ordinal([Stretch(LOG, 1, 2), Stretch(LOG, 1, 2)], Place(LOG, 1)) == 2
+    assert ordinal([Stretch(LOG, 1, 2), Stretch(LOG, 1, 2)], EntryPlace(LOG, 1)) == 2
 
 
 def test_a_span_holds_what_lies_within_its_bounds_and_log() -> None:
     span = Span(LOG, 3, 5)
-    assert [seq for seq in range(8) if span.holds(Place(LOG, seq))] == [3, 4, 5]
-    assert not span.holds(Place(OTHER, 4))
-    assert Span(LOG, 3, None).holds(Place(LOG, 1_000_000))
-    assert not Span(LOG, 3, None).holds(Place(LOG, 2))
+    assert [seq for seq in range(8) if span.holds(EntryPlace(LOG, seq))] == [3, 4, 5]
+    assert not span.holds(EntryPlace(OTHER, 4))
+    assert Span(LOG, 3, None).holds(EntryPlace(LOG, 1_000_000))
+    assert not Span(LOG, 3, None).holds(EntryPlace(LOG, 2))
 
 
 def test_compactions_may_lie_in_each_other_as_deep_as_they_like() -> None:
@@ -449,5 +449,5 @@ def test_compactions_may_lie_in_each_other_as_deep_as_they_like() -> None:
     top = lists[str(depth - 1)]
     everything = conversation(top, 1, depth, lists.__getitem__)
     assert [stretch.first for stretch in everything] == list(range(1, depth + 1))
-    assert cut(top, Place(1, 1), lists.__getitem__) == (Span(1, 1, 1),)
-    assert cut(top, Place(2, 1), lists.__getitem__) is None
+    assert cut(top, EntryPlace(1, 1), lists.__getitem__) == (Span(1, 1, 1),)
+    assert cut(top, EntryPlace(2, 1), lists.__getitem__) is None

@@ -64,7 +64,7 @@ Fold = Callable[..., Mapping[str, Any]]
 PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
-class Place(Value, frozen=True):
+class TranscriptKey(Value, frozen=True):
     """A transcript: the SDK's key, and its ids here."""
 
     project_key: str
@@ -111,15 +111,15 @@ class SessionStore:
             batch.setdefault(entry.id, entry)
         fold = partial(fold_session_summary, key=key)
         try:
-            await self._store.write(partial(self._add, _place(key), fold, tuple(batch.values())))
+            await self._store.write(partial(self._add, _transcript_key(key), fold, tuple(batch.values())))
         except AlreadyExists:
-            await self._store.write(partial(self._add_missing, _place(key), fold, batch))
+            await self._store.write(partial(self._add_missing, _transcript_key(key), fold, batch))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """All entries of a transcript in the order they were added; None if there is no such transcript."""
 
         async def work(tx: Reader) -> list[bytes] | None:
-            record = await tx.session(self._owner, _place(key).id)
+            record = await tx.session(self._owner, _transcript_key(key).id)
             if record is None:
                 return None
             return await tx.payloads(self._owner, (await load_lists(tx, record)).conversation())
@@ -145,11 +145,11 @@ class SessionStore:
 
     async def delete(self, key: SessionKey) -> None:
         """Delete a transcript, and a session's with those of its subagents; a missing one is no error."""
-        place = _place(key)
+        transcript = _transcript_key(key)
 
         async def work(tx: Writer) -> None:
-            own = await tx.session(self._owner, place.id)
-            subs = await self._subs(tx, place) if place.subpath is None else []
+            own = await tx.session(self._owner, transcript.id)
+            subs = await self._subs(tx, transcript) if transcript.subpath is None else []
             for record in filter(None, [own, *subs]):
                 await tx.bury(record, self._now())
 
@@ -158,52 +158,56 @@ class SessionStore:
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subpaths of a session's further transcripts."""
-        records = await self._store.read(lambda tx: self._subs(tx, _place(key)))
+        records = await self._store.read(lambda tx: self._subs(tx, _transcript_key(key)))
         return [_kept(record.session)["subpath"] for record in records]
 
-    async def _add(self, place: Place, fold: Fold, fresh: Sequence[Entry], tx: Writer) -> None:
-        record = await self._record(tx, place)
+    async def _add(self, transcript: TranscriptKey, fold: Fold, fresh: Sequence[Entry], tx: Writer) -> None:
+        record = await self._record(tx, transcript)
         grown = await append_entries(tx, record, fresh, self._now())
         session = _described(grown.session, fresh)
-        if place.subpath is None:
+        if transcript.subpath is None:
             summary = fold(prev=_summary(session), entries=[entry.meta[META] for entry in fresh])
             kept = {**_kept(session), "summary": summary["data"]}
             session = replace(session, meta={**session.meta, META: kept})
         if session != grown.session:
             await tx.rewrite(replace(grown, session=session), "append")
 
-    async def _add_missing(self, place: Place, fold: Fold, batch: dict[str, Entry], tx: Writer) -> None:
-        record = await self._record(tx, place)
+    async def _add_missing(
+        self, transcript: TranscriptKey, fold: Fold, batch: dict[str, Entry], tx: Writer
+    ) -> None:
+        record = await self._record(tx, transcript)
         known = {name: await tx.locate(self._owner, [record.num], name) for name in batch}
         if missing := [entry for name, entry in batch.items() if not known[name]]:
-            await self._add(place, fold, missing, tx)
+            await self._add(transcript, fold, missing, tx)
 
-    async def _record(self, tx: Writer, place: Place) -> Record:
+    async def _record(self, tx: Writer, transcript: TranscriptKey) -> Record:
         """The session of a transcript, created if it is new."""
-        record = await tx.session(self._owner, place.id)
+        record = await tx.session(self._owner, transcript.id)
         if record is not None:
             return record
         now = self._now()
         session = Session(
-            id=place.id,
+            id=transcript.id,
             revision=1,
             created_at=now,
             updated_at=now,
             agent_id=AGENT,
-            channel=place.channel,
+            channel=transcript.channel,
             source=SOURCE,
-            parent=None if place.subpath is None else place.main,
-            meta={META: decode_json(encode(place))},
+            parent=None if transcript.subpath is None else transcript.main,
+            meta={META: decode_json(encode(transcript))},
         )
         return await add_session(tx, self._owner, session)
 
-    async def _subs(self, tx: Reader, place: Place) -> list[Record]:
-        ids = await tx.with_prefix(self._owner, f"{place.main}/", SUBKEYS)
+    async def _subs(self, tx: Reader, transcript: TranscriptKey) -> list[Record]:
+        ids = await tx.with_prefix(self._owner, f"{transcript.main}/", SUBKEYS)
         return [record for name in ids if (record := await tx.session(self._owner, name)) is not None]
 
     async def _listed(self, project_key: str) -> list[Session]:
         """The project's sessions, without those of subagents, each once."""
-        wanted = Filter(channel=Place(project_key=project_key, session_id="").channel, archived="include")
+        wanted = Filter(
+            channel=TranscriptKey(project_key=project_key, session_id="").channel, archived="include"
+        )
         found: dict[str, Session] = {}
         cursor: str | None = None
         while True:
@@ -226,11 +230,11 @@ class SessionStore:
         )
 
 
-def _place(key: Mapping[str, Any]) -> Place:
+def _transcript_key(key: Mapping[str, Any]) -> TranscriptKey:
     texts = (key["project_key"], key["session_id"], key.get("subpath") or "")
     if not all(isinstance(text, str) for text in texts):
         raise InvalidInput("the parts of a session key must be strings")
-    return Place(project_key=texts[0], session_id=texts[1], subpath=texts[2] or None)
+    return TranscriptKey(project_key=texts[0], session_id=texts[1], subpath=texts[2] or None)
 
 
 def _kept(session: Session) -> Json:

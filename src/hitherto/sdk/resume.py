@@ -18,9 +18,9 @@ from hitherto.service import Sessions
 from hitherto.service.catalog.projects import project_of_folder
 from hitherto.settings import read_settings
 from hitherto.sources.claude import parse
-from hitherto.sources.claude.files import Found as Transcript
+from hitherto.sources.claude.files import TranscriptFile as Transcript
 from hitherto.sources.claude.source import NAME, ClaudeSource
-from hitherto.sources.port import Found
+from hitherto.sources.port import FoundSession
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync
 
@@ -99,12 +99,12 @@ async def _sync_transcript(sessions: Sessions, uuid: str, options: Options, *, a
             ledger.close()
 
 
-def _transcript(uuid: str) -> Found | None:
+def _transcript(uuid: str) -> FoundSession | None:
     """The transcript of a session; of several the one changed last. If there is none, a folder that cannot be read, in which
     it may be."""
     if not is_session_id(uuid):
         return None
-    own, unreadable = dict[int, Found](), list[Found]()
+    own, unreadable = dict[int, FoundSession](), list[FoundSession]()
     for each in ClaudeSource(config_home()).find():
         where = each.where
         if not isinstance(where, Transcript):

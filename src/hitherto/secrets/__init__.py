@@ -1,6 +1,6 @@
 """Secrets in text: keys, tokens and passwords are found and replaced by `[redacted: KIND]`. Pure.
 
-Found are the forms of known providers, values under a name that says so, what stands in base64, and strings that are
+It finds the forms of known providers, values under a name that says so, what stands in base64, and strings that are
 random beyond doubt. Not found is what looks like anything else: a password of words, said in a sentence.
 """
 
@@ -53,7 +53,7 @@ _MARK = re.compile(
 )
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """Where a secret stands in a text, and of what kind it is."""
 
     start: int
@@ -91,9 +91,9 @@ def redact_value(value: Any, seen: Counter[str], depth: int = 0) -> Any:
     return [redact_value(item, seen, depth + 1) for item in value]
 
 
-def find(text: str) -> list[Found]:
+def find(text: str) -> list[FoundSecret]:
     """The secrets in a text, in order, none overlapping another."""
-    out: list[Found] = []
+    out: list[FoundSecret] = []
     for each in sorted(_everywhere(text), key=lambda found: (found.start, -found.end)):
         if out and each.start < out[-1].end:
             out[-1] = out[-1]._replace(end=max(out[-1].end, each.end))
@@ -102,7 +102,7 @@ def find(text: str) -> list[Found]:
     return out
 
 
-def _replaced(text: str, found: list[Found]) -> str:
+def _replaced(text: str, found: list[FoundSecret]) -> str:
     pieces, at = [], 0
     for start, end, kind in found:
         pieces += [text[at:start], f"[redacted: {kind}]"]
@@ -120,22 +120,22 @@ def _member(name: str, value: Any, seen: Counter[str], depth: int) -> Any:
     return redact_value(value, seen, depth + 1)
 
 
-def _everywhere(text: str) -> Iterator[Found]:
+def _everywhere(text: str) -> Iterator[FoundSecret]:
     """Those of a long text piece by piece, so that other threads get their turn: a pattern is not interrupted."""
     for start in range(0, max(len(text), 1), PIECE):
         first = max(start - AROUND, 0)
         for found in _all(text[first : start + PIECE + AROUND]):
             if start <= first + found.start < start + PIECE:
-                yield Found(first + found.start, first + found.end, found.kind)
+                yield FoundSecret(first + found.start, first + found.end, found.kind)
 
 
-def _all(text: str) -> Iterator[Found]:
+def _all(text: str) -> Iterator[FoundSecret]:
     yield from _of_known_form(text)
     for search in (_named, _encoded, _random):
         yield from search(text)
 
 
-def _of_known_form(text: str) -> Iterator[Found]:
+def _of_known_form(text: str) -> Iterator[FoundSecret]:
     lowered = _lowered(text)
     for name, hints, pattern in KINDS:
         searched = lowered if pattern.flags & re.IGNORECASE else text
@@ -144,7 +144,7 @@ def _of_known_form(text: str) -> Iterator[Found]:
                 yield _found(match, name)
 
 
-def _named(text: str) -> Iterator[Found]:
+def _named(text: str) -> Iterator[FoundSecret]:
     lowered = _lowered(text)
     for name in _NAMES:
         at = lowered.find(name)
@@ -181,7 +181,7 @@ def _lowered(text: str) -> str:
     return lowered if len(lowered) == len(text) else "".join(c.lower() if c.isascii() else c for c in text)
 
 
-def _random(text: str) -> Iterator[Found]:
+def _random(text: str) -> Iterator[FoundSecret]:
     for match in _RUN.finditer(text):
         # A long line of nothing else is a part of something encoded: a certificate, a picture.
         alone = text[match.start() - 1 : match.start()] in ("", "\n") and text[
@@ -191,7 +191,7 @@ def _random(text: str) -> Iterator[Found]:
             yield _found(match, RANDOM)
 
 
-def _encoded(text: str) -> Iterator[Found]:
+def _encoded(text: str) -> Iterator[FoundSecret]:
     return _judged(_ENCODED, text, _holds_secret, ENCODED)
 
 
@@ -204,13 +204,15 @@ def _holds_secret(run: str) -> bool:
     return any(_of_known_form(decoded)) or any(_named(decoded))
 
 
-def _judged(pattern: re.Pattern[str], text: str, judge: Callable[[str], bool], kind: str) -> Iterator[Found]:
+def _judged(
+    pattern: re.Pattern[str], text: str, judge: Callable[[str], bool], kind: str
+) -> Iterator[FoundSecret]:
     for match in pattern.finditer(text):
         found = _found(match, kind)
         if judge(text[found.start : found.end]):
             yield found
 
 
-def _found(match: re.Match[str], kind: str) -> Found:
+def _found(match: re.Match[str], kind: str) -> FoundSecret:
     start, end = match.span("secret") if "secret" in match.re.groupindex else match.span()
-    return Found(start, end, kind)
+    return FoundSecret(start, end, kind)

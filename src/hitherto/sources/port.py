@@ -28,7 +28,7 @@ Stamp = tuple[int | None, ...]
 number that cannot be read at the moment: it counts as unchanged."""
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class FoundSession(msgspec.Struct, frozen=True, gc=False):
     """A session that was found. `key` identifies it, and while `stamp` is the same it has not changed. It last changed at
     `at`, in ms. `where` belongs to the source: see `where_as`. Reading all of it takes about `size` bytes. Copies of a
     session have the same `identity`; a session without one has no copies.
@@ -55,9 +55,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
         return key.startswith((f"{self.key}/", f"{self.key}{WITHIN}"))
 
 
-def found_unreadable(source: Source, unreadable: Iterable[Unreadable]) -> Iterator[Found]:
+def found_unreadable(source: Source, unreadable: Iterable[Unreadable]) -> Iterator[FoundSession]:
     """Folders of a source that could not be read, as found sessions without a stamp."""
-    return (Found(source, each.where, (), 0, each) for each in unreadable)
+    return (FoundSession(source, each.where, (), 0, each) for each in unreadable)
 
 
 class Known(NamedTuple):
@@ -102,10 +102,10 @@ class Source(Protocol):
     def beside(self) -> Sequence[Path]:
         """Existing files elsewhere that describe sessions; sync watches them too."""
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         """Find all sessions."""
 
-    def read(self, found: Found, known: Known | None) -> Reading:
+    def read(self, found: FoundSession, known: Known | None) -> Reading:
         """Read a session, or with `known` only what is new in it. Raises `OSError` or `ValueError` if it cannot be read."""
 
     def resume(self, session: Session) -> Sequence[str] | None:

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 Kind = Literal["plain", "summary", "kept"]
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """Where an entry is. Numbers of logs never leave the program."""
 
     log: int
@@ -34,7 +34,7 @@ class Span(NamedTuple):
     kind: Kind = "plain"
     expands: str | None = None
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: EntryPlace) -> bool:
         """Whether the place lies within."""
         return (
             self.log == place.log
@@ -112,7 +112,7 @@ def conversation(spans: Iterable[Span], log: int, head: int, expand: Expand) -> 
     return out
 
 
-def cut(spans: Sequence[Span], place: Place, expand: Expand) -> Spans | None:
+def cut(spans: Sequence[Span], place: EntryPlace, expand: Expand) -> Spans | None:
     """The spans as they were when the entry at `place` was the newest; None if the conversation lacks it.
 
     An entry that a compaction retired or kept is found in the checkpoint, whose spans are then cut: so whoever
@@ -142,7 +142,7 @@ def _kept_after(spans: Sequence[Span], index: int) -> Spans:
     return tuple(spans[index + 1 : end])
 
 
-def compacted(spans: Sequence[Span], summary: Place, checkpoint: str, keep: int) -> Spans:
+def compacted(spans: Sequence[Span], summary: EntryPlace, checkpoint: str, keep: int) -> Spans:
     """Closed spans replaced by a summary and their last `keep` entries; `checkpoint` holds the whole of them.
 
     An earlier summary is never kept beside the new one: it is part of what the new one stands for.
@@ -157,7 +157,7 @@ def compacted(spans: Sequence[Span], summary: Place, checkpoint: str, keep: int)
     return (Span(summary.log, summary.seq, summary.seq, "summary", checkpoint), *kept)
 
 
-def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: Place) -> frozenset[str]:
+def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: EntryPlace) -> frozenset[str]:
     """The checkpoints, of these by their ids, whose entries or whose summaries' entries have this place among them."""
     known = {name for name, spans in lists.items() if any(span.holds(place) for span in spans)}
     grown = True
@@ -168,7 +168,7 @@ def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: Place) -> fr
     return frozenset(known)
 
 
-def summaries_of_place(spans: Sequence[Span], place: Place, checkpoints: Collection[str]) -> list[int]:
+def summaries_of_place(spans: Sequence[Span], place: EntryPlace, checkpoints: Collection[str]) -> list[int]:
     """Where in a list stand summaries of these checkpoints, other than those beside which the place was kept."""
     return [
         at
@@ -178,7 +178,7 @@ def summaries_of_place(spans: Sequence[Span], place: Place, checkpoints: Collect
 
 
 def unfold_summaries(
-    spans: Sequence[Span], place: Place, checkpoints: Collection[str], expand: Expand
+    spans: Sequence[Span], place: EntryPlace, checkpoints: Collection[str], expand: Expand
 ) -> Spans:
     """The spans with each summary that tells of the place, and what was kept beside it, as what it stands for."""
     out: list[Span] = []
@@ -250,7 +250,7 @@ def size(stretches: Iterable[Stretch]) -> int:
     return sum(stretch.size for stretch in stretches)
 
 
-def ordinal(stretches: Iterable[Stretch], place: Place) -> int | None:
+def ordinal(stretches: Iterable[Stretch], place: EntryPlace) -> int | None:
     """The position of a place in the view; the last one, should it stand there twice."""
     passed, found = 0, None
     for stretch in stretches:

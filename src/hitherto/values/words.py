@@ -315,7 +315,7 @@ def _lexeme(token: str) -> str:
     return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-class _Place(NamedTuple):
+class _TokenPlace(NamedTuple):
     """A token and the characters of the original text that it came from."""
 
     token: str
@@ -358,7 +358,7 @@ def marks(excerpt: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
 
 def _hits(text: str, terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
     """Where terms occur, by the end of the place."""
-    seen: list[_Place] = []
+    seen: list[_TokenPlace] = []
     for place in _places(text, _first_chance(text, terms)):
         seen.append(place)
         yield from _ending(seen, terms)
@@ -376,7 +376,7 @@ def _first_chance(text: str, terms: Sequence[Term]) -> int:
     return len(text)
 
 
-def _ending(seen: Sequence[_Place], terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
+def _ending(seen: Sequence[_TokenPlace], terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
     for term in terms:
         if not _fits(term, seen[-1].token):
             continue
@@ -385,32 +385,32 @@ def _ending(seen: Sequence[_Place], terms: Sequence[Term]) -> Iterator[tuple[int
             yield run[0].start, run[-1].end
 
 
-def _places(text: str, start: int) -> Iterator[_Place]:
+def _places(text: str, start: int) -> Iterator[_TokenPlace]:
     for run in _SHORT_RUN.finditer(text, start):
         if run[0].isascii():
-            yield _Place(run[0].lower()[:TOKEN_CHARS], run.start(), run.end())
+            yield _TokenPlace(run[0].lower()[:TOKEN_CHARS], run.start(), run.end())
         else:
             yield from _places_in_run(run[0], run.start())
 
 
-def _places_in_run(run: str, start: int) -> Iterator[_Place]:
+def _places_in_run(run: str, start: int) -> Iterator[_TokenPlace]:
     pieces = [_FOLDS[ord(character)] if not character.isascii() else character for character in run]
     folded = "".join(pieces)
     if folded != _folded(run):
         # Characters came in pieces, so that there is no place for each.
-        yield from (_Place(token, start, start + len(run)) for token in _lowered(_folded(run)).split())
+        yield from (_TokenPlace(token, start, start + len(run)) for token in _lowered(_folded(run)).split())
         return
     origin = [index for index, piece in enumerate(pieces) for _ in piece]
     for word in _WORD.finditer(folded):
         end = origin[word.end() - 1] + 1
         while end < len(run) and not pieces[end]:
             end += 1
-        yield _Place(_lowered(word[0]), start + origin[word.start()], start + end)
+        yield _TokenPlace(_lowered(word[0]), start + origin[word.start()], start + end)
 
 
-def _part_places(word: str, start: int) -> list[_Place]:
-    places: list[_Place] = []
+def _part_places(word: str, start: int) -> list[_TokenPlace]:
+    places: list[_TokenPlace] = []
     for part in _parts(word) if word.isascii() else ():
-        places.append(_Place(part.lower(), start, start + len(part)))
+        places.append(_TokenPlace(part.lower(), start, start + len(part)))
         start += len(part)
     return places

@@ -19,7 +19,7 @@ from hitherto.model import (
     Text,
     Usage,
 )
-from hitherto.projects import Place
+from hitherto.projects import Checkout
 from hitherto.service import Imported, Sessions
 from hitherto.values.days import DAY_MS
 from tests.support.conversations import finds, listed, say, started, talk
@@ -251,23 +251,23 @@ async def test_a_repository_without_a_remote_keeps_its_name_when_its_folder_is_r
     sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
 ) -> None:
     root = "4" * 40
-    assert await sessions.projects.place(ann, "/engine", Place("engine", "/engine", root=root)) == "engine"
-    assert await other.projects.place(ann, "/motor", Place("motor", "/motor", root=root)) == "engine"
-    assert await other.projects.place(bob, "/motor", Place("motor", "/motor", root=root)) == "motor"
+    assert await sessions.projects.place(ann, "/engine", Checkout("engine", "/engine", root=root)) == "engine"
+    assert await other.projects.place(ann, "/motor", Checkout("motor", "/motor", root=root)) == "engine"
+    assert await other.projects.place(bob, "/motor", Checkout("motor", "/motor", root=root)) == "motor"
 
 
 async def test_sessions_of_a_repository_follow_when_it_gets_a_remote(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     root = "4" * 40
-    name = await sessions.projects.place(ann, "/w/engine/src", Place("engine", "/w/engine", root=root))
+    name = await sessions.projects.place(ann, "/w/engine/src", Checkout("engine", "/w/engine", root=root))
     one = await sessions.create(ann, cwd="/w/engine/src", project=name)
     apart = await sessions.create(ann, cwd="/elsewhere/engine", project="engine")
-    placed = Place("host/ada/engine", "/w/engine", root=root)
+    placed = Checkout("host/ada/engine", "/w/engine", root=root)
     assert await sessions.projects.place(ann, "/w/engine", placed) == "host/ada/engine"
     assert (await reader.get(ann, one.id)).project == "host/ada/engine"
     assert (await reader.get(ann, apart.id)).project == "engine"
-    fork = Place("host/bob/engine", "/w/fork", root=root)
+    fork = Checkout("host/bob/engine", "/w/fork", root=root)
     assert await sessions.projects.place(ann, "/w/fork", fork) == "host/bob/engine", (
         "a fork is a project of its own"
     )
@@ -279,17 +279,17 @@ async def test_sessions_of_work_trees_clones_and_earlier_folders_follow_too(
 ) -> None:
     root, made = "4" * 40, []
     for cwd, top in (("/w/engine", "/w/engine"), ("/w/tree/src", "/w/engine"), ("/w/clone", "/w/clone")):
-        name = await sessions.projects.place(ann, cwd, Place("engine", top, root=root))
+        name = await sessions.projects.place(ann, cwd, Checkout("engine", top, root=root))
         made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
     relocated = await sessions.create(ann, cwd="/w/clone", project="engine")
     await sessions.move(ann, relocated.id, "/x/clone")
     apart = await sessions.create(ann, cwd="/elsewhere/engine", project="engine")
-    moved = Place("host/ada/engine", "/x/engine", root=root)
+    moved = Checkout("host/ada/engine", "/x/engine", root=root)
     assert await other.projects.place(ann, "/x/engine", moved) == "host/ada/engine"
     followed = [(await reader.get(ann, session)).project for session in (*made, relocated.id)]
     assert followed == ["host/ada/engine"] * 4
     assert (await reader.get(ann, apart.id)).project == "engine"
-    rootless = Place("engine", "/w/clone")
+    rootless = Checkout("engine", "/w/clone")
     assert await other.projects.place(ann, "/w/clone", rootless) == "host/ada/engine", "the folder is known"
     assert await other.projects.place(ann, "/w/other", rootless) == "engine"
 
@@ -299,7 +299,7 @@ async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
 ) -> None:
     root, made = "4" * 40, []
     for cwd in ("/w/engine", "/w/tree"):
-        name = await sessions.projects.place(ann, cwd, Place("engine", "/w/engine", root=root))
+        name = await sessions.projects.place(ann, cwd, Checkout("engine", "/w/engine", root=root))
         made.append((await sessions.create(ann, cwd=cwd, project=name)).id)
     assign, left = sessions.projects.assign, [None]
 
@@ -307,7 +307,7 @@ async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
         left.pop()
         return await assign(*args, **more)
 
-    remote = Place("host/ada/engine", "/w/engine", root=root)
+    remote = Checkout("host/ada/engine", "/w/engine", root=root)
     with monkeypatch.context() as patch:
         patch.setattr(sessions.projects, "assign", interrupted)
         with pytest.raises(IndexError):
@@ -319,16 +319,16 @@ async def test_sessions_follow_at_the_next_chance_when_that_was_interrupted(
 async def test_repositories_without_a_remote_that_share_a_name_are_told_apart_by_their_first_commits(
     sessions: Sessions, other: Sessions, ann: Principal, bob: Principal
 ) -> None:
-    one, two = Place("engine", "/a/engine", root="1" * 40), Place("engine", "/b/engine", root="2" * 40)
+    one, two = Checkout("engine", "/a/engine", root="1" * 40), Checkout("engine", "/b/engine", root="2" * 40)
     assert await sessions.projects.place(ann, "/a/engine", one) == "engine"
     assert await other.projects.place(ann, "/b/engine", two) == "engine@2222222"
     assert await sessions.projects.place(ann, "/b/engine/src", two) == "engine@2222222"
     assert await other.projects.place(ann, "/a/engine", one) == "engine"
     assert await other.projects.place(bob, "/b/engine", two) == "engine"
-    long = Place("e" * 500, "/c", root="3" * 40)
+    long = Checkout("e" * 500, "/c", root="3" * 40)
     assert await sessions.projects.place(ann, "/c", long) == long.project
     assert await sessions.projects.place(ann, "/d", long._replace(root="5" * 40)) == "e" * 492 + "@5555555"
-    remote = Place("host/ada/engine", "/a/engine", root="1" * 40)
+    remote = Checkout("host/ada/engine", "/a/engine", root="1" * 40)
     assert await sessions.projects.place(ann, "/a/engine", remote) == remote.project
     same = remote._replace(root="6" * 40)
     assert await sessions.projects.place(ann, "/a/engine", same) == remote.project, (

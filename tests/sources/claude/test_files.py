@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.sources.claude.files import Found, agent_notes, find, notes
+from hitherto.sources.claude.files import TranscriptFile, agent_notes, find, notes
 from hitherto.sources.claude.parse import parse
 from hitherto.sources.shared.files import read_from, read_whole
 from tests.claude.transcripts import Writer
@@ -25,7 +25,7 @@ def saved(home: Path, made: Writer | None = None) -> Path:
     return made.save(home / "projects")
 
 
-def only(home: Path) -> Found:
+def only(home: Path) -> TranscriptFile:
     (found,) = find(home, [])
     return found
 

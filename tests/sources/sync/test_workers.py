@@ -17,7 +17,7 @@ import hitherto
 from hitherto.model import LOCAL, Entry, Filter, Session, Text
 from hitherto.service import Imported, Sessions
 from hitherto.sources import AGENTS, Source
-from hitherto.sources.port import Found, Known, Reading
+from hitherto.sources.port import FoundSession, Known, Reading
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Report, Sync
 from hitherto.sources.sync.workers import WORTH, Wanted, processes_for, read_all
@@ -47,12 +47,12 @@ class MadeUp(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         for number in range(self.count):
             # Too large to share a piece of work with another.
-            yield Found(self, f"session-{number}", (number,), number, number, 4 << 20)
+            yield FoundSession(self, f"session-{number}", (number,), number, number, 4 << 20)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - all of it is always new
+    def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - all of it is always new
         if multiprocessing.parent_process() is not None:
             (self.home / f"reader-{found.where}").write_text(str(os.getpid()))
             if self.what == "dies" and found.where == 1:
@@ -233,7 +233,7 @@ async def ended(pid: int) -> None:
 
 
 def test_processes_are_begun_only_for_much_that_was_never_read(tmp_path: Path) -> None:
-    large = [Found(MadeUp(tmp_path), str(number), (), 0, number, WORTH) for number in range(100)]
+    large = [FoundSession(MadeUp(tmp_path), str(number), (), 0, number, WORTH) for number in range(100)]
     cores = len(os.sched_getaffinity(0))
     assert processes_for(Wanted(each, None) for each in large) == cores - 1
     assert processes_for([Wanted(msgspec.structs.replace(large[0], size=WORTH - 1), None)]) == 0

@@ -12,7 +12,7 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
 from hitherto.sources import AGENTS, Source, local_sources
-from hitherto.sources.port import Found
+from hitherto.sources.port import FoundSession
 from hitherto.sources.shared.files import folder_exists
 from hitherto.sources.sync.expiry import DAY, soon_deleted
 from hitherto.sources.sync.ledger import Ledger
@@ -64,7 +64,7 @@ async def run(sessions: Sessions, out: Output) -> None:
         out.row(each.source, each.sessions, each.waiting, when, each.folders[0], _remarks(each))
 
 
-def _described(source: Source, looked: Sequence[Found], ledger: Ledger) -> Described:
+def _described(source: Source, looked: Sequence[FoundSession], ledger: Ledger) -> Described:
     folders = source.folders()
     seen = ledger.seen(source.name)
     found = [each for each in looked if each.stamp]

@@ -16,7 +16,7 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
 from hitherto.sources import AGENTS, Source, local_sources
-from hitherto.sources.port import Found
+from hitherto.sources.port import FoundSession
 from hitherto.sources.sync.expiry import Expiring, expiring
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.recordings import unlink_extended
@@ -54,13 +54,18 @@ async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
         ledger.close()
 
 
-def _found() -> tuple[list[Source], list[Found]]:
+def _found() -> tuple[list[Source], list[FoundSession]]:
     sources = local_sources()
     return sources, find_all(sources)
 
 
 async def _once(
-    sessions: Sessions, ledger: Ledger, sources: Sequence[Source], found: Sequence[Found], *, hidden: bool
+    sessions: Sessions,
+    ledger: Ledger,
+    sources: Sequence[Source],
+    found: Sequence[FoundSession],
+    *,
+    hidden: bool,
 ) -> Report:
     budget = read_settings().raw_budget
     since = await sessions.changes.newest(LOCAL)

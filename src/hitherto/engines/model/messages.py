@@ -192,7 +192,7 @@ def _return_part(name: str, pair: PairedCall, provider: str) -> ToolReturnPart:
     )
 
 
-Place = tuple[int, int]
+PartPlace = tuple[int, int]
 """The number of an entry, and of a part in it."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -205,11 +205,11 @@ class PairedCall(msgspec.Struct):
     result: ToolResult | None = None
 
 
-def pair_calls(entries: Sequence[Entry]) -> dict[Place, PairedCall]:
+def pair_calls(entries: Sequence[Entry]) -> dict[PartPlace, PairedCall]:
     """Each tool call of the assistant, by its place. Results without a call belong nowhere."""
-    found: dict[Place, PairedCall] = {}
+    found: dict[PartPlace, PairedCall] = {}
     taken: set[str] = set()
-    waiting: dict[str, list[Place]] = {}
+    waiting: dict[str, list[PartPlace]] = {}
     for number, entry in enumerate(entries):
         for index, part in enumerate(entry.parts):
             if isinstance(part, ToolCall) and entry.role == "assistant":
@@ -220,7 +220,7 @@ def pair_calls(entries: Sequence[Entry]) -> dict[Place, PairedCall]:
     return found
 
 
-def _answered(places: list[Place]) -> Place:
+def _answered(places: list[PartPlace]) -> PartPlace:
     """Of several calls with the same id, the first one of the newest message; it waits no longer."""
     newest = places[-1][0]
     place = next(place for place in places if place[0] == newest)

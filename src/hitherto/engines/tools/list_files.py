@@ -13,7 +13,7 @@ from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.definition import Input, fit_lines, make_tool, printable, text_output
 from hitherto.engines.tools.limits import LISTED
 from hitherto.engines.tools.roots import Roots
-from hitherto.engines.tools.walk import Found, Glob, Walk, opened_folder
+from hitherto.engines.tools.walk import FoundPath, Glob, Walk, opened_folder
 from hitherto.tasks import in_thread
 
 Order = Literal["name", "newest"]
@@ -78,7 +78,7 @@ def _render(lines: list[str], more: int, *, cut: bool) -> list[str]:
     return lines
 
 
-def _line(found: Found, *, folders: bool) -> str | None:
+def _line(found: FoundPath, *, folders: bool) -> str | None:
     """How it is shown; None for a folder where only files are asked for."""
     is_folder = found.entry.is_dir(follow_symlinks=False)
     if is_folder and not folders:
@@ -86,7 +86,7 @@ def _line(found: Found, *, folders: bool) -> str | None:
     return printable(found.path) + ("/" if is_folder else "")
 
 
-def _rank(found: Found, order: Order, place: float) -> float:
+def _rank(found: FoundPath, order: Order, place: float) -> float:
     """What is shown first ranks highest; what has no time any more goes by its place, which is last."""
     if order == "newest":
         with suppress(OSError):

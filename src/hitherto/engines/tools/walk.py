@@ -92,7 +92,7 @@ HEAVY = frozenset(
 """Folders that are passed over, unless the pattern says their name."""
 
 
-class Found(NamedTuple):
+class FoundPath(NamedTuple):
     """Something that matches. `folder` is open for as long as the walk stands here; `path` is relative."""
 
     path: str
@@ -110,18 +110,18 @@ class Walk:
         self._passed_over = frozenset(name for name in HEAVY if not glob.names(name))
         self.cut = False
 
-    def below(self, folder: int, prefix: str = "") -> Iterator[Found]:
+    def below(self, folder: int, prefix: str = "") -> Iterator[FoundPath]:
         """What matches below an opened folder; paths begin with `prefix`."""
         return self._walk(folder, prefix, self._glob.start, 0)
 
-    def _walk(self, folder: int, prefix: str, states: States, depth: int) -> Iterator[Found]:
+    def _walk(self, folder: int, prefix: str, states: States, depth: int) -> Iterator[FoundPath]:
         for entry in self._entries(folder):
             if self._stopped():
                 self.cut = True
                 return
             reached = self._glob.step(states, entry.name)
             if self._glob.matches(reached):
-                yield Found(prefix + entry.name, folder, entry)
+                yield FoundPath(prefix + entry.name, folder, entry)
             if reached and self._enters(entry, depth):
                 # What vanishes, is forbidden, or has become a link meanwhile is passed over.
                 with suppress(OSError), _opened(entry.name, folder) as inner:

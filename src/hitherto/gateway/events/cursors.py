@@ -95,7 +95,7 @@ class OwnerEvents:
             del self._seen[next(iter(self._seen))]
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """The last message sent, and the state of the session sent with it."""
 
     last: str | None
@@ -106,9 +106,9 @@ class _Place(NamedTuple):
 class SessionEvents:
     """Events of one session: its messages, live text, and its own state."""
 
-    def __init__(self, feed: Feed, session: Session, place: _Place) -> None:
+    def __init__(self, feed: Feed, session: Session, position: _Position) -> None:
         self.over = False
-        self._feed, self._place = feed, place
+        self._feed, self._position = feed, position
         self._id, self._key = session.id, schema.key_of(session)
         self._saying: tuple[str, bool, int, int] | None = None
 
@@ -117,9 +117,9 @@ class SessionEvents:
         """Start at the cursor, or now."""
         session = await feed.get(session_id)
         if cursor is not None:
-            return cls(feed, session, feed.sessions.changes.position(feed.who, session.id, cursor, _Place))
+            return cls(feed, session, feed.sessions.changes.position(feed.who, session.id, cursor, _Position))
         last = await feed.last_entry(session.id)
-        return cls(feed, session, _Place(last, session.revision, session.last_compaction))
+        return cls(feed, session, _Position(last, session.revision, session.last_compaction))
 
     def concerns(self, change: Change) -> bool:
         return change.session == self._id
@@ -127,11 +127,11 @@ class SessionEvents:
     async def pending(self) -> AsyncIterator[Json]:
         try:
             session = await self._feed.get(self._id)
-            if session.revision != self._place.revision:
+            if session.revision != self._position.revision:
                 async for event in self._entries():
                     yield event
-                compacted = session.last_compaction != self._place.compaction
-                self._place = _Place(self._place.last, session.revision, session.last_compaction)
+                compacted = session.last_compaction != self._position.compaction
+                self._position = _Position(self._position.last, session.revision, session.last_compaction)
                 if schema.key_of(session) != self._key:
                     yield await self._moved(session)
                 yield _about("compacted" if compacted else "updated", session)
@@ -142,19 +142,19 @@ class SessionEvents:
             yield {"event": "deleted", **self._named()}
 
     def cursor(self) -> str:
-        return self._feed.sessions.changes.cursor(self._feed.who, self._id, self._place)
+        return self._feed.sessions.changes.cursor(self._feed.who, self._id, self._position)
 
     async def _entries(self) -> AsyncIterator[Json]:
         more = True
         while more:
             try:
-                page = await self._feed.entries(self._id, self._place.last)
+                page = await self._feed.entries(self._id, self._position.last)
             except EntryNotFound:
                 yield await self._reset()
                 return
             more = page.next is not None
             if page.raw:
-                self._place = self._place._replace(last=page.entries[-1].id)
+                self._position = self._position._replace(last=page.entries[-1].id)
                 yield {
                     "event": "entries",
                     **self._named(),
@@ -172,7 +172,7 @@ class SessionEvents:
 
     async def _reset(self) -> Json:
         """The conversation was rewound to before the last message sent: the client must read it again."""
-        self._place = self._place._replace(last=await self._feed.last_entry(self._id))
+        self._position = self._position._replace(last=await self._feed.last_entry(self._id))
         return {"event": "entries", **self._named(), "messages": [], "reset": True}
 
     async def _delta(self) -> Json | None:

@@ -11,7 +11,7 @@ from hitherto.errors import InvalidInput
 from hitherto.limits import NAME_CHARS, is_storable
 from hitherto.model import LOCAL, Filter, Json, Principal, Session
 from hitherto.ports import Reader, Writer
-from hitherto.projects import Place, place_of
+from hitherto.projects import Checkout, checkout_of
 from hitherto.service.catalog.metadata import edit_session
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
@@ -31,7 +31,7 @@ class Projects(Room):
         super().__init__(core)
         self._catalog = catalog
 
-    async def place(self, who: Principal, cwd: str, seen: Place | None = None) -> str:
+    async def place(self, who: Principal, cwd: str, seen: Checkout | None = None) -> str:
         """The name of the project that a folder belongs to, `seen` being what the folder tells.
 
         A repository with a remote is called by it. One without keeps the name that it was first met under, which its
@@ -104,7 +104,7 @@ class Projects(Room):
             return name
         return await self._store.write(work)
 
-    async def _renamed(self, who: Principal, old: str, seen: Place) -> None:
+    async def _renamed(self, who: Principal, old: str, seen: Checkout) -> None:
         """A repository has a remote now: sessions of all folders that are known to be of it go by the new name."""
         owner = checked_owner(who)
         keys = set(await self._store.read(lambda tx: tx.roots(owner, old)))
@@ -139,7 +139,7 @@ async def project_of_folder(projects: Projects, cwd: str | None, who: Principal 
     if cwd is None:
         return ProjectFields(project=None, branch=None)
     # On a thread: the folder may lie on a disk that is slow to answer.
-    seen = await asyncio.to_thread(place_of, normal_cwd(cwd))
+    seen = await asyncio.to_thread(checkout_of, normal_cwd(cwd))
     return ProjectFields(
         project=await projects.place(who, cwd, seen), branch=None if seen is None else seen.branch
     )

@@ -38,7 +38,7 @@ from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Place
+from hitherto.values.spans import EntryPlace
 
 ATTEMPTS = 10
 """How often a summary is retried in a session that others keep writing to."""
@@ -153,7 +153,7 @@ class Compaction(Room):
         marked = replace(summary, meta={**summary.meta, "compaction": checkpoint})
         entry = complete_draft(marked, now, self._new_id)
         record = await append_entries(tx, record, [entry], now)
-        spans = algebra.compacted(present, Place(record.num, record.head), checkpoint, keep)
+        spans = algebra.compacted(present, EntryPlace(record.num, record.head), checkpoint, keep)
         await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
         session = await recount_session(tx, record, spans, replace(record.session, last_compaction=now))
         await tx.rewrite(replace(record, session=session), "compact")

@@ -13,7 +13,7 @@ from hitherto.model import Checkpoint, Entry, Value
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.records import measure
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 
 _CHECKPOINTS = uuid.UUID("0c5d51f0-4f0e-5b57-8a7e-7d1f5b0f3a52")
 """The namespace of their checkpoints: what is taken in again gets the same one."""
@@ -75,7 +75,7 @@ async def put_retired(tx: Writer, record: Record, retired: Iterable[Retired]) ->
         await tx.put_checkpoint(record.owner, record.num, checkpoint, each.spans)
 
 
-async def forms_of(tx: Reader, record: Record, entry_id: str) -> AsyncIterator[Place]:
+async def forms_of(tx: Reader, record: Record, entry_id: str) -> AsyncIterator[EntryPlace]:
     """Where the entry of this id is, and then each form that it took later: its id gets a number behind it."""
     name, number = entry_id, 1
     while places := await tx.locate(record.owner, [record.num], name):

@@ -13,7 +13,7 @@ from hitherto.ports import Record, Writer
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Place
+from hitherto.values.spans import EntryPlace
 from hitherto.values.titles import title_from
 
 
@@ -30,7 +30,7 @@ async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
         await _forget_derived(tx, record.owner, num, place, old)
 
 
-async def _forget_derived(tx: Writer, owner: str, num: int, place: Place, old: Entry) -> None:
+async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, old: Entry) -> None:
     """Take what was derived from an erased entry out of a session that reaches it."""
     found = await tx.by_num(owner, num)
     record = None if found is None else await tx.session(owner, found.session.id)
@@ -47,7 +47,7 @@ async def _forget_derived(tx: Writer, owner: str, num: int, place: Place, old: E
     await change_session(tx, record, "erase", **fields)
 
 
-async def _drop_summaries(tx: Writer, record: Record, place: Place) -> Record:
+async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> Record:
     """The session without the summaries made from the entry at a place; the caller stores the record, as a change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
@@ -56,7 +56,7 @@ async def _drop_summaries(tx: Writer, record: Record, place: Place) -> Record:
     made = algebra.checkpoints_holding(lists, place)
     for spans in (present, *lists.values()):
         for at in algebra.summaries_of_place(spans, place, made):
-            await _blank(tx, owner, Place(spans[at].log, spans[at].first))
+            await _blank(tx, owner, EntryPlace(spans[at].log, spans[at].first))
     if not algebra.summaries_of_place(present, place, made):
         return record
     spans = algebra.closed(algebra.unfold_summaries(present, place, made, lists.__getitem__), num, head)
@@ -66,7 +66,7 @@ async def _drop_summaries(tx: Writer, record: Record, place: Place) -> Record:
     return replace(record, session=replace(session, last_compaction=compacted))
 
 
-async def _blank(tx: Writer, owner: str, place: Place) -> None:
+async def _blank(tx: Writer, owner: str, place: EntryPlace) -> None:
     payload = await payload_at(tx, owner, place)
     entry = decode_entry(payload)
     if not is_erased(entry):

@@ -9,10 +9,10 @@ from hitherto.ports import Reader, Record
 from hitherto.service.records import Lists, load_lists
 from hitherto.service.validation import checked_name
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Place, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Spans, Stretch
 
 
-async def find_place(tx: Reader, record: Record, stretches: Sequence[Stretch], entry_id: str) -> Place:
+async def find_place(tx: Reader, record: Record, stretches: Sequence[Stretch], entry_id: str) -> EntryPlace:
     """Where the entry stands in these stretches; the last place, should a fork have the id twice."""
     if isinstance(entry_id, str):
         logs = sorted({stretch.log for stretch in stretches})
@@ -41,7 +41,7 @@ async def cut_at(tx: Reader, lists: Lists, entry_id: str, *, before: bool) -> Sp
         if not at:
             return ()
         (last,) = algebra.slice_of(conversation, at - 1, at)
-        place = algebra.Place(last.log, last.first)
+        place = algebra.EntryPlace(last.log, last.first)
     spans = algebra.cut(lists.closed(), place, lists.expand)
     if spans is None:
         raise EntryNotFound(entry_id)
@@ -57,7 +57,7 @@ async def load_everything(tx: Reader, record: Record) -> list[Stretch]:
     return found
 
 
-async def payload_at(tx: Reader, owner: str, place: Place) -> bytes:
+async def payload_at(tx: Reader, owner: str, place: EntryPlace) -> bytes:
     """The stored bytes of the entry at this place."""
     return (await tx.payloads(owner, [Stretch(place.log, place.seq, place.seq)]))[0]
 

@@ -21,7 +21,7 @@ from hitherto.values import spans as algebra
 from hitherto.values import words
 from hitherto.values.cursors import open_cursor, seal_cursor
 from hitherto.values.filters import normal_cwd, normal_filter, passes, title_text, title_tokens
-from hitherto.values.spans import Place, Stretch
+from hitherto.values.spans import EntryPlace, Stretch
 from hitherto.values.words import Query
 
 FIRST_BATCH = 200
@@ -222,7 +222,7 @@ def _is_better(match: Match, hit: Hit) -> bool:
     return match.place is not None and hit.entry is None
 
 
-def _stands(stretches: Sequence[Stretch], place: Place) -> bool:
+def _stands(stretches: Sequence[Stretch], place: EntryPlace) -> bool:
     return algebra.ordinal(stretches, place) is not None
 
 

@@ -21,7 +21,7 @@ Kind = Literal["user", "assistant", "system", "tool", "failure", "summary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class Found(Value, frozen=True):
+class MessageHits(Value, frozen=True):
     """Entries with all the words, in the order of the conversation; if there are `more`, these are the newest."""
 
     entries: tuple[str, ...]
@@ -32,21 +32,23 @@ class Found(Value, frozen=True):
 class ConversationSearch(Room):
     """Finding the way within a session."""
 
-    async def find(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> Found:
+    async def find(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> MessageHits:
         """The messages of a conversation that have all the words: "phrases", prefix* and role: as in a search.
 
         What else narrows a search says nothing about one session's messages, and is passed over.
         """
 
-        async def work(tx: Reader) -> Found:
+        async def work(tx: Reader) -> MessageHits:
             record = await require_session(tx, who, session_id)
             checked_limit(limit, FOUND_WITHIN)
             query = words.parse_query(text if isinstance(text, str) else "")
             if not query.terms and query.role is None:
-                return Found(entries=())
+                return MessageHits(entries=())
             stretches = (await load_lists(tx, record)).conversation()
             found = await _newest(tx, record.owner, stretches, query, limit + 1)
-            return Found(entries=tuple(reversed(found[:limit])), more=len(found) > limit, terms=query.terms)
+            return MessageHits(
+                entries=tuple(reversed(found[:limit])), more=len(found) > limit, terms=query.terms
+            )
 
         return await self._store.read(work)
 
@@ -126,4 +128,4 @@ async def _failure(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool)
     return low
 
 
-__all__ = ["KINDS", "ConversationSearch", "Found", "Kind"]
+__all__ = ["KINDS", "ConversationSearch", "Kind", "MessageHits"]

@@ -28,7 +28,7 @@ from hitherto.service.validation import (
     checked_title,
 )
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 
 BATCH = 1_000
 FROM_SOURCE = "source_tags"
@@ -229,7 +229,7 @@ async def _apply_amendment(tx: Writer, lists: Lists, entry_id: str, new: int) ->
     return Lists(record, _with_entry_replaced(lists.present, forms, new), expansions)
 
 
-def _with_entry_replaced(spans: Spans, forms: Sequence[Place], new: int) -> Spans:
+def _with_entry_replaced(spans: Spans, forms: Sequence[EntryPlace], new: int) -> Spans:
     """The spans with an entry in the place of the last of its forms that they hold."""
     found = next((form for form in reversed(forms) if any(span.holds(form) for span in spans)), None)
     if found is None or found.seq == new:

@@ -23,7 +23,7 @@ _SIDECARS = (ARCHIVED, TITLE)
 _DEPTH = 8
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class TranscriptFile(msgspec.Struct, frozen=True, gc=False):
     """A transcript file and what its folder says of it.
 
     `session` is the uuid of the session; of a subagent (`agent` is its id) that of its parent, None if only the
@@ -67,7 +67,7 @@ class AgentNotes(Value, frozen=True, rename="camel"):
     parent_agent_id: str | None = None
 
 
-def find(config_home: Path, unreadable: list[Unreadable]) -> Iterator[Found]:
+def find(config_home: Path, unreadable: list[Unreadable]) -> Iterator[TranscriptFile]:
     """Every transcript under Claude Code's folder, those of subagents included; none if there is no such folder. Folders
     that cannot be read are added to `unreadable`."""
     projects = config_home / "projects"
@@ -75,7 +75,7 @@ def find(config_home: Path, unreadable: list[Unreadable]) -> Iterator[Found]:
         yield from _in_project(f"{projects}/{name}", name, unreadable)
 
 
-def notes(found: Found) -> Notes:
+def notes(found: TranscriptFile) -> Notes:
     """What the files beside a session's transcript say; those that were found, so that none is looked for in vain."""
     if not found.noted_ns:
         return Notes()
@@ -90,7 +90,7 @@ def notes(found: Found) -> Notes:
     )
 
 
-def agent_notes(found: Found) -> AgentNotes:
+def agent_notes(found: TranscriptFile) -> AgentNotes:
     """What the file beside a subagent's transcript says."""
     said = read_sidecar(found.path.with_suffix(".meta.json"))
     names = AgentNotes.__struct_encode_fields__
@@ -98,7 +98,7 @@ def agent_notes(found: Found) -> AgentNotes:
     return msgspec.convert(texts, AgentNotes)
 
 
-def _in_project(folder: str, project: str, unreadable: list[Unreadable]) -> Iterator[Found]:
+def _in_project(folder: str, project: str, unreadable: list[Unreadable]) -> Iterator[TranscriptFile]:
     there = list_folder(folder, TRANSCRIPT, unreadable=unreadable)
     noted: dict[str, int] = {}
     for name in there.folders:
@@ -107,15 +107,15 @@ def _in_project(folder: str, project: str, unreadable: list[Unreadable]) -> Iter
     for file in there.files:
         stem = file.name[: -len(TRANSCRIPT)]
         if is_session_id(stem):
-            yield Found(file, project, stem, None, noted.get(stem, 0))
+            yield TranscriptFile(file, project, stem, None, noted.get(stem, 0))
         elif stem.startswith(AGENT):
             # Where versions of 2025 put subagents.
-            yield Found(file, project, None, stem.removeprefix(AGENT))
+            yield TranscriptFile(file, project, None, stem.removeprefix(AGENT))
 
 
 def _in_session(
     folder: str, project: str, session: str, unreadable: list[Unreadable]
-) -> Generator[Found, None, int]:
+) -> Generator[TranscriptFile, None, int]:
     """The subagents of a session; returns when the small files beside them were changed last."""
     there = list_folder(folder, *_SIDECARS, unreadable=unreadable)
     if SUBAGENTS in there.folders:
@@ -125,11 +125,13 @@ def _in_session(
 
 def _agents(
     folder: str, project: str, session: str, depth: int, unreadable: list[Unreadable]
-) -> Iterator[Found]:
+) -> Iterator[TranscriptFile]:
     there = list_folder(folder, TRANSCRIPT, unreadable=unreadable)
     for file in there.files:
         if file.name.startswith(AGENT):
-            yield Found(file, project, session, file.name.removeprefix(AGENT).removesuffix(TRANSCRIPT))
+            yield TranscriptFile(
+                file, project, session, file.name.removeprefix(AGENT).removesuffix(TRANSCRIPT)
+            )
     for name in there.folders if depth else ():
         yield from _agents(f"{folder}/{name}", project, session, depth - 1, unreadable)
 

@@ -16,9 +16,9 @@ from hitherto.service import Imported
 from hitherto.service.compaction.imported import Summarised
 from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
-from hitherto.sources.claude.files import Found as Transcript
+from hitherto.sources.claude.files import TranscriptFile as Transcript
 from hitherto.sources.claude.parse import Parsed, State
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import MS, path_meta, path_of
 from hitherto.values.titles import title_from
@@ -53,16 +53,16 @@ class ClaudeSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for each in claude_files.find(self.home, unreadable):
             file = each.file
             stamp = file.stamp
             noted = (*stamp, each.noted_ns) if each.noted_ns else stamp
-            yield Found(self, file.where, noted, stamp[3] // MS, each, stamp[2], each.identity)
+            yield FoundSession(self, file.where, noted, stamp[3] // MS, each, stamp[2], each.identity)
         yield from found_unreadable(self, unreadable)
 
-    def read(self, found: Found, known: Known | None) -> Reading:
+    def read(self, found: FoundSession, known: Known | None) -> Reading:
         read = _read(found.where_as(Transcript), known)
         parsed = read.parsed
         return Reading(

@@ -18,7 +18,7 @@ from hitherto.sources.codex import parse
 from hitherto.sources.codex.parse import Before, Parsed, State
 from hitherto.sources.codex.resume_state import Meta
 from hitherto.sources.codex.threads import files_beside, names_of_threads, rollouts_of_threads
-from hitherto.sources.port import SHELL, Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import SHELL, FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import decompress
@@ -48,7 +48,7 @@ class Rollout(msgspec.Struct, frozen=True, gc=False):
     packed: bool
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class SessionRollouts(msgspec.Struct, frozen=True, gc=False):
     """A session's rollout, its name, and the rollouts that its history may begin in. `unsure`: names cannot be read at the
     moment."""
 
@@ -85,7 +85,7 @@ class CodexSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return files_beside(self.home)
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         names = names_of_threads(self.home, unreadable)
         unsure, names = names is None, names or {}
@@ -94,8 +94,10 @@ class CodexSource(msgspec.Struct, frozen=True):
             name = names.get(each.thread)
             mark = zlib.crc32(name.encode("utf-8", "replace")) if name else None if unsure else 0
             stamp = each.file.stamp
-            where = Place(each, name, rollouts, unsure)
-            yield Found(self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], each.thread)
+            where = SessionRollouts(each, name, rollouts, unsure)
+            yield FoundSession(
+                self, each.key, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], each.thread
+            )
         yield from found_unreadable(self, unreadable)
 
     def _present(self, rollouts: Iterable[Rollout]) -> Iterable[Rollout]:
@@ -116,13 +118,13 @@ class CodexSource(msgspec.Struct, frozen=True):
             _find_rollouts(str(folder), DEEPEST, found, unreadable)
         return found
 
-    def read(self, found: Found, known: Known | None) -> Reading:
-        place = found.where_as(Place)
-        read = _read(place, known)
+    def read(self, found: FoundSession, known: Known | None) -> Reading:
+        where = found.where_as(SessionRollouts)
+        read = _read(where, known)
         parsed = read.parsed
-        consumed = read.data if place.rollout.packed else read.data[: parsed.state.offset - read.start]
-        imported = imported_from(self.home, place, read)
-        if place.unsure and known is not None:
+        consumed = read.data if where.rollout.packed else read.data[: parsed.state.offset - read.start]
+        imported = imported_from(self.home, where, read)
+        if where.unsure and known is not None:
             imported = replace(imported, title=None)  # keep the title that it has
         return Reading(
             imported=imported,
@@ -192,28 +194,28 @@ def _rank(rollout: Rollout, paths: Mapping[str, str]) -> tuple[bool, str, str]:
 # Reading
 
 
-def _read(place: Place, known: Known | None) -> _Read:
-    file = place.rollout.file
-    state = None if place.rollout.packed else _state(file, known)
-    if state is not None and state.lost not in place.rollouts:
+def _read(where: SessionRollouts, known: Known | None) -> _Read:
+    file = where.rollout.file
+    state = None if where.rollout.packed else _state(file, known)
+    if state is not None and state.lost not in where.rollouts:
         data = files.read_from(file.path, state.offset, state.seal)
         parsed = None if data is None else parse.parse(data, state)
         if data is not None and parsed is not None:
             return _Read(data, state.offset, len(data), parsed)
-    return _read_whole(place)
+    return _read_whole(where)
 
 
-def _read_whole(place: Place) -> _Read:
-    raw = files.read_whole(place.rollout.file.path)
-    data = decompress(raw) if place.rollout.packed else raw
+def _read_whole(where: SessionRollouts) -> _Read:
+    raw = files.read_whole(where.rollout.file.path)
+    data = decompress(raw) if where.rollout.packed else raw
     meta = parse.first_line(data)
-    before, lost = _before(meta, place)
-    parsed = parse.parse(data, None, before, _inherited(meta, place))
+    before, lost = _before(meta, where)
+    parsed = parse.parse(data, None, before, _inherited(meta, where))
     if parsed is None:
         raise ValueError("parsing a whole rollout must not need another rebuild")
     parsed = replace(parsed, state=replace(parsed.state, lost=lost))
     size = len(data) + sum(len(part.data) for part in before)
-    torn = place.rollout.packed and parsed.state.offset < len(data)
+    torn = where.rollout.packed and parsed.state.offset < len(data)
     return _Read(raw, 0, size, parsed, torn)
 
 
@@ -226,12 +228,12 @@ def _state(file: files.FoundFile, known: Known | None) -> State | None:
     return parse.load_state(known.state)
 
 
-def _before(meta: Meta, place: Place) -> tuple[list[Before], str | None]:
+def _before(meta: Meta, where: SessionRollouts) -> tuple[list[Before], str | None]:
     """The history that a fork begins with, the oldest part first; and what of it is lost, as in `State`."""
     parts, at = list[Before](), None if meta.subagent else meta.base
-    seen = {place.rollout.id}
+    seen = {where.rollout.id}
     while at is not None and len(parts) < FORKS:
-        rollout = place.rollouts.get(at.rollout)
+        rollout = where.rollouts.get(at.rollout)
         if rollout is None:
             return parts, at.rollout
         if rollout.id in seen:
@@ -246,9 +248,9 @@ def _before(meta: Meta, place: Place) -> tuple[list[Before], str | None]:
     return parts, None
 
 
-def _inherited(meta: Meta, place: Place) -> frozenset[str]:
+def _inherited(meta: Meta, where: SessionRollouts) -> frozenset[str]:
     """The turns that a subagent's rollout may have copies of; newer rollouts say where these end."""
-    parent = place.rollouts.get(meta.parent or "") if meta.subagent and meta.own_from is None else None
+    parent = where.rollouts.get(meta.parent or "") if meta.subagent and meta.own_from is None else None
     try:
         return parse.turns_of(_bytes(parent)) if parent is not None else frozenset()
     except (OSError, ValueError):
@@ -263,14 +265,14 @@ def _bytes(rollout: Rollout) -> bytes:
 # The imported session
 
 
-def imported_from(home: Path, place: Place, read: _Read) -> Imported:
+def imported_from(home: Path, where: SessionRollouts, read: _Read) -> Imported:
     """The session in a rollout."""
-    memory, at = read.parsed.memory, place.rollout.file.at
+    memory, at = read.parsed.memory, where.rollout.file.at
     meta = memory.meta or Meta()
     updated = memory.updated_at or at
-    name = place.name or memory.name
+    name = where.name or memory.name
     return Imported(
-        id=f"{NAME}:{place.rollout.thread}",
+        id=f"{NAME}:{where.rollout.thread}",
         source=NAME,
         created_at=min(memory.created_at or at, updated),
         updated_at=updated,
@@ -281,16 +283,16 @@ def imported_from(home: Path, place: Place, read: _Read) -> Imported:
         title=name or title_from(memory.first_prompt or "") or meta.nickname,
         agent_id=NAME,
         parent=f"{NAME}:{meta.parent}" if meta.parent else None,
-        archived=place.rollout.file.path.is_relative_to(home / ARCHIVED),
-        meta=_meta(place, meta, read),
+        archived=where.rollout.file.path.is_relative_to(home / ARCHIVED),
+        meta=_meta(where, meta, read),
     )
 
 
-def _meta(place: Place, meta: Meta, read: _Read) -> Json:
+def _meta(where: SessionRollouts, meta: Meta, read: _Read) -> Json:
     """Further metadata; empty values are left out."""
     memory = read.parsed.memory
     meta_fields: Json = {
-        **path_meta(place.rollout.file.path),
+        **path_meta(where.rollout.file.path),
         "git_branch": meta.branch,
         "git_commit": meta.commit,
         "models": memory.models,

@@ -12,7 +12,7 @@ from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.gemini import parse as gemini
 from hitherto.sources.gemini.parse import Parsed
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import usage_totals, without_empty
 from hitherto.sources.shared.files import path_meta, path_of, raw_copies
@@ -42,7 +42,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for project in files.list_folder(self.home / "tmp", unreadable=unreadable).folders:
             for each in _transcripts(self.home / "tmp" / project, unreadable):
@@ -51,10 +51,10 @@ class GeminiSource(msgspec.Struct, frozen=True):
                 key = each.file.where.rpartition(".")[0]
                 name = key.rpartition("/")[2]
                 identity = name if each.parent is None else f"{each.parent}/{name}"
-                yield Found(self, key, stamp, stamp[3] // files.MS, each, stamp[2], identity)
+                yield FoundSession(self, key, stamp, stamp[3] // files.MS, each, stamp[2], identity)
         yield from found_unreadable(self, unreadable)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
+    def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - any message may be written anew
         each = found.where_as(Transcript)
         data = files.read_whole(each.file.path)
         parse = gemini.parse if each.file.path.suffix == LOG else gemini.parse_document

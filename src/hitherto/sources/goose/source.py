@@ -12,7 +12,7 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.goose import parse
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import (
     Conversation,
@@ -100,7 +100,7 @@ class GooseSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for folder in self.folders():
             for file in files.list_folder(folder, DATABASE, unreadable=unreadable).files:
@@ -108,7 +108,7 @@ class GooseSource(msgspec.Struct, frozen=True):
                     yield from find_in_database(self, file, _list_sessions)
         yield from found_unreadable(self, unreadable)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
+    def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
         where = found.where_as(Row)
         file, id = where.file, where.id
         session, messages, ledger = read_database(file.path, lambda database: _rows(database, id))

@@ -19,7 +19,7 @@ from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
 from hitherto.sources.pi.source import meta_of
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import text, without_empty
 from hitherto.sources.shared.database import (
@@ -113,7 +113,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for name in files.list_folder(self.home / "agents", unreadable=unreadable).folders:
             agent = self.home / "agents" / name
@@ -126,12 +126,14 @@ class OpenclawSource(msgspec.Struct, frozen=True):
             yield from self._in_files(agent / "sessions", ids, unreadable) if whole else ()
         yield from found_unreadable(self, unreadable)
 
-    def _in_database(self, folder: Path, unreadable: list[Unreadable]) -> Iterator[Found]:
+    def _in_database(self, folder: Path, unreadable: list[Unreadable]) -> Iterator[FoundSession]:
         for file in files.list_folder(folder, DATABASE, unreadable=unreadable).files:
             if file.name == DATABASE:
                 yield from find_in_database(self, file, _listed)
 
-    def _in_files(self, folder: Path, known: set[str], unreadable: list[Unreadable]) -> Iterator[Found]:
+    def _in_files(
+        self, folder: Path, known: set[str], unreadable: list[Unreadable]
+    ) -> Iterator[FoundSession]:
         index = read_index(folder / INDEX, unreadable)
         index_entry, nothing = (None, None) if index is None else (NOTHING, 0)
         for file in files.list_folder(folder, SUFFIX, unreadable=unreadable).files:
@@ -139,9 +141,11 @@ class OpenclawSource(msgspec.Struct, frozen=True):
                 stamp, where, mark = file.stamp, File(file, index_entry), nothing
                 if index and id in index:
                     where, mark = File(file, index[id]), zlib.crc32(encode(index[id]))
-                yield Found(self, file.where, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], id)
+                yield FoundSession(
+                    self, file.where, (*stamp, mark), stamp[3] // files.MS, where, stamp[2], id
+                )
 
-    def read(self, found: Found, known: Known | None) -> Reading:
+    def read(self, found: FoundSession, known: Known | None) -> Reading:
         if isinstance(found.where, Row):
             return _from_row(found.where)
         return _from_file(found.where_as(File), is_known=known is not None)

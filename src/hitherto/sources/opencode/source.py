@@ -12,7 +12,7 @@ import msgspec
 from hitherto.model import Json, Session
 from hitherto.service import Imported
 from hitherto.sources.opencode import parse
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.conversation import (
     Conversation,
@@ -84,7 +84,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for folder in self.folders():
             for file in files.list_folder(folder, SUFFIX, unreadable=unreadable).files:
@@ -95,7 +95,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
     def _is_database(self, name: str) -> bool:
         return name == self.home.name if self.home.suffix == SUFFIX else name.startswith(NAME)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
+    def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - rows may change anywhere
         where = found.where_as(Row)
         file, id = where.file, where.id
         session, messages, parts, rows = read_database(file.path, lambda database: _rows(database, id))

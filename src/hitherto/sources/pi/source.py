@@ -11,7 +11,7 @@ from hitherto.model import Json, Session, Usage
 from hitherto.service import Imported
 from hitherto.sources.pi import parse
 from hitherto.sources.pi.parse import Parsed
-from hitherto.sources.port import Found, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 from hitherto.sources.shared.usage import total
@@ -33,15 +33,15 @@ class PiSource(msgspec.Struct, frozen=True):
     def beside(self) -> Sequence[Path]:
         return ()
 
-    def find(self) -> Iterator[Found]:
+    def find(self) -> Iterator[FoundSession]:
         unreadable = list[Unreadable]()
         for folder in files.list_folder(self.home, unreadable=unreadable).folders:
             for file in files.list_folder(self.home / folder, SUFFIX, unreadable=unreadable).files:
                 stamp = file.stamp
-                yield Found(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2], file.name)
+                yield FoundSession(self, file.where, stamp, stamp[3] // files.MS, file, stamp[2], file.name)
         yield from found_unreadable(self, unreadable)
 
-    def read(self, found: Found, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
+    def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - a tree is read as a whole
         file = found.where_as(files.FoundFile)
         data = files.read_whole(file.path)
         parsed = parse.parse(data)

@@ -16,7 +16,7 @@ import msgspec
 from hitherto.claude.lines import decode
 from hitherto.model import Json
 from hitherto.service import Imported
-from hitherto.sources.port import WITHIN, Found, Reading, Source
+from hitherto.sources.port import WITHIN, FoundSession, Reading, Source
 from hitherto.sources.shared.conversation import Conversation, moment, objects
 from hitherto.sources.shared.files import FoundFile
 
@@ -48,7 +48,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 def find_in_database(
     source: Source, file: FoundFile, listed: Callable[[apsw.Connection], Iterable[ListedSession]]
-) -> Iterator[Found]:
+) -> Iterator[FoundSession]:
     """The sessions in a database; if it cannot be read, the database itself, so that sync reports it."""
     key = str(file.path)
     try:
@@ -56,12 +56,14 @@ def find_in_database(
     except FileNotFoundError:
         return
     except (OSError, ValueError):
-        yield Found(source, key, (), 0, Row(file, None))
+        yield FoundSession(source, key, (), 0, Row(file, None))
         return
     size = file.size // max(len(sessions), 1)
     for each in sessions:
         stamp = (file.inode, *each.stamp)
-        yield Found(source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size, each.id)
+        yield FoundSession(
+            source, f"{key}{WITHIN}{each.id}", stamp, each.at, Row(file, each.id), size, each.id
+        )
 
 
 def reading_of(imported: Imported, conversation: Conversation, records: Sequence[str]) -> Reading:

@@ -16,7 +16,7 @@ from hitherto.model import Principal, Value
 from hitherto.service import Sessions
 from hitherto.sources.claude import files as claude_files
 from hitherto.sources.gemini import source as gemini_source
-from hitherto.sources.port import Found, Source
+from hitherto.sources.port import FoundSession, Source
 from hitherto.sources.shared import files
 from hitherto.sources.sync.ledger import Ledger, Seen
 
@@ -44,11 +44,11 @@ class Expiring(Value, frozen=True):
 class FoundExpiring(NamedTuple):
     """A found session, and when its agent will delete it."""
 
-    found: Found
+    found: FoundSession
     at: int
 
 
-Rule = Callable[[Path, Sequence[Found], int], Iterator[FoundExpiring]]
+Rule = Callable[[Path, Sequence[FoundSession], int], Iterator[FoundExpiring]]
 """Given an agent's folder, the sessions found there and the time: what the agent deletes, sooner or later. The sessions
 may include folders that cannot be read."""
 
@@ -71,22 +71,22 @@ class _Gemini(msgspec.Struct, rename="camel"):
     general: _General = msgspec.field(default_factory=_General)
 
 
-def _claude(home: Path, found: Sequence[Found], _: int) -> Iterator[FoundExpiring]:
+def _claude(home: Path, found: Sequence[FoundSession], _: int) -> Iterator[FoundExpiring]:
     """Transcripts are deleted after so many days without a write, with those of their subagents."""
     days = max(_settings(_settings_file(home), _Claude).cleanup_period_days, 1)
     for each in found:
-        if isinstance(each.where, claude_files.Found) and each.where.agent is None:
+        if isinstance(each.where, claude_files.TranscriptFile) and each.where.agent is None:
             yield FoundExpiring(each, each.at + days * DAY)
 
 
-def _gemini(home: Path, found: Sequence[Found], now: int) -> Iterator[FoundExpiring]:
+def _gemini(home: Path, found: Sequence[FoundSession], now: int) -> Iterator[FoundExpiring]:
     """Transcripts are deleted when they are too old, or when their project has too many newer ones."""
     retention = _settings(_COMMENT.sub(rb"\1", _settings_file(home)), _Gemini).general.session_retention
     period = _PERIOD.fullmatch(retention.max_age or "")
     if not retention.enabled or (retention.max_age and period is None):
         return  # Gemini CLI deletes nothing if it does not understand its setting
     lasts = int(period[1]) * _UNITS[period[2]] if period else None
-    projects = defaultdict[Path, list[Found]](list)
+    projects = defaultdict[Path, list[FoundSession]](list)
     for each in sorted(found, key=lambda each: -each.at):
         if isinstance(each.where, gemini_source.Transcript) and each.where.parent is None:
             projects[each.where.project].append(each)
@@ -104,7 +104,7 @@ RULES: Mapping[str, Rule] = {"claude": _claude, "gemini": _gemini}
 """The agents that delete old sessions; all others keep them."""
 
 
-def soon_deleted(source: Source, found: Sequence[Found], now: int) -> list[FoundExpiring]:
+def soon_deleted(source: Source, found: Sequence[FoundSession], now: int) -> list[FoundExpiring]:
     """The found sessions that the agent will delete soon."""
     rule = RULES.get(source.name)
     if rule is None or not found:
@@ -118,7 +118,7 @@ async def expiring(
     who: Principal,
     ledger: Ledger,
     sources: Iterable[Source],
-    found: Sequence[Found],
+    found: Sequence[FoundSession],
     now: int,
 ) -> tuple[Expiring, ...]:
     """The imported sessions that their agents will delete soon, the first to be deleted first."""

@@ -13,7 +13,7 @@ from hitherto.errors import HithertoError
 from hitherto.model import Principal, Value, decode_json, encode
 from hitherto.service import Imported, Sessions, SyncResult
 from hitherto.service.catalog.projects import project_of_folder
-from hitherto.sources.port import Found, Known, Reading, Source, Stamp
+from hitherto.sources.port import FoundSession, Known, Reading, Source, Stamp
 from hitherto.sources.shared.database import Row
 from hitherto.sources.sync.ledger import Ledger, Seen
 from hitherto.sources.sync.workers import Failed, Packed, Wanted, processes_for, read_all
@@ -64,7 +64,7 @@ class Sync:
         self._projects: dict[str, str | None] = {}
         self._failed: list[str] = []
 
-    async def run(self, sources: Sequence[Source], found: Iterable[Found]) -> Report:
+    async def run(self, sources: Sequence[Source], found: Iterable[FoundSession]) -> Report:
         """Import what changed among the sessions found in these sources, and mark sessions whose files are gone."""
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
@@ -78,7 +78,7 @@ class Sync:
         await self._find_other_projects()
         return self._report(len(found))
 
-    async def sync_one(self, found: Found, *, anew: bool = False) -> Report:
+    async def sync_one(self, found: FoundSession, *, anew: bool = False) -> Report:
         """Import what changed in one session, or all of it `anew`, without looking at others."""
         name = found.source.name
         await self._changed([found], {name: {} if anew else self._ledger.stamps(name)})
@@ -87,7 +87,7 @@ class Sync:
     def _report(self, found: int) -> Report:
         return Report(found=found, failed=tuple(self._failed), **self._counts)
 
-    async def _changed(self, found: Sequence[Found], known: dict[str, dict[str, bytes]]) -> None:
+    async def _changed(self, found: Sequence[FoundSession], known: dict[str, dict[str, bytes]]) -> None:
         changed = [
             (each, stamp)
             for each in found
@@ -107,11 +107,11 @@ class Sync:
             async for piece in pieces:
                 await self._import_all(piece, anew)
 
-    def _known(self, found: Found, stamp: bytes) -> Known:
+    def _known(self, found: FoundSession, stamp: bytes) -> Known:
         state = self._ledger.state(found.source.name, found.key) or b""
         return Known(_unpacked(stamp), state)
 
-    async def _import_all(self, read: Sequence[tuple[Found, Packed | Failed]], anew: Set[str]) -> None:
+    async def _import_all(self, read: Sequence[tuple[FoundSession, Packed | Failed]], anew: Set[str]) -> None:
         """Import what was read, then note it in the ledger: after a crash in between, it is imported again. Sessions that are
         imported at the same time share a transaction."""
         for found, each in read:
@@ -130,7 +130,7 @@ class Sync:
         )
         self._advance(len(read))
 
-    async def _import_one(self, found: Found, packed: Packed, is_new: bool) -> bool:
+    async def _import_one(self, found: FoundSession, packed: Packed, is_new: bool) -> bool:
         """Whether the session was imported; a failure does not affect the others."""
         reading = packed.reading
         self._counts["parsed_files"] += 1
@@ -155,7 +155,7 @@ class Sync:
         self._count_outcome(taken, reading, is_new=is_new)
         return True
 
-    def _fail(self, found: Found, reason: str) -> None:
+    def _fail(self, found: FoundSession, reason: str) -> None:
         self._failed.append(f"{found.key.rpartition('/')[2]}: {reason}")
 
     async def _find_project(self, imported: Imported) -> None:
@@ -212,17 +212,17 @@ class Sync:
             self._ledger.forget(source, key)
 
 
-def _is_unreadable(unreadable: Sequence[Found], key: str) -> bool:
+def _is_unreadable(unreadable: Sequence[FoundSession], key: str) -> bool:
     return any(each.contains(key) for each in unreadable)
 
 
-def _seen(found: Found, reading: Reading) -> Seen:
+def _seen(found: FoundSession, reading: Reading) -> Seen:
     unknown = sum(reading.unknown.values())
     stamp = (*found.stamp, reading.waits_for) if reading.waits_for else found.stamp
     return Seen(encode(stamp), reading.imported.id, reading.damaged, unknown)
 
 
-def is_new(found: Found, seen: Seen | None) -> bool:
+def is_new(found: FoundSession, seen: Seen | None) -> bool:
     """Whether the session has something that sync has not read yet."""
     return seen is None or not (
         seen.stamp == encode(found.stamp) or _is_same(seen.stamp, found.stamp, frozenset())
@@ -250,10 +250,10 @@ def _unpacked(stamp: bytes) -> tuple[int, ...]:
 Rank = tuple[bool, int, int]
 
 
-def find_all(sources: Iterable[Source]) -> list[Found]:
+def find_all(sources: Iterable[Source]) -> list[FoundSession]:
     """All sessions of these sources. If an agent has several copies of a session, for example in a backup or in the old
     folder of a moved project, it is the most complete one: the longest file, in databases the last changed."""
-    of_agents = defaultdict[str, dict[str, Found]](dict)
+    of_agents = defaultdict[str, dict[str, FoundSession]](dict)
     for source in sources:
         best = of_agents[source.name]
         for each in source.find():
@@ -264,7 +264,7 @@ def find_all(sources: Iterable[Source]) -> list[Found]:
     return [each for best in of_agents.values() for each in best.values()]
 
 
-def _rank(found: Found) -> Rank:
+def _rank(found: FoundSession) -> Rank:
     """A copy in a database counts as newer than one in a file; its length is not known."""
     in_database = isinstance(found.where, Row)
     return in_database, 0 if in_database else found.size, found.at

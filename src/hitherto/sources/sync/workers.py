@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from hitherto.model import encode
 from hitherto.ports import PackedCopy, packed
-from hitherto.sources.port import Found, Known, Reading, Unreadable
+from hitherto.sources.port import FoundSession, Known, Reading, Unreadable
 
 WORTH = 32 << 20
 """About how many bytes this process reads in the time that another takes to start."""
@@ -31,7 +31,7 @@ AHEAD = 2
 class Wanted(NamedTuple):
     """A session to read, and what is known of it."""
 
-    found: Found
+    found: FoundSession
     known: Known | None
 
 
@@ -61,7 +61,7 @@ def processes_for(wanted: Iterable[Wanted]) -> int:
 
 async def read_all(
     wanted: Sequence[Wanted], processes: int, *, raw: bool
-) -> AsyncGenerator[list[tuple[Found, Packed | Failed]], None]:
+) -> AsyncGenerator[list[tuple[FoundSession, Packed | Failed]], None]:
     """Read all of them in order, and yield them in batches."""
     found = [each.found for each in wanted]
     pieces = _pieces(wanted)
@@ -86,8 +86,8 @@ async def read_all(
 
 
 async def _next(
-    waiting: deque[tuple[Piece, Future[list[Packed | Failed]]]], found: Sequence[Found], *, raw: bool
-) -> list[tuple[Found, Packed | Failed]]:
+    waiting: deque[tuple[Piece, Future[list[Packed | Failed]]]], found: Sequence[FoundSession], *, raw: bool
+) -> list[tuple[FoundSession, Packed | Failed]]:
     piece, future = waiting.popleft()
     try:
         read = await asyncio.wrap_future(future)
@@ -98,8 +98,8 @@ async def _next(
 
 
 def _with_found(
-    found: Sequence[Found], piece: Piece, read: Iterable[Packed | Failed]
-) -> list[tuple[Found, Packed | Failed]]:
+    found: Sequence[FoundSession], piece: Piece, read: Iterable[Packed | Failed]
+) -> list[tuple[FoundSession, Packed | Failed]]:
     return [(found[number], each) for (number, _), each in zip(piece, read, strict=True)]
 
 
@@ -115,11 +115,11 @@ def _pieces(wanted: Sequence[Wanted]) -> Iterator[Piece]:
         yield piece
 
 
-def _read(found: Sequence[Found], piece: Piece, *, raw: bool) -> list[Packed | Failed]:
+def _read(found: Sequence[FoundSession], piece: Piece, *, raw: bool) -> list[Packed | Failed]:
     return [_one(found[number], known, raw=raw) for number, known in piece]
 
 
-def _one(found: Found, known: Known | None, *, raw: bool) -> Packed | Failed:
+def _one(found: FoundSession, known: Known | None, *, raw: bool) -> Packed | Failed:
     if isinstance(found.where, Unreadable):
         return Failed(found.where.reason)
     try:
@@ -138,11 +138,11 @@ def _cores() -> int:
 # In a reading process
 
 
-_found: Sequence[Found] = ()
+_found: Sequence[FoundSession] = ()
 _raw = True
 
 
-def _begin(found: Sequence[Found], raw: bool) -> None:
+def _begin(found: Sequence[FoundSession], raw: bool) -> None:
     global _found, _raw
     _found, _raw = found, raw
     # An interrupt is for the parent process, which ends this one.

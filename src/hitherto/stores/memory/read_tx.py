@@ -16,7 +16,7 @@ from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
-from hitherto.values.spans import Place, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Spans, Stretch
 from hitherto.values.words import Term
 
 MICROS = 1_000_000
@@ -99,9 +99,9 @@ class MemoryReader:
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
         return self._log(owner, log).sums.get(seq, Totals())
 
-    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
         found = ((log, self._log(owner, log).ids.get(entry_id)) for log in dict.fromkeys(logs))
-        return [Place(log, seq) for log, seq in found if seq is not None]
+        return [EntryPlace(log, seq) for log, seq in found if seq is not None]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
         return sorted({num for num, _ in self._own(owner).over.get(log, ())})

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hitherto.model import Account, Change, Checkpoint, Fact, Token
 from hitherto.ports import ListKey, Memo, RawCopy, Record, Totals
-from hitherto.values.spans import Place, Spans
+from hitherto.values.spans import EntryPlace, Spans
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -93,7 +93,7 @@ class Document(NamedTuple):
 
     kind: str
     num: int
-    place: Place | None
+    place: EntryPlace | None
     tokens: tuple[str, ...]
 
 

@@ -14,7 +14,7 @@ from hitherto.stores.memory.read_tx import MemoryReader, apart
 from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTables, Tables, Tombstone
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
-from hitherto.values.spans import Place, Span
+from hitherto.values.spans import EntryPlace, Span
 
 
 class MemoryWriter(MemoryReader):
@@ -50,7 +50,7 @@ class MemoryWriter(MemoryReader):
         for row in rows:
             entry = row.entry
             tokens = words.tokens(words.searchable(search_text(entry)))
-            document = Document(entry.role, record.num, Place(record.num, row.seq), tuple(tokens))
+            document = Document(entry.role, record.num, EntryPlace(record.num, row.seq), tuple(tokens))
             kept = Kept(entry.id, row.payload, self._add_document(own, document))
             journal.put(log.ids, entry.id, row.seq)
             journal.put(log.sums, row.seq, row.totals)
@@ -82,7 +82,7 @@ class MemoryWriter(MemoryReader):
         self._journal.put(own.checkpoints, num, (*own.checkpoints.get(num, ()), checkpoint))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
-    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+    async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         own, entries = self._own(owner), self._log(owner, place.log).entries
         kept = entries.get(place.seq)
         if kept is not None:
@@ -251,7 +251,9 @@ class MemoryWriter(MemoryReader):
         """Remove entries of one log that nothing reaches; the log leaves the queue when none is left."""
         log = own.logs[number]
         spans = [span for num, name in own.over.get(number, ()) for span in own.spans[num][name]]
-        unreached = [seq for seq in log.entries if not any(span.holds(Place(number, seq)) for span in spans)]
+        unreached = [
+            seq for seq in log.entries if not any(span.holds(EntryPlace(number, seq)) for span in spans)
+        ]
         for seq in unreached[:batch]:
             kept = log.entries[seq]
             self._drop_document(own, kept.document)

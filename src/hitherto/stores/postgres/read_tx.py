@@ -15,7 +15,7 @@ from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
-from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
 FEW_ON_A_DAY = 2_000
@@ -194,8 +194,8 @@ class PostgresReader:
         row = await self._statements.row(TOTALS, {"owner": owner, "log": log, "seq": seq}) if seq else None
         return Totals() if row is None else Totals(*row)
 
-    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
-        return [Place(*row) for row in await self._rows(LOCATE, owner, list(logs), entry_id)]
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
+        return [EntryPlace(*row) for row in await self._rows(LOCATE, owner, list(logs), entry_id)]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
         return sorted({row[0] for row in await self._rows(REACHING, owner, log)})

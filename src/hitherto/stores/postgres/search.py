@@ -19,7 +19,7 @@ from hitherto.stores.postgres import search
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
-from hitherto.values.spans import Place, Stretch
+from hitherto.values.spans import EntryPlace, Stretch
 from hitherto.values.words import LAST_POSITION, POSITIONS, Term
 
 BLOCKS = {"a": 11, "b": 14, "c": 17, "d": 20}
@@ -229,4 +229,4 @@ class Search:
 
 def _match(row: Row) -> Match:
     number, num, seq, _ = row
-    return Match(number, num, None if seq is None else Place(num, seq))
+    return Match(number, num, None if seq is None else EntryPlace(num, seq))

@@ -16,7 +16,7 @@ from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
-from hitherto.values.spans import Place, Span
+from hitherto.values.spans import EntryPlace, Span
 
 # Nobody else changes the session until the end of the transaction.
 LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"
@@ -180,7 +180,7 @@ class PostgresWriter(PostgresReader):
         await self._statements.queue(ADD_CHECKPOINT, (owner, num, checkpoint.id, *rest))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
-    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+    async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         await self._statements.queue(ERASE, (payload, owner, *place))
 
     async def bury(self, record: Record, at: int) -> None:

@@ -21,7 +21,7 @@ from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
-from hitherto.values.spans import Place, Span, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
 SEQ_BITS = 24
@@ -277,9 +277,9 @@ class SqliteReader:
             raise StoreDamaged("the sums beside an entry were altered; run `hitherto doctor`")
         return Totals(*rows[0]) if rows else Totals()
 
-    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[Place]:
+    async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
         found = (row for log in logs for row in fetch(self._db, LOCATE, (entry_id, log)))
-        return [Place(pos >> SEQ_BITS, pos & SEQ_MASK) for (pos,) in found]
+        return [EntryPlace(pos >> SEQ_BITS, pos & SEQ_MASK) for (pos,) in found]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
         return [row[0] for row in fetch(self._db, REACHING, (log, self._owner(owner)))]
@@ -293,7 +293,7 @@ class SqliteReader:
             numbers = self._index.matches(num, terms, kind, before, wanted)
             bound = {"numbers": encode(numbers).decode(), "owner": num}
             for number, log, pos in fetch(self._db, DOCUMENTS, bound):
-                found.append(Match(number, log, None if pos is None else Place(log, pos & SEQ_MASK)))
+                found.append(Match(number, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK)))
             if len(numbers) < wanted:
                 break
             before = numbers[-1]

@@ -21,7 +21,7 @@ from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.values.facets import Traits, count_changes, traits_of
-from hitherto.values.spans import Place, Span
+from hitherto.values.spans import EntryPlace, Span
 
 MANY_HOT = 32
 
@@ -206,7 +206,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute(ADD_CHECKPOINT, bound)
         await self.put_spans(owner, num, spans, checkpoint.id)
 
-    async def erase(self, owner: str, place: Place, payload: bytes) -> None:
+    async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         pos = position(*place)
         self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])
         self._db.execute(ERASE, (payload, crc32(payload), pos))
