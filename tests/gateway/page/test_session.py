@@ -294,7 +294,7 @@ async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
     await expect(visitor.page.locator(".entry.target")).to_contain_text("Message 181.")
     await visitor.page.get_by_label("Jump to").select_option("Summary")
     await visitor.page.get_by_role("button", name="Next of this kind").click()
-    await expect(visitor.page.get_by_text("There is no summary after this.")).to_be_visible()
+    await expect(visitor.page.get_by_text("No later summary.")).to_be_visible()
 
 
 async def test_one_goes_from_the_last_failure_to_the_first_in_one_step(
@@ -312,7 +312,7 @@ async def test_one_goes_from_the_last_failure_to_the_first_in_one_step(
         await expect(visitor.page.locator(f"#m-{wanted}.target")).to_be_in_viewport()
     await visitor.becomes(f"{SIZE} <= 40", True)
     await visitor.page.keyboard.press("f")
-    await expect(visitor.page.get_by_text("There is no failure before this.")).to_be_visible()
+    await expect(visitor.page.get_by_text("No earlier failure.")).to_be_visible()
 
 
 async def test_a_result_stands_in_the_card_of_its_call_wherever_a_page_ends(
