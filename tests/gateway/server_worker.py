@@ -84,7 +84,7 @@ async def main(given: Any) -> None:
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
     where = gateway.ListenAddress(port=given.get("port", 0), **given.get("where", {}))
-    with gateway.listening(where) as listener:
+    with gateway.listen(where) as listener:
         async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}
             for name, (owner, scopes) in given.get("tokens", {}).items():

@@ -35,7 +35,7 @@ class HtmlPage(Writer):
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
         title = escape(session_title(self.about))
-        told = "".join(
+        facts = "".join(
             f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in session_facts(self.about)
         )
         return (
@@ -44,7 +44,7 @@ class HtmlPage(Writer):
             '<meta name="referrer" content="no-referrer">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-            f"<header>\n<h1>{title}</h1>\n<dl>{told}</dl>\n</header>\n<main>\n"
+            f"<header>\n<h1>{title}</h1>\n<dl>{facts}</dl>\n</header>\n<main>\n"
         )
 
     def entry(self, entry: Entry, *, mark: bool) -> str:

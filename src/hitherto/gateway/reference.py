@@ -89,8 +89,8 @@ def _parameters(method: Method, known: Json) -> str:
     required = {*schema["required"]}
     if method.owns in NAMED - {Owns.SESSION_IF_NAMED}:
         required.add("session_key")
-    told = {name: _field(name, fields[name], required) for name in sorted(fields, key=LAST.__contains__)}
-    return f"{{{', '.join(told.values())}}}"
+    texts = {name: _field(name, fields[name], required) for name in sorted(fields, key=LAST.__contains__)}
+    return f"{{{', '.join(texts.values())}}}"
 
 
 def _result(method: Method, known: Json) -> str:

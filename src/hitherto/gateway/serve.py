@@ -53,7 +53,7 @@ class ListenAddress(Value, frozen=True):
         return self.tls_cert is not None
 
 
-def checked(where: ListenAddress) -> ListenAddress:
+def checked_address(where: ListenAddress) -> ListenAddress:
     """The same, if a server may listen there: beyond this machine only with TLS, its own or that of a proxy."""
     if (where.tls_cert is None) != (where.tls_key is None):
         raise InvalidInput("give both --tls-cert and --tls-key, or neither")
@@ -93,14 +93,14 @@ def _because(error: OSError) -> str:
     return "" if isinstance(error, ssl.SSLError) else f": {error.strerror}"
 
 
-def listening(where: ListenAddress) -> socket.socket:
+def listen(where: ListenAddress) -> socket.socket:
     """A socket that listens there; `InvalidInput` says why there cannot be one."""
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:
         return socket.create_server((where.host, where.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        told = f"cannot listen on {where.host} port {where.port}: {error.strerror or error}"
-        raise InvalidInput(f"{told}; is another server running? Choose another port with --port") from None
+        failure = f"cannot listen on {where.host} port {where.port}: {error.strerror or error}"
+        raise InvalidInput(f"{failure}; is another server running? Choose another port with --port") from None
 
 
 def address(where: ListenAddress, port: int) -> str:
@@ -118,7 +118,7 @@ async def run(
 ) -> None:
     """Serve until a signal: then running turns finish within the grace period, or are ended and stored.
 
-    Told a second time, it ends what runs at once; a third time is not heard any more.
+    A second signal ends running turns at once; further signals are ignored.
     """
     _allow_files(state.limits.connections + 256)
     known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins, names=where.names)
@@ -131,11 +131,11 @@ async def run(
 
 
 class _Server(uvicorn.Server):
-    """Tells when it has started, and leaves signals to us."""
+    """Calls `started` when it accepts connections, and does not handle signals itself."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell = started
+        self._on_started = started
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -145,7 +145,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         gc.freeze()  # what is there by now stays for good: looking through it again and again costs a tenth of a request
-        self._tell()
+        self._on_started()
 
 
 class Ending:
@@ -159,7 +159,7 @@ class Ending:
         """Begin to end at a signal, and end at the second; from then on signals are ignored, until the process is gone."""
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self._heard)
+            loop.add_signal_handler(number, self._on_signal)
         try:
             yield
         finally:
@@ -173,7 +173,7 @@ class Ending:
         if tasks:
             await asyncio.wait(tuple(tasks))
 
-    def _heard(self) -> None:
+    def _on_signal(self) -> None:
         if not self._server.should_exit:
             self._server.should_exit = True
             self._state.end()

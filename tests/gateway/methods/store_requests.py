@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from hitherto.gateway.dispatch.connection import Held
+from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.model import Draft, Json, Text, encode
 from hitherto.service import Imported
@@ -16,13 +16,13 @@ def exact(value: Any) -> str:
     return base64.b64encode(encode(value)).decode()
 
 
-def silent() -> Held:
+def silent() -> OpenConnection:
     """A connection on which nobody listens."""
 
     async def tell(method: str, params: Json) -> None:
         pass
 
-    return Held(tell, Uploads())
+    return OpenConnection(tell, Uploads())
 
 
 MINE = (Text(text="mine"),)

@@ -158,7 +158,7 @@ async def test_a_folder_that_somebody_without_rights_on_the_machine_names_is_ope
 ) -> None:
     engine = Scripted()
     async with connector("memory:")("memory:", clock) as store:
-        asker = Asker(Sessions(store, now=clock), engine=engine, held=store_requests.silent())
+        asker = Asker(Sessions(store, now=clock), engine=engine, open_connection=store_requests.silent())
         channel = asker.allowed("read", "write")
         claimed = (await channel.ask("session.create", session_key=KEY, cwd="/"))["session_id"]
         assert (await asker.ask("session.get", session_key=KEY))["cwd"] == "/"

@@ -25,7 +25,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]]:
     """A session with a checkpoint, and for each method that writes something that it can do."""
-    asker = Asker(sessions, engine=Scripted(says("Yes"), says("No")), held=store_requests.silent())
+    asker = Asker(sessions, engine=Scripted(says("Yes"), says("No")), open_connection=store_requests.silent())
     await asker.say("My name is Quentin Marsh.", *FILLER)
     await asker.ask("session.compact", session_key=KEY)
     await asker.say(*FILLER)

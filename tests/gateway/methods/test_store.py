@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import hitherto
 from hitherto.errors import TooLarge
-from hitherto.gateway.dispatch.connection import Held
+from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.uploads import Bounds, Uploads
 from hitherto.gateway.methods import METHODS, store_streams
 from hitherto.model import Draft, Entry, Principal, Text, encode
@@ -39,7 +39,9 @@ USUAL = ("read", "write", "run")
 @pytest.fixture
 async def asker(clock: Clock) -> AsyncIterator[Asker]:
     async with connector("memory:")("memory:", clock) as store:
-        yield Asker(Sessions(store, now=clock), engine=Scripted(says("Yes")), held=store_requests.silent())
+        yield Asker(
+            Sessions(store, now=clock), engine=Scripted(says("Yes")), open_connection=store_requests.silent()
+        )
 
 
 async def test_what_was_said_comes_and_goes_without_loss(asker: Asker) -> None:
@@ -167,16 +169,16 @@ def test_what_is_handed_over_and_left_lying_is_dropped() -> None:
 
 async def test_a_connection_that_ends_leaves_nothing_that_it_handed_over() -> None:
     waiting = Uploads()
-    ending, staying = (Held(_unheard, waiting) for _ in range(2))
+    ending, staying = (OpenConnection(_unheard, waiting) for _ in range(2))
     for line in (ending, staying):
-        line.hand_over(token("ann"), "n", b"123")
+        line.upload(token("ann"), "n", b"123")
     ending.end()
-    assert (ending.taken("n"), staying.taken("n")) == (None, b"123")
+    assert (ending.take_upload("n"), staying.take_upload("n")) == (None, b"123")
 
 
 async def test_what_waits_or_tells_needs_a_connection_that_stays_open(asker: Asker) -> None:
     await asker.say("one")
-    alone = asker.with_(held=None)
+    alone = asker.with_(open_connection=None)
     for name in ("await_change", "export_file", "prompt", "hand_over"):
         named = {"session_key": KEY} if name in ("export_file", "prompt") else {}
         refused = await alone.refused(f"store.{name}", **named, **store_requests.PARAMS[f"store.{name}"])
@@ -204,7 +206,7 @@ async def test_a_slow_listener_is_told_everything_in_order_and_what_goes_on_at_o
         await arrives(reading.wait(), "the listener to read")
         told.append(params["data"])
 
-    async with store_streams.Telling(Held(tell, Uploads()), "s") as telling:
+    async with store_streams.TurnStream(OpenConnection(tell, Uploads()), "s") as telling:
         for text in "abc":
             telling.emit(Said(entry="e", text=text))
             await asyncio.sleep(0)

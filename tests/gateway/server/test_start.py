@@ -31,7 +31,7 @@ import hitherto
 from hitherto.cli import app
 from hitherto.errors import InvalidInput
 from hitherto.gateway.auth.local_token import token_file
-from hitherto.gateway.serve import ListenAddress, SafeFormatter, checked
+from hitherto.gateway.serve import ListenAddress, SafeFormatter, checked_address
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL
 from tests.gateway.servers import Reply, Server, Token
@@ -159,7 +159,7 @@ def test_beyond_this_machine_it_does_not_start_in_the_clear(tmp_path: Path, host
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_on_this_machine_it_may_start_anywhere(host: str) -> None:
-    assert checked(ListenAddress(host=host)).host == host
+    assert checked_address(ListenAddress(host=host)).host == host
 
 
 def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_certificate_needs_its_key_and_both_their_files(tmp_path: Path) -> Non
         ),
     ):
         with pytest.raises(InvalidInput):
-            checked(place)
+            checked_address(place)
 
 
 def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
             serialization.BestAvailableEncryption(b"secret"),
         )
     )
-    checked(ListenAddress(tls_cert=cert, tls_key=key))
+    checked_address(ListenAddress(tls_cert=cert, tls_key=key))
     for given, told in (
         ((bad, key), f"{bad} is not a PEM certificate"),
         ((cert, bad), f"{bad} is not a PEM private key without a password"),
@@ -199,7 +199,7 @@ def test_a_bad_certificate_or_key_is_told_by_its_file(tmp_path: Path) -> None:
         ((cert, other), f"the key in {other} does not match the certificate in {cert}"),
     ):
         with pytest.raises(InvalidInput) as refused:
-            checked(ListenAddress(tls_cert=given[0], tls_key=given[1]))
+            checked_address(ListenAddress(tls_cert=given[0], tls_key=given[1]))
         assert refused.value.message == told
 
 

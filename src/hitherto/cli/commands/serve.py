@@ -121,9 +121,9 @@ async def _serve(
     from hitherto.gateway.server.state import ServerState
 
     gateway.start_logging()
-    settings, where = read_settings(model=model), gateway.checked(gateway.ListenAddress(**place))
+    settings, where = read_settings(model=model), gateway.checked_address(gateway.ListenAddress(**place))
     async with AsyncExitStack() as stack:
-        listener = stack.enter_context(gateway.listening(where))
+        listener = stack.enter_context(gateway.listen(where))
         sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
         tokens = local_token.token_file(settings.data_dir, store, replace(settings, given_store=None).store)
         fresh = await local_token.local_token(sessions, tokens)

@@ -82,5 +82,5 @@ def cookie_name(scope: Scope) -> str:
 def _cookie(scope: Scope, value: str, seconds: int) -> bytes:
     spoken = (scope.get("scheme"), *(origin.partition(":")[0] for origin in header(scope, b"origin")))
     secure = "; Secure" if "https" in spoken else ""  # TLS is ours, or that of a proxy
-    told = f"{cookie_name(scope)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
-    return told.encode("latin-1")
+    cookie = f"{cookie_name(scope)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return cookie.encode("latin-1")

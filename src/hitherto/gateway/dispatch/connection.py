@@ -1,4 +1,4 @@
-"""What requests of one connection share: its subscriptions, what it hands over, and the turns that run in this process."""
+"""What requests of one connection share: its subscriptions, its uploads, and the turns that run in this process."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Subscriptions(Protocol):
         """End a subscription; False if there is none with this id."""
 
 
-class Held:
+class OpenConnection:
     """What only an open connection can do: receive notifications before a response, and upload long arguments."""
 
-    def __init__(self, tell: Callable[[str, Json], Awaitable[None]], uploads: Uploads) -> None:
-        self.tell, self._uploads = tell, uploads
+    def __init__(self, notify: Callable[[str, Json], Awaitable[None]], uploads: Uploads) -> None:
+        self.notify, self._uploads = notify, uploads
 
-    def hand_over(self, token: Token, name: str, data: bytes) -> int:
+    def upload(self, token: Token, name: str, data: bytes) -> int:
         """Add a piece of an upload; returns its size so far."""
         return self._uploads.add(self, token.id, name, data)
 
-    def taken(self, name: str) -> bytes | None:
+    def take_upload(self, name: str) -> bytes | None:
         """Take an upload, once; None if there is none of this name."""
         return self._uploads.take(self, name)
 

@@ -87,7 +87,7 @@ MEANINGS: Mapping[str, Meaning] = {
 
 
 def number_of(code: str) -> int:
-    """The number by which a code goes on the wire."""
+    """The number that stands for a code on the wire."""
     return OWN[code] if code in OWN else CODES[code]
 
 
@@ -97,17 +97,17 @@ def failure(code: str, message: str, **data: Any) -> Failure:
 
 
 def failure_of(error: HithertoError, **data: Any) -> Failure:
-    """The answer that an error of the service becomes; of the further data, what is known is told."""
+    """The answer for an error of the service. Further data that is None is left out."""
     known = {name: value for name, value in data.items() if value is not None}
     return failure(error.code, error.message, **known, **_details(error))
 
 
 def invalid(message: str, path: str | None = None) -> Failure:
     """Parameters that are not those of the method; of one beyond a published limit, the code says so."""
-    told = {} if path is None else {"path": path[:300]}
+    details = {} if path is None else {"path": path[:300]}
     beyond = (code for code, limit in BEYOND.items() if limit.fullmatch(f"{path}: {message}"))
     code = next(beyond, "invalid_input")
-    return Failure(INVALID_PARAMS, f"Invalid params: {message:.300}", {"code": code, **told})
+    return Failure(INVALID_PARAMS, f"Invalid params: {message:.300}", {"code": code, **details})
 
 
 def internal() -> Failure:

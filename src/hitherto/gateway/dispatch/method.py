@@ -1,7 +1,7 @@
 """How a request is answered, whatever carried it: rights first, then ownership, then parameters, then the method.
 
 Whether a session is there is said before anything else about the request, and for somebody else's session it is said
-that there is none, in the same bytes: what is refused never tells what exists.
+that there is none, in the same bytes: a refusal never reveals what exists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from hitherto.engine import Engine
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
-from hitherto.gateway.dispatch.connection import Held, Subscriptions, Turns
+from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
 from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
 from hitherto.limits import KEY_CHARS
 from hitherto.model import Principal, Session, Token
@@ -67,9 +67,9 @@ Beside = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 class Context:
     """The context of one request. Its rights are those of `token`, as the server's record has them now.
 
-    `subscriptions` and `held` are None where nothing can be told later, as over plain HTTP. `emit` is told what happens in a turn
-    at once, for those who are connected to this very process. `models` are those that may be chosen here, if not any.
-    What is done `beside` goes on when its request is answered.
+    `subscriptions` and `open_connection` are None where nothing can be sent later, as over plain HTTP. `emit` gets the
+    updates of a turn at once, for clients of this process. `models` are the models that may be chosen; None allows any.
+    `beside` starts a task that continues after its request is answered.
     """
 
     sessions: Sessions
@@ -79,7 +79,7 @@ class Context:
     dm_scopes: DmScopes = field(default_factory=DmScopes)
     turns: Turns = field(default_factory=Turns)
     subscriptions: Subscriptions | None = None
-    held: Held | None = None
+    open_connection: OpenConnection | None = None
     emit: Callable[[str, Update], None] = ignore_updates
     beside: Beside = asyncio.create_task
 
@@ -98,7 +98,7 @@ class Context:
 class Method(msgspec.Struct, frozen=True):
     """A row of the table. `needs` names parameters that take a further scope; `waits` says that it may take long.
 
-    `lasts`: it goes on when the client leaves, who may ask for the answer again by its idempotency key.
+    `lasts`: it continues when the client leaves, which may get the answer later by its idempotency key.
     `final`: the session is gone afterwards, and whoever asks again is still answered by what is remembered. `most` is
     how many bytes an answer may have, of a method whose answers are long.
     """
@@ -196,13 +196,13 @@ async def answer(methods: Mapping[str, Method], context: Context, name: str, par
     named = _Names()
     try:
         _permit(context, method.scope)
-        named = _decoded(_names, params)
-        return frames.encode(await _answered(context, name, method, params, named))
+        named = _decode(_names, params)
+        return frames.encode(await _handle(context, name, method, params, named))
     except SessionNotFound as error:
         # By the name that the caller knows it by, also if it was deleted only now.
-        asked = _name(named) if method.owns in NAMED else None
-        told = error if asked is None else SessionNotFound(asked)
-        raise failure_of(told, session_key=asked) from error
+        name_given = _name(named) if method.owns in NAMED else None
+        reported = error if name_given is None else SessionNotFound(name_given)
+        raise failure_of(reported, session_key=name_given) from error
     except HithertoError as error:
         raise failure_of(error) from error
     except Failure:
@@ -212,14 +212,14 @@ async def answer(methods: Mapping[str, Method], context: Context, name: str, par
         raise internal() from error
 
 
-async def _answered(context: Context, name: str, method: Method, params: Raw | bytes, named: _Names) -> Any:
+async def _handle(context: Context, name: str, method: Method, params: Raw | bytes, named: _Names) -> Any:
     try:
-        found = await _found(context, method, named)
+        found = await _find_session(context, method, named)
     except SessionNotFound:
-        if (known := await _remembered(context, name, method, params)) is None:
+        if (known := await _earlier_answer(context, name, method, params)) is None:
             raise
         return known
-    given = _decoded(_decoder(method.params), params)
+    given = _decode(_decoder(method.params), params)
     for parameter, scope in method.needs.items():
         if getattr(given, parameter):
             _permit(context, scope)
@@ -231,7 +231,7 @@ def _permit(context: Context, scope: str) -> None:
         raise failure("forbidden", f"this needs a token with the scope {scope}", scope=scope)
 
 
-async def _found(context: Context, method: Method, named: _Names) -> Session | None:
+async def _find_session(context: Context, method: Method, named: _Names) -> Session | None:
     """The session that the request is about, if it may be about one."""
     if method.owns not in NAMED:
         return None
@@ -241,7 +241,7 @@ async def _found(context: Context, method: Method, named: _Names) -> Session | N
             return None
         raise invalid("session_key is missing", "$.session_key")
     try:
-        return await _addressed(context, name, by_id=named.session_key is None)
+        return await _resolve_session(context, name, by_id=named.session_key is None)
     except SessionNotFound:
         if method.owns is Owns.SESSION_OR_NEW and named.create is True:
             return None
@@ -259,7 +259,7 @@ def _name(named: _Names) -> str | None:
     return given[0] if len(given[0]) <= KEY_CHARS else f"{given[0][:KEY_CHARS]}…"
 
 
-async def _addressed(context: Context, name: str, *, by_id: bool) -> Session:
+async def _resolve_session(context: Context, name: str, *, by_id: bool) -> Session:
     try:
         sessions = context.sessions.at(name)
     except InvalidInput:
@@ -267,12 +267,12 @@ async def _addressed(context: Context, name: str, *, by_id: bool) -> Session:
     return await (sessions.get(context.who, name) if by_id else sessions.channels.resolve(context.who, name))
 
 
-async def _remembered(context: Context, name: str, method: Method, params: Raw | bytes) -> Any:
+async def _earlier_answer(context: Context, name: str, method: Method, params: Raw | bytes) -> Any:
     """What was answered when the session was still there, for a method that ends it."""
     if not method.final:
         return None
     try:
-        given = _decoded(_decoder(method.params), params)
+        given = _decode(_decoder(method.params), params)
     except Failure:
         return None
     call: Call[Any] = Call(context, name, given)
@@ -285,7 +285,7 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
     return _decoders[shape]
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], params: Raw | bytes) -> T:
+def _decode(decoder: msgspec.json.Decoder[T], params: Raw | bytes) -> T:
     try:
         return decoder.decode(params)
     except msgspec.ValidationError as error:

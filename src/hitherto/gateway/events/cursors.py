@@ -84,9 +84,9 @@ class OwnerEvents:
             return None  # deleted since: a later change says so
         self._note(session)
         if seen is None and change.kind in CREATED:
-            return _about("created", session)
+            return _session_event("created", session)
         compacted = change.kind == "compact" if seen is None else seen.compaction != session.last_compaction
-        return _about("compacted" if compacted else "updated", session)
+        return _session_event("compacted" if compacted else "updated", session)
 
     def _note(self, session: Session) -> None:
         """Remember recently changed sessions, so that live text and repeated states cause no event."""
@@ -110,7 +110,7 @@ class SessionEvents:
         self.over = False
         self._feed, self._position = feed, position
         self._id, self._key = session.id, schema.key_of(session)
-        self._saying: tuple[str, bool, int, int] | None = None
+        self._last_live: tuple[str, bool, int, int] | None = None
 
     @classmethod
     async def begin(cls, feed: Feed, session_id: str, cursor: str | None) -> SessionEvents:
@@ -134,12 +134,12 @@ class SessionEvents:
                 self._position = _Position(self._position.last, session.revision, session.last_compaction)
                 if schema.key_of(session) != self._key:
                     yield await self._moved(session)
-                yield _about("compacted" if compacted else "updated", session)
+                yield _session_event("compacted" if compacted else "updated", session)
             if (delta := await self._delta()) is not None:
                 yield delta
         except SessionNotFound:
             self.over = True
-            yield {"event": "deleted", **self._named()}
+            yield {"event": "deleted", **self._names()}
 
     def cursor(self) -> str:
         return self._feed.sessions.changes.cursor(self._feed.who, self._id, self._position)
@@ -157,7 +157,7 @@ class SessionEvents:
                 self._position = self._position._replace(last=page.entries[-1].id)
                 yield {
                     "event": "entries",
-                    **self._named(),
+                    **self._names(),
                     "messages": list(map(schema.message, page.entries)),
                 }
 
@@ -173,7 +173,7 @@ class SessionEvents:
     async def _reset(self) -> Json:
         """The conversation was rewound to before the last message sent: the client must read it again."""
         self._position = self._position._replace(last=await self._feed.last_entry(self._id))
-        return {"event": "entries", **self._named(), "messages": [], "reset": True}
+        return {"event": "entries", **self._names(), "messages": [], "reset": True}
 
     async def _delta(self) -> Json | None:
         """The live text that was not sent yet."""
@@ -183,20 +183,20 @@ class SessionEvents:
         live = msgspec.convert(decode_json(data), Live)
         part = live.parts[-1]
         thought, text = isinstance(part, Thought), getattr(part, "text", "")
-        told = 0
-        if self._saying is not None and self._saying[:2] == (live.entry, thought):
-            length, digest = self._saying[2:]
-            told = length if hash(text[:length]) == digest else 0
-        self._saying = (live.entry, thought, len(text), hash(text))
-        if len(text) == told:
+        sent = 0
+        if self._last_live is not None and self._last_live[:2] == (live.entry, thought):
+            length, digest = self._last_live[2:]
+            sent = length if hash(text[:length]) == digest else 0
+        self._last_live = (live.entry, thought, len(text), hash(text))
+        if len(text) == sent:
             return None
         kind = {"thought": True} if thought else {}
-        return {"event": "delta", **self._named(), "message_id": live.entry, "text": text[told:], **kind}
+        return {"event": "delta", **self._names(), "message_id": live.entry, "text": text[sent:], **kind}
 
-    def _named(self) -> Json:
+    def _names(self) -> Json:
         return {"session_key": self._key, "session_id": self._id}
 
 
-def _about(event: str, session: Session) -> Json:
+def _session_event(event: str, session: Session) -> Json:
     names = {"session_key": schema.key_of(session), "session_id": session.id}
     return {"event": event, **names, "session": schema.session_info(session)}

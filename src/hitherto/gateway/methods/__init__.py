@@ -87,8 +87,8 @@ METHODS: dict[str, Method] = {
     "memory.search": Method(memory.search, memory.Recall, memory.Facts, "read", OWN),
     "memory.list": Method(memory.list_facts, memory.ListFacts, memory.Facts, "read", IF_NAMED),
     "memory.forget": Method(memory.forget, memory.Forget, memory.Forgotten, "write", OWN),
-    **store.CALLED,
-    **store_streams.HOLDING,
+    **store.SERVICE_METHODS,
+    **store_streams.STREAM_METHODS,
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),
 }  # fmt: skip
 

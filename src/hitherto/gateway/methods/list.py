@@ -42,7 +42,7 @@ class ListFilter(Params, frozen=True, kw_only=True):
 
 
 class ListSessions(Params, frozen=True, kw_only=True):
-    """`cursor` goes on where an answer ended; it is bound to the filter."""
+    """`cursor` continues where an answer ended; it is bound to the filter."""
 
     filter: ListFilter | None = None
     limit: ListLimit = 50

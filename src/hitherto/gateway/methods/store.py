@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from hitherto.errors import InvalidInput, TooLarge
-from hitherto.gateway.dispatch.connection import Held
+from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Answer, Named, NamedWriting, Params, Writing
 from hitherto.model import Draft, Json, encode
@@ -28,7 +28,7 @@ from hitherto.service.validation import OURS, SOURCES, check_meta_keys, foreign_
 ANSWER_BYTES = 64 * 1024 * 1024
 """The longest result that is sent as one answer."""
 HISTORY_BYTES = 8 * 1024 * 1024
-"""Beyond this a page of a history is cut, and says where it goes on."""
+"""A page of a history is cut at this size, and says where the next one starts."""
 BASES: Mapping[tuple[bool, bool], type[Params]] = {
     (False, False): Params,
     (False, True): Writing,
@@ -36,11 +36,11 @@ BASES: Mapping[tuple[bool, bool], type[Params]] = {
     (True, True): NamedWriting,
 }
 """What the parameters of a method begin with, by whether it names a session and whether it writes."""
-NOTHING_HELD = "this method needs an open connection: use the WebSocket /ws"
+NO_CONNECTION = "this method needs an open connection: use the WebSocket /ws"
 
 
 class Uploaded(Params, frozen=True, kw_only=True):
-    """The name of an argument that was handed over in pieces, by `store.hand_over`."""
+    """The name of an argument that was uploaded in pieces, with `store.hand_over`."""
 
     handed_over: str
 
@@ -59,38 +59,38 @@ class Result(Answer, frozen=True, kw_only=True):
 def result(value: Any) -> Result:
     """A value of the program, for the wire. Raises `TooLarge`."""
     try:
-        told = Result(value=Raw(msgspec.json.encode(value)))
+        encoded = Result(value=Raw(msgspec.json.encode(value)))
     except (UnicodeEncodeError, OverflowError):
-        told = Result(exact=encode(value))
-    if len(bytes(told.value or b"") if told.exact is UNSET else told.exact) > ANSWER_BYTES:
+        encoded = Result(exact=encode(value))
+    if len(bytes(encoded.value or b"") if encoded.exact is UNSET else encoded.exact) > ANSWER_BYTES:
         raise TooLarge(f"the result exceeds {ANSWER_BYTES} bytes: request less at once")
-    return told
+    return encoded
 
 
-def held(call: Call[Any]) -> Held:
+def require_connection(call: Call[Any]) -> OpenConnection:
     """The connection. Raises `InvalidInput` where there is none that stays open."""
-    if call.context.held is None:
-        raise InvalidInput(NOTHING_HELD)
-    return call.context.held
+    if call.context.open_connection is None:
+        raise InvalidInput(NO_CONNECTION)
+    return call.context.open_connection
 
 
-def put_together(call: Call[Any]) -> Call[Any]:
-    """The call with the arguments that were handed over in pieces, each of which is taken once."""
+def with_uploads(call: Call[Any]) -> Call[Any]:
+    """The call with its uploaded arguments in place. Each upload is used once."""
     fields = {name: getattr(call.params, name) for name in call.params.__struct_fields__}
     named = {name: value.handed_over for name, value in fields.items() if isinstance(value, Uploaded)}
     if not named:
         return call
-    taken = {name: held(call).taken(each) for name, each in named.items()}
-    if unknown := [each for name, each in named.items() if taken[name] is None]:
+    uploads = {name: require_connection(call).take_upload(each) for name, each in named.items()}
+    if unknown := [each for name, each in named.items() if uploads[name] is None]:
         raise InvalidInput(f"no upload named {unknown[0]!r:.100}: send it with store.hand_over first")
-    return replace(call, params=msgspec.structs.replace(call.params, **taken))
+    return replace(call, params=msgspec.structs.replace(call.params, **uploads))
 
 
 def _method(name: str, offered: RemoteCall) -> Method:
     fields, owns, writes = fields_of(name), Owns(offered.about), offered.scope == "write"
 
     async def handle(call: Call[Any]) -> Result:
-        call = put_together(call)
+        call = with_uploads(call)
         given = {each: _value(getattr(call.params, each), field) for each, field in fields.items()}
         given = _bounded(name, given, call.params)
 
@@ -154,4 +154,6 @@ def _worded(kind: Any) -> str:
     return f"`{kind.__name__}`"
 
 
-CALLED: dict[str, Method] = {PREFIX + name: _method(name, offered) for name, offered in CALLS.items()}
+SERVICE_METHODS: dict[str, Method] = {
+    PREFIX + name: _method(name, offered) for name, offered in CALLS.items()
+}

@@ -1,4 +1,4 @@
-"""What the service's own calls need besides, over a wire: long arguments, waiting, files and turns told as they come."""
+"""What remote calls of the service also need: long arguments in pieces, waiting for changes, files and turns as streams."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from hitherto.engine import Choices, Setup
 from hitherto.errors import InvalidInput
-from hitherto.gateway.dispatch.connection import Held
+from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Named, NamedWriting, Number, Params
-from hitherto.gateway.methods.store import Exact, Result, held, put_together, result
+from hitherto.gateway.methods.store import Exact, Result, require_connection, result, with_uploads
 from hitherto.gateway.methods.turns import engine_of, run_turn
 from hitherto.limits import NAME_CHARS, checked_length
 from hitherto.model import Part, ToolCall, Value
@@ -23,12 +23,12 @@ from hitherto.updates import Said, Update, elsewhere
 
 PIECE_BYTES = 512 * 1024
 WAIT_SECONDS = 2.0
-"""Not longer: a server that ends waits for what was asked of it."""
-TOLD = f"{PREFIX}told"
+"""Not longer: a server that shuts down waits for running requests."""
+NOTIFICATION = f"{PREFIX}told"
 
 
-class HandOver(Params, frozen=True, kw_only=True):
-    """More of an argument, under a name that the next request gives in its place."""
+class UploadPiece(Params, frozen=True, kw_only=True):
+    """A piece of an argument. The next request passes the name instead of the argument."""
 
     name: str
     data: bytes
@@ -41,7 +41,7 @@ class Await(Params, frozen=True, kw_only=True):
 
 
 class ExportFile(Named, frozen=True, kw_only=True):
-    """The name of the stream under which the pieces of the file are told, and the form of the file."""
+    """The name of the stream that carries the pieces of the file, and the format of the file."""
 
     stream: str
     format: str = "json"
@@ -55,9 +55,9 @@ class Window(Params, frozen=True, kw_only=True):
 
 
 class Prompt(NamedWriting, frozen=True, kw_only=True):
-    """What is said, what is chosen, and the name of the stream under which everything is told as it happens.
+    """The prompt, the choices for the turn, and the name of the stream that carries its events.
 
-    With `ask`, whoever may have programs started is told which tool needs a permission, and gives `session.answer`.
+    With `ask`, a client that may start programs is asked for permission to run tools, and answers with `session.answer`.
     """
 
     stream: str
@@ -81,36 +81,38 @@ async def about(call: Call[Params]) -> Result:
     return result(About(id=name, owner=token.owner, scopes=token.scopes))
 
 
-async def hand_over(call: Call[HandOver]) -> Result:
+async def upload(call: Call[UploadPiece]) -> Result:
     """Upload an argument that is too long for one message, in pieces. Gives `int`, the bytes received so far."""
     name = checked_length(call.params.name, NAME_CHARS, "a name")
-    return result(held(call).hand_over(call.context.token, name, call.params.data))
+    return result(require_connection(call).upload(call.context.token, name, call.params.data))
 
 
 async def await_change(call: Call[Await]) -> Result:
     """Wait a short while for a change. Gives `int`, the number of the newest change."""
-    held(call)
+    require_connection(call)
     after = call.params.after
     return result(await call.sessions.wait(call.who, after=after, seconds=WAIT_SECONDS))
 
 
 async def export_file(call: Call[ExportFile]) -> Result:
     """Export one session as a file, in pieces that arrive as `store.told`. Gives nothing."""
-    given, line, waiting = call.params, held(call), bytearray()
+    given, connection, waiting = call.params, require_connection(call), bytearray()
     async for piece in call.sessions.transfer.export_file(
         call.who, call.session.id, given.format, raw=given.raw
     ):
         waiting += piece
         while len(waiting) >= PIECE_BYTES:
-            await line.tell(TOLD, {"stream": given.stream, "data": bytes(waiting[:PIECE_BYTES])})
+            await connection.notify(
+                NOTIFICATION, {"stream": given.stream, "data": bytes(waiting[:PIECE_BYTES])}
+            )
             del waiting[:PIECE_BYTES]
-    await line.tell(TOLD, {"stream": given.stream, "data": bytes(waiting)})
+    await connection.notify(NOTIFICATION, {"stream": given.stream, "data": bytes(waiting)})
     return result(None)
 
 
 async def window(call: Call[Window]) -> Result:
     """Get the window of the model that would answer, in tokens. Fails if there is none. Gives `int` or nothing."""
-    call = put_together(call)
+    call = with_uploads(call)
     choices = from_bytes(_bytes(call.params.choices), Choices)
     async with engine_of(call).open(Setup(session_id="", local=False)) as conversation:
         return result(await conversation.window(choices))
@@ -118,28 +120,28 @@ async def window(call: Call[Window]) -> Result:
 
 async def prompt(call: Call[Prompt]) -> Result:
     """Send a prompt and run the turn. Its events arrive as `store.told`. Gives `Outcome`."""
-    call, line = put_together(call), held(call)
+    call, connection = with_uploads(call), require_connection(call)
     given = call.params
     parts = from_bytes(_bytes(given.parts), tuple[Part, ...])
     choices = from_bytes(_bytes(given.choices), Choices)
     may_answer = given.ask and "commands" in call.context.token.scopes
-    async with Telling(line, given.stream) as telling:
+    async with TurnStream(connection, given.stream) as stream:
         outcome = await run_turn(
             call,
             parts,
             choices,
-            ask=telling.ask if may_answer else None,
-            emit=telling.emit,
+            ask=stream.ask if may_answer else None,
+            emit=stream.emit,
             key=given.idempotency_key,
         )
     return result(outcome)
 
 
-class Telling:
-    """Tells what happens in a turn, in order. To one who is slow to listen, what was said meanwhile is told at once."""
+class TurnStream:
+    """Sends the events of a turn, in order. For a client that reads slowly, pieces of text are merged."""
 
-    def __init__(self, line: Held, stream: str) -> None:
-        self._line, self._stream = line, stream
+    def __init__(self, connection: OpenConnection, stream: str) -> None:
+        self._connection, self._stream = connection, stream
         self._waiting: list[Update | ToolCall] = []
         self._more, self._over = asyncio.Event(), False
 
@@ -155,16 +157,16 @@ class Telling:
         await asyncio.wait([self._task])
 
     def emit(self, update: Update) -> None:
-        """Tell this."""
+        """Send this update."""
         last = self._waiting[-1] if self._waiting else None
-        if isinstance(update, Said) and isinstance(last, Said) and _goes_on(last, update):
+        if isinstance(update, Said) and isinstance(last, Said) and _continues(last, update):
             self._waiting[-1] = Said(entry=last.entry, text=last.text + update.text, thought=last.thought)
         else:
             self._waiting.append(update)
         self._more.set()
 
     async def ask(self, call: ToolCall) -> Choice | Verdict:
-        """Tell which tool is asked about; the answer comes from elsewhere."""
+        """Send the tool call that needs permission; the answer comes by another request."""
         self._waiting.append(call)
         self._more.set()
         return await elsewhere(call)
@@ -174,12 +176,12 @@ class Telling:
             await self._more.wait()
             self._more.clear()
             while self._waiting:
-                await self._line.tell(
-                    TOLD, {"stream": self._stream, "data": encode_event(self._waiting.pop(0))}
+                await self._connection.notify(
+                    NOTIFICATION, {"stream": self._stream, "data": encode_event(self._waiting.pop(0))}
                 )
 
 
-def _goes_on(last: Said, update: Said) -> bool:
+def _continues(last: Said, update: Said) -> bool:
     return (last.entry, last.thought) == (update.entry, update.thought)
 
 
@@ -189,9 +191,9 @@ def _bytes(given: Any) -> bytes:
     return given
 
 
-HOLDING: dict[str, Method] = {
+STREAM_METHODS: dict[str, Method] = {
     PREFIX + "about": Method(about, Params, Result, "read", Owns.NOTHING),
-    PREFIX + "hand_over": Method(hand_over, HandOver, Result, "write", Owns.NOTHING),
+    PREFIX + "hand_over": Method(upload, UploadPiece, Result, "write", Owns.NOTHING),
     PREFIX + "await_change": Method(await_change, Await, Result, "read", Owns.OWN, waits=True),
     PREFIX + "export_file": Method(
         export_file, ExportFile, Result, "read", Owns.SESSION, needs={"raw": "raw"}, waits=True

@@ -1,4 +1,4 @@
-"""Being told what happens: the connection's subscriptions are made and ended here, and served by the connection."""
+"""Subscribing to events: the connection's subscriptions are made and ended here, and served by the connection."""
 
 from __future__ import annotations
 

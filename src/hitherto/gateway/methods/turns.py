@@ -165,10 +165,10 @@ async def cancel(call: Call[NamedWriting]) -> Cancelled:
         asked = await sessions.leases.request_end(call.who, call.session.id)
         return call.context.turns.cancel(call.who, call.session.id) or asked
 
-    def told(was_running: bool) -> Cancelled:
+    def result(was_running: bool) -> Cancelled:
         return Cancelled(session_key=key_of(call.session), cancelled=was_running)
 
-    return await call.once(end, told)
+    return await call.once(end, result)
 
 
 class Rootless:

@@ -87,10 +87,10 @@ class Visitor:
 
     async def _known(self, frame: Frame) -> Caller:
         try:
-            told: _Connect = frames.decode_params(_connects, frames.params_of(frame))
+            params: _Connect = frames.decode_params(_connects, frames.params_of(frame))
         except Failure:
-            told = _Connect("")
-        caller = await self._state.caller_of_token(told.token) if frame.method == CONNECT else None
+            params = _Connect("")
+        caller = await self._state.caller_of_token(params.token) if frame.method == CONNECT else None
         if caller is None:
             self._state.reject_token(self._scope)
             raise unauthenticated()

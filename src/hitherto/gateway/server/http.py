@@ -66,8 +66,8 @@ async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = ME
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         raise unreadable(415, "the request body must be application/json")
-    told = [value for name, value in scope["headers"] if name == b"content-length"]
-    if told and told[0].isdigit() and int(told[0]) > most:
+    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    if lengths and lengths[0].isdigit() and int(lengths[0]) > most:
         raise _too_long(most)
     body, began = bytearray(), asyncio.get_running_loop().time()
     while True:

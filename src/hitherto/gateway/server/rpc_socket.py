@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from hitherto.gateway.dispatch.connection import Held
+from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.errors import failure
 from hitherto.gateway.dispatch.method import Context
 from hitherto.gateway.events.subscriptions import Subscribing
@@ -24,7 +24,7 @@ WAY = "ws"
 
 
 class Connection:
-    """One client: what its requests are answered with, and what it is told besides."""
+    """One client: the context of its requests, and its notifications."""
 
     peer: Peer[Connection]
 
@@ -38,8 +38,8 @@ class Connection:
             self._notify,
             partial(socket.close, FAULT, "a subscription failed: subscribe again from the last cursor"),
         )
-        self.held = Held(self._notify, state.uploads)
-        self.context: Context = state.context(socket.caller, self.subscriptions, self.held)
+        self.open_connection = OpenConnection(self._notify, state.uploads)
+        self.context: Context = state.context(socket.caller, self.subscriptions, self.open_connection)
 
     async def answer(self, name: str, params: Raw) -> bytes:
         """The result of a method. Raises `Failure`."""
@@ -83,5 +83,5 @@ async def serve_methods(state: ServerState, socket: Socket) -> None:
     try:
         await connection.peer.run()
     finally:
-        connection.held.end()
+        connection.open_connection.end()
         await connection.subscriptions.end()

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def running_time() -> float:
-    """Seconds that no setting of the clock changes; those in which the machine slept count where the system tells."""
+    """Seconds that no setting of the clock changes; seconds in which the machine slept count where the system reports them."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -78,7 +78,7 @@ async def repeat_for_owners(
 
 
 def _is_cancelled() -> bool:
-    """Whether the server has ended this: a store that is cut off in the middle may tell that as a fault of its own."""
+    """Whether the server has ended this: a store that is interrupted may report that as its own failure."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -17,7 +17,7 @@ from hitherto.engine import Engine
 from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import guest_of
 from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
-from hitherto.gateway.dispatch.connection import Held, Subscriptions, Turns
+from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
 from hitherto.gateway.dispatch.method import Context, answer
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.gateway.events.feeds import Feeds
@@ -100,8 +100,8 @@ class ServerState:
         """The address of the client. It is used for limits only and gives no rights."""
         address: str = (scope.get("client") or ("",))[0]
         if self._proxied and is_loopback(address):
-            told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-            address = told[-1].decode("latin-1").rpartition(",")[2].strip() if told else address
+            forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+            address = forwarded[-1].decode("latin-1").rpartition(",")[2].strip() if forwarded else address
         return peer_name(address)
 
     def limit_stranger(self, scope: Scope, wish: str = "page") -> None:
@@ -157,7 +157,10 @@ class ServerState:
     # Requests
 
     def context(
-        self, caller: Caller, subscriptions: Subscriptions | None = None, held: Held | None = None
+        self,
+        caller: Caller,
+        subscriptions: Subscriptions | None = None,
+        open_connection: OpenConnection | None = None,
     ) -> Context:
         """The context for the requests of a caller."""
         return Context(
@@ -167,7 +170,7 @@ class ServerState:
             models=self._models,
             turns=self.turns,
             subscriptions=subscriptions,
-            held=held,
+            open_connection=open_connection,
             dm_scopes=self._dm_scopes,
             beside=partial(self.background.start, caller),
         )

@@ -36,7 +36,7 @@ LONG_BYTES = 16 * 1024
 
 
 class _Head(msgspec.Struct):
-    """What can be told of a message without looking into it."""
+    """What is known of a message before it is decoded."""
 
     id: Raw = Raw(b"")
     method: str | None = None

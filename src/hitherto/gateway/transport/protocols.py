@@ -205,7 +205,7 @@ class SocketLine(WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         """Hand a message on as bytes: whoever parses the JSON finds out whether it is UTF-8.
 
-        The base stops reading for each message and goes on when it is taken; this does so when many wait.
+        The base class stops reading after each message until it is taken; this one stops only when many wait.
         """
         frames, self.frames = self.frames, []
         if self._unfinished is not None:
@@ -230,9 +230,9 @@ class SocketLine(WebSocketsSansIOProtocol):
     def handle_text(self, event: Any) -> None:
         if not event.fin and self._unfinished is None:
             # Bits of a message could be sent for ever, and what was sent would have to be kept.
-            told = "timed out waiting for the rest of a message"
+            reason = "timed out waiting for the rest of a message"
             seconds = self.limits.body_seconds
-            self._unfinished = self.loop.call_later(seconds, lambda: self.give_up(POLICY, told))
+            self._unfinished = self.loop.call_later(seconds, lambda: self.give_up(POLICY, reason))
         super().handle_text(event)
 
     def keepalive_timeout(self) -> None:

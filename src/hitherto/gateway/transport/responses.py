@@ -18,7 +18,7 @@ SAFE = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer that does not say otherwise itself: nothing of it is guessed at, told on, or kept."""
+"""Headers of every answer that does not set them itself: no content sniffing, no referrer, no caching."""
 JSON = b"application/json"
 PIECE_BYTES = 256 * 1024
 ENDING = failure("ending", "the server is shutting down: retry, or use another server")
@@ -40,8 +40,8 @@ class Refusal(Exception):
 
 def unauthenticated() -> Refusal:
     """There is no good token."""
-    told = "a token is required: send the header `Authorization: Bearer TOKEN`"
-    return Refusal(401, failure("unauthenticated", told), CHALLENGE)
+    message = "a token is required: send the header `Authorization: Bearer TOKEN`"
+    return Refusal(401, failure("unauthenticated", message), CHALLENGE)
 
 
 def rate_limited(seconds: float) -> Refusal:
@@ -55,8 +55,8 @@ def rate_limited(seconds: float) -> Refusal:
 
 def forbidden(*scopes: str) -> Refusal:
     """The token is good for other things."""
-    told = f"this needs a token with the scopes: {', '.join(scopes)}"
-    return Refusal(403, failure("forbidden", told, scope=" ".join(scopes)))
+    message = f"this needs a token with the scopes: {', '.join(scopes)}"
+    return Refusal(403, failure("forbidden", message, scope=" ".join(scopes)))
 
 
 def unavailable(error: HithertoError) -> Refusal:
@@ -69,9 +69,9 @@ def ending() -> Refusal:
     return Refusal(503, ENDING, ((b"retry-after", b"1"),))
 
 
-def unreadable(status: int, told: str) -> Refusal:
+def unreadable(status: int, message: str) -> Refusal:
     """What was sent is no request, whatever is in it."""
-    return Refusal(status, Failure(INVALID_REQUEST, told))
+    return Refusal(status, Failure(INVALID_REQUEST, message))
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
@@ -85,10 +85,10 @@ async def reply(
 ) -> None:
     """Answer with a body of this kind."""
     prefix = "websocket." if scope["type"] == "websocket" else ""
-    told = [(b"content-length", b"%d" % len(body)), *headers]
+    all_headers = [(b"content-length", b"%d" % len(body)), *headers]
     if body:
-        told.append((b"content-type", kind))
-    await send({"type": f"{prefix}http.response.start", "status": status, "headers": told})
+        all_headers.append((b"content-type", kind))
+    await send({"type": f"{prefix}http.response.start", "status": status, "headers": all_headers})
     last = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
     for start in range(0, last, PIECE_BYTES):  # each waits until the peer has taken most of the one before
         piece = body[start : start + PIECE_BYTES]
