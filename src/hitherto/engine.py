@@ -79,7 +79,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """Something worth telling whoever watches, such as that a request is tried again. Not stored."""
+    """Something the user should know, such as that a request is tried again. Not stored."""
 
     text: str
     severity: Literal["info", "warning", "error"] = "info"
@@ -131,7 +131,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """A session as an engine opens it. `roots` bound what tools may touch; the first is the working directory.
 
     `local` callers are people on this machine: they may have programs started, and reach their own network.
-    `report` tells whoever opened the session about something that failed, while the rest goes on.
+    `report` gets a notice of something that failed while the rest continues.
     """
 
     session_id: str
@@ -172,7 +172,7 @@ class Conversation(Protocol):
     """A session that an engine has open."""
 
     def run(self, turn: Turn) -> AsyncIterator[Event]:
-        """Answer a prompt. Raises an `EngineError` if it cannot go on."""
+        """Answer a prompt. Raises an `EngineError` if it cannot continue."""
 
     async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:
         """A short title for this beginning of a conversation; None if the engine has none to offer."""

@@ -1,7 +1,7 @@
 """Names for the holders of leases: processes, named so exactly that another process can see when one has died.
 
 A lease outlives its holder until it expires. On the same machine nobody has to wait for that: a process that no longer
-runs will not come back. On another machine, or where the system does not tell, only time decides.
+runs will not come back. On another machine, or where the system gives no information, only time decides.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ CONTINUES = f"{OWN}continues"
 RECORDS = f"{OWN}records"
 """In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
 RECORDED_IN = f"{OWN}recorded_in"
-"""In the meta of what sync reads of such a one: the recording. While it tells nothing else, it is archived."""
+"""In the meta of what sync reads of such a one: the recording. While it has nothing else, it is archived."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -374,7 +374,7 @@ class Facets(Value, frozen=True):
 
 
 class DayCount(Value, frozen=True):
-    """What was said on a day, and in how many sessions. What it cost is None where no message tells."""
+    """What was said on a day, and in how many sessions. The cost is None if no message has one."""
 
     day: str
     sessions: int

@@ -32,7 +32,7 @@ REMEMBERED = f"{OWN}permissions"
 
 
 class Verdict(Value, frozen=True):
-    """Whether a tool may run; `reason` is what the model is told if not, `input` replaces the call's if given."""
+    """Whether a tool may run; `reason` is sent to the model if not, `input` replaces the call's if given."""
 
     allowed: bool
     reason: str = ""

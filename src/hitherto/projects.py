@@ -1,4 +1,4 @@
-"""What a folder tells of the repository that it is in. Reads a few small files of git and runs nothing.
+"""The repository that a folder is in. Reads a few small files of git and runs nothing.
 
 Only for folders of the person whose machine this is: a name that somebody else gives must never make us read there.
 """
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from hitherto.limits import NAME_CHARS, is_storable
 
 FILE_BYTES = 256 * 1024
-"""As much is read of a file of git; a configuration that goes on behind that is read as far as it goes."""
+"""As much is read of a file of git; a longer configuration is read up to there."""
 HOPS = 4
 """So many clones of clones of local folders are followed to the repository they come from."""
 _SECTION = re.compile(r'\[\s*([\w.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
@@ -29,7 +29,7 @@ class Checkout(NamedTuple):
     """A repository as one of its folders shows it.
 
     `project` is its remote as `host/owner/repository`, or the name of its folder. `top` is the folder that it lies in,
-    `branch` the one that is checked out, `root` its first commit, where that is easy to tell.
+    `branch` the one that is checked out, `root` its first commit, where that is easy to find.
     """
 
     project: str
@@ -111,7 +111,7 @@ def _git_of(folder: str) -> _Git | None:
     if shared is not None:
         common = os.path.normpath(os.path.join(own, shared))
     else:
-        # The repository of a work tree may have been moved: its path still tells its name.
+        # The repository of a work tree may have been moved: its path still has its name.
         common = own.partition("/worktrees/")[0]
     top = os.path.dirname(common) if os.path.basename(common) == ".git" else folder
     return _Git(top, own, common)
@@ -169,7 +169,7 @@ def _branch(own: str) -> str | None:
 
 
 def _root(common: str) -> str | None:
-    """The first commit, as the log of a repository that was begun here tells it."""
+    """The first commit, from the log of a repository that was created here."""
     first = _COMMIT.match(_line(os.path.join(common, "logs", "HEAD")) or "")
     return None if first is None else first[1]
 

@@ -47,7 +47,7 @@ class Summary(Value, frozen=True):
     """What takes the place of entries, and what is to be remembered of them.
 
     `facts` is None if whoever wrote the text looked for none: then the built-in summariser's are taken. `model` and
-    `usage` tell what it was written with.
+    `usage` say what it was written with.
     """
 
     text: str

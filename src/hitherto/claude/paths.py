@@ -20,7 +20,7 @@ TRANSCRIPT = ".jsonl"
 NAME_LIMIT = 200
 """A longer folder name is cut here, followed by a hash of the whole path."""
 WORKTREE_SECONDS = 5
-# Where a record that names its folder is looked for, to tell apart long paths that begin alike.
+# Where a record that names its folder is looked for, to distinguish long paths that begin alike.
 HEAD = 65_536
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)

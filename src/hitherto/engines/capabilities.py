@@ -1,4 +1,4 @@
-"""What models read beside text. Pure, and light: editors are told before anything slow is imported."""
+"""What models read beside text. Pure, and light: editors get this before anything slow is imported."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _when(at: int) -> datetime | None:
 
 
 def folder(path: str) -> str:
-    """The end of a path: what tells projects apart."""
+    """The end of a path: the part that differs between projects."""
     return "/".join(path.rstrip("/").split("/")[-2:]) or "/"
 
 

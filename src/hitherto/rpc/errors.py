@@ -74,7 +74,7 @@ class Refused(Exception):
 
 
 class Gone(Exception):
-    """The peer has left, or was told to: what was asked of it is never answered."""
+    """The peer has left, or was made to leave: pending requests are never answered."""
 
 
 def failure_of(error: HithertoError, codes: Mapping[str, int] = CODES) -> Failure:

@@ -67,7 +67,7 @@ class _Numbered(msgspec.Struct):
 
 
 class BadFrame(Exception):
-    """A line that is no message; `answer` is what the peer is told."""
+    """A line that is no message; `answer` is the answer to the peer."""
 
     def __init__(self, answer: bytes) -> None:
         super().__init__(answer)

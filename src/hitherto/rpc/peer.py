@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 class Method(msgspec.Struct, Generic[C], frozen=True):
     """How a method is served. `waits`: it may wait for the peer, and so must not keep the peer from being heard. `whole`:
-    it makes something that only its answer tells of, and so is not called off once it has begun."""
+    it makes something that only its answer names, so it is not cancelled once it has started."""
 
     handle: Callable[[C, Any], Awaitable[Any]]
     params: type[Any]
@@ -149,7 +149,7 @@ class Peer(Generic[C]):
             yield self._transport.send
 
     async def notify(self, method: str, params: Any) -> None:
-        """Tell the peer something. Raises `Gone` if it has left."""
+        """Send the peer a notification. Raises `Gone` if it has left."""
         if self._left:
             raise Gone
         await self.send(frames.notification(method, params))

@@ -47,7 +47,7 @@ class Lines:
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
-        """Go on with these bytes."""
+        """Continue with these bytes."""
         *whole, rest = chunk.split(b"\n")
         for piece in whole:
             self._grow(piece)

@@ -27,10 +27,10 @@ def create_session(options: Given = None, /, **more: Unpack[SDKSessionOptions]) 
 def resume_session(
     session_id: str, options: Given = None, /, **more: Unpack[SDKSessionOptions]
 ) -> SDKSession:
-    """A session that goes on: by an id of ours, or by the UUID of a transcript of Claude Code's.
+    """Resume a session: by an id of ours, or by the UUID of a transcript of Claude Code's.
 
-    That of another agent goes on as a fork with all that was said, the same one each time; `resumed_from` says so.
-    A given `title` or `cwd` becomes the session's. An id that nobody knows is a `SessionNotFound` at the first use.
+    A session of another agent continues as a fork with its whole conversation, the same one each time;
+    `resumed_from` says so. A given `title` or `cwd` becomes the session's. An id that nobody knows is a `SessionNotFound` at the first use.
     """
     read = read_options(options, more)
     if not isinstance(session_id, str) or not session_id:
@@ -65,7 +65,7 @@ def query(
     read = read_options(options, more, model_required=False)
     if read.engine is None:
         read = replace(read, model=read_settings(model=read.model).model)
-    prompt_parts(message)  # what is wrong with it is told at once, not when somebody begins to read
+    prompt_parts(message)  # raises at once, not when somebody begins to read
     return _stream_once(message, read)
 
 

@@ -38,7 +38,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 class SDKSystemMessage(_Message, frozen=True, kw_only=True):
     """What the turn is run with; the first message of each.
 
-    `tools` are those known when it begins. `forked_from` is the session of another agent that this one goes on from.
+    `tools` are those known when it begins. `forked_from` is the session of another agent that this one continues.
     """
 
     type: Literal["system"] = "system"
@@ -52,7 +52,7 @@ class SDKSystemMessage(_Message, frozen=True, kw_only=True):
 
 
 class SDKNoticeMessage(_Message, frozen=True, kw_only=True):
-    """Something worth telling, such as that a tool server failed or a request is tried again."""
+    """Something you should know, such as that a tool server failed or a request is tried again."""
 
     type: Literal["system"] = "system"
     subtype: Literal["notice"] = "notice"
@@ -97,7 +97,7 @@ class SDKResultMessage(_Message, frozen=True, kw_only=True):
 
     `result` is the last text of the model, or what went wrong. `num_turns` counts the model's answers, `usage` and
     `total_cost_usd` are about this turn alone. `error_code` is the stable code of the error behind it, if one was.
-    `notices` are the warnings that were told in it, such as that a tool server failed.
+    `notices` are the warnings during the turn, such as that a tool server failed.
     """
 
     type: Literal["result"] = "result"

@@ -80,7 +80,7 @@ _OWNERS: set[asyncio.Task[Any]] = set()
 
 
 class LazyResource(Generic[T]):
-    """Opens at the first `get`, holds until `close`. If opening fails, each `get` tells so."""
+    """Opens at the first `get`, holds until `close`. If opening fails, each `get` raises."""
 
     def __init__(self, open_session: Callable[[], AbstractAsyncContextManager[T]]) -> None:
         self._open = open_session

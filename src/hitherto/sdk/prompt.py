@@ -27,7 +27,7 @@ IMAGE_BY_URL = Notice(
 
 
 class QueuedPrompt:
-    """A prompt on its way, given `at` a time; what happens is told to `show`, message by message."""
+    """A prompt on its way, given `at` a time; `show` gets its messages one by one."""
 
     def __init__(self, parts: tuple[Part, ...], at: float, show: Show) -> None:
         self.at = at
@@ -38,12 +38,12 @@ class QueuedPrompt:
         self._raised: Exception | None = None
 
     def begin(self, opened: OpenedSession, turn_report: TurnReport) -> None:
-        """Tell what it is run with; from then on everything can be told."""
+        """Show what it is run with; later messages may follow."""
         self._turn_report = turn_report
         self._show(opened.init)
 
     def emit(self, update: Update) -> None:
-        """Tell what happens."""
+        """Show an update."""
         if self._turn_report is not None and (message := self._turn_report.message_for(update)) is not None:
             self._show(message)
 
@@ -56,7 +56,7 @@ class QueuedPrompt:
     async def run(
         self, opened: OpenedSession, turn_report: TurnReport, options: Options, *, wait: bool
     ) -> SDKResultMessage:
-        """Have it answered; the result is told, too. Raises what the caller's own function raised."""
+        """Run it, and show the result, too. Raises what the caller's own function raised."""
         try:
             result = turn_report.result(await self._outcome(opened.turns, options, wait))
         except ModelMissing:

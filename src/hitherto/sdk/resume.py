@@ -26,7 +26,7 @@ from hitherto.sources.sync.sync import Sync
 
 
 class StartedSession(NamedTuple):
-    """The session to talk in, the session of another agent that it goes on from, if it does, and what is to be told."""
+    """The session to talk in, the session of another agent that it continues, if any, and the notices to show."""
 
     session: Session
     resumed_from: str | None = None
@@ -47,7 +47,7 @@ async def create(sessions: Sessions, session_id: str, options: Options) -> Start
 
 
 async def resume(sessions: Sessions, given: str, options: Options) -> StartedSession:
-    """The session of this id, or the one that goes on from it. Raises `SessionNotFound`.
+    """The session of this id, or the one that continues it. Raises `SessionNotFound`.
 
     What Claude Code has written of a session since it was last read, or at all, is read first: also if the session was
     deleted here, since somebody asks for it now.
@@ -87,7 +87,7 @@ async def _find(sessions: Sessions, given: str) -> Session | None:
 
 
 async def _sync_transcript(sessions: Sessions, uuid: str, options: Options, *, anew: bool) -> tuple[str, ...]:
-    """Read what is new in the transcript of a session, or all of it, if there is one; what could not be read is told."""
+    """Read what is new in the transcript of a session, or all of it, if there is one; what could not be read is reported."""
     file = await asyncio.to_thread(_transcript, uuid)
     if file is None:
         return ()

@@ -47,7 +47,7 @@ class SDKSession:
 
     @property
     def session_id(self) -> str:
-        """The id of the session. Of one that goes on from another agent's, the id given until it is open."""
+        """The id of the session. If it continues another agent's session, the given id until it is open."""
         return self._id
 
     @property
@@ -107,7 +107,7 @@ class SDKSession:
         there is none.
 
         One that has not begun, since the session is being opened or another process has its turn, is not stored. What
-        was sent after it goes on.
+        was sent after it continues.
         """
         if not self._turns:
             return False
@@ -117,7 +117,7 @@ class SDKSession:
     async def close(self) -> None:
         """End what runs, and let go of everything that was opened; the session stays in the store.
 
-        What was sent and has not begun is not stored; streams tell the result of each, which says `cancelled`.
+        What was sent and has not begun is not stored; each stream ends with a result that says `cancelled`.
         """
         try:
             await self._resource.close()

@@ -30,7 +30,7 @@ UNFINISHED: dict[str, tuple[Subtype, str | None]] = {
 
 
 class TurnReport:
-    """Told everything that happens in a turn, in order; `clock` gives seconds that only go forward."""
+    """Makes messages of the updates of a turn, in order; `clock` gives seconds that only go forward."""
 
     def __init__(self, session_id: str, clock: Callable[[], float], *, partial: bool) -> None:
         self._session_id, self._clock, self._partial = session_id, clock, partial
@@ -72,7 +72,7 @@ class TurnReport:
         )
 
     def failure(self, error: EngineError) -> SDKResultMessage:
-        """The result of a turn that could not go on."""
+        """The result of a turn that failed."""
         used = sum_usage(self._usages)
         return SDKResultMessage(
             session_id=self._session_id,

@@ -208,7 +208,7 @@ def _count(name: str, count: int, failures: int) -> str:
 
 
 def _failure(call: ToolCall, result: ToolResult) -> str:
-    """What failed, and the end of what it said: that is where programs tell why."""
+    """What failed, and the end of what it said: that is where programs say why."""
     said = " ".join(part.text[-INPUT_CHARS:] for part in result.content if isinstance(part, Text))
     given = " ".join(_texts(call.input))
     return clean_title(f"Failed: {call.name} {given[:SHOWN_CHARS]}: {clean_title(said)[-SHOWN_CHARS:]}")

@@ -21,7 +21,7 @@ WORTH = 0.5
 SPECIFIC_BONUS = 0.2
 """What it counts for that a person says something specific, in whatever words."""
 ENOUGH_TO_COMPARE = 30
-"""With fewer sentences than this, how rare a word is tells nothing."""
+"""With fewer sentences than this, how rare a word is means nothing."""
 RARE = 2
 
 _WORD = re.compile(r"[^\W\d_]{2,}")

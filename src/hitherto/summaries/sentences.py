@@ -10,7 +10,7 @@ MOST_CHARS = 64_000
 SENTENCE_CHARS = 500
 """Longer sentences are cut: nothing that reads them takes more than linear time, and this bounds the rest."""
 WRAPPED = 50
-"""A line of at least so many characters without an end may go on in the next."""
+"""A line of at least so many characters without an end may continue in the next."""
 MOST_BLOCKS = 100
 
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
@@ -73,7 +73,7 @@ def _line(line: str) -> Iterator[str]:
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines joined with those that go on from them."""
+    """Lines joined with those that continue them."""
     whole = ""
     for line in lines:
         goes_on = len(whole) >= WRAPPED and line[:1].islower() and whole[-1:] not in ".!?:;。！？"

@@ -79,7 +79,7 @@ def statuses(given: Filter) -> tuple[Status, ...]:
 
 
 def passes(session: Session, given: Filter) -> bool:
-    """Whether the session is one that the (normal) filter asks for, whatever the day: only its entries tell that."""
+    """Whether the session is one that the (normal) filter asks for, whatever the day: that depends on its entries."""
     equal = (
         (given.cwd, session.cwd),
         (given.project, session.project),

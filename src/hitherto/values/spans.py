@@ -180,7 +180,7 @@ def summaries_of_place(spans: Sequence[Span], place: EntryPlace, checkpoints: Co
 def unfold_summaries(
     spans: Sequence[Span], place: EntryPlace, checkpoints: Collection[str], expand: Expand
 ) -> Spans:
-    """The spans with each summary that tells of the place, and what was kept beside it, as what it stands for."""
+    """The spans with each summary that covers the place, and what was kept beside it, as what it stands for."""
     out: list[Span] = []
     waiting: list[Sequence[Span]] = [spans]
     while waiting:

@@ -19,6 +19,7 @@ from hitherto.model import Json, Principal
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.frames import BadFrame, params_of, read_frame
 from hitherto.service import Sessions
+from hitherto.service.catalog.sessions import Catalog
 from hitherto.stores import connector
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import everything
@@ -300,7 +301,7 @@ async def test_a_fault_of_ours_is_told_without_its_words(
         async def broken(*_: Any, **__: Any) -> None:
             raise RuntimeError("secret words")
 
-        monkeypatch.setattr(Sessions, "count", broken)
+        monkeypatch.setattr(Catalog, "count", broken)
         refused = await asker.refused("session.list")
         assert refused == {"code": -32603, "message": "Internal error", "data": {"code": "error"}}
         assert "secret words" in caplog.text

@@ -111,7 +111,7 @@ class SessionDisplay:
         self._wake.set()
 
     def report(self, notice: Notice) -> None:
-        """Something failed that does not end the session. Clients without notices are told during a turn."""
+        """Something failed that does not end the session. Clients without notices get it as text during a turn."""
         log.warning("%s", notice.text)
         if self._client.notices:
             self.emit(notice)

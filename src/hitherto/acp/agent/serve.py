@@ -29,7 +29,7 @@ async def serve(
 
     `client` is one whose `initialize` has been answered already. `warm` is set when the engine has imported what it
     needs: until then it is asked nothing but to answer prompts. If the store could not be opened, the reason is given
-    in its place, and told to the client.
+    in its place, and reported to the client.
     """
     async with asyncio.TaskGroup() as tasks:
         connection = Connection(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)

@@ -127,7 +127,7 @@ class Client(SessionCalls, TurnCalls):
         return await self._ask(_own(method), params)
 
     async def notify(self, method: str, params: Json) -> None:
-        """Tell the agent something under a name of its own, which begins with `_`."""
+        """Send the agent an extension notification, whose name starts with `_`."""
         await self._notify(_own(method), params)
 
 

@@ -179,7 +179,7 @@ def requests(abilities: Abilities) -> dict[str, Method[ClientCallbacks]]:
 
 
 def notifications(abilities: Abilities) -> dict[str, Method[ClientCallbacks]]:
-    """What the agent may tell."""
+    """The notifications that an agent may send."""
     heard: dict[str, Method[ClientCallbacks]] = {
         "session/update": Method(ClientCallbacks.update, _UpdateParams)
     }

@@ -88,7 +88,7 @@ async def start_agent(
     cwd: str | None,
     stderr: int | None,
 ) -> AsyncIterator[ProcessLine]:
-    """Start an agent. With the block its input ends; one that does not leave then is told to, and then made to."""
+    """Start an agent. When the block ends, so does its input; an agent that does not exit is terminated, then killed."""
     source, child_output = os.pipe()
     child_input, target = os.pipe()
     try:

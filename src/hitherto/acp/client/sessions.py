@@ -66,7 +66,7 @@ class SessionCalls(Requests):
         return self._note(opened(session_id, await self._ask("session/resume", params, how.get("meta"))))
 
     async def fork_session(self, session_id: str, cwd: str, **how: Unpack[Setting]) -> OpenedSession:
-        """A new session, open, that goes on from this one's conversation."""
+        """A new session, open, that continues this one's conversation."""
         params = {"sessionId": session_id, **self._setting(cwd, how)}
         answer = await self._ask("session/fork", params, how.get("meta"))
         return self._note(opened(required_text(answer, "sessionId"), answer))

@@ -44,7 +44,7 @@ class _Chunk(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Call:
-    """A tool call as far as it is known; `emitted` says that it has been told."""
+    """A tool call as far as it is known; `emitted` says that it has been reported."""
 
     def __init__(self, number: str) -> None:
         self.id, self.emitted = number, False
@@ -171,7 +171,7 @@ class Collector:
             self.complete_message()
 
     def _switch_message(self, message: str | None) -> None:
-        """A message of this id goes on; whatever was said of another one is complete."""
+        """A message of this id continues; any other message is complete."""
         if self.has_calls or (message is not None and self._message is not None and message != self._message):
             self.complete_message()
         self._message = message if message is not None else self._message
@@ -242,7 +242,7 @@ class Collector:
         self._parts, self._message, self._chars = [], None, 0
 
     def end(self, usage: Usage | None = None, meta: Json | None = None) -> list[Event]:
-        """The turn is over: everything that is left. Calls whose end was not told have none."""
+        """The turn is over: everything that is left. Calls whose end was not reported have none."""
         self.complete_message(usage, meta)
         self._calls.clear()
         self.terminals.clear()

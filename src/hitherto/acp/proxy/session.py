@@ -224,9 +224,7 @@ class ProxiedSession(AttachedSession):
     async def _prepare_prompt(self, turn: Turn) -> tuple[AgentSession, Members]:
         """The agent's session, and the prompt with the messages that the agent lacks."""
         if self.link is not None and self.link.of != turn.session.id:
-            self.link = replace(
-                self.link, of=turn.session.id
-            )  # a read-only session has begun to go on in a fork
+            self.link = replace(self.link, of=turn.session.id)  # a read-only session now continues in a fork
         agent_session, before = await self.ensure_bound(), turn.history[:-1]
         missed = entries_unknown_to(self.link, before)
         if missed is None:

@@ -65,7 +65,7 @@ async def serve(
 
 
 async def _heeding(wires: Wires, command: Sequence[str], store: str | None) -> None:
-    """Serve until the editor leaves or the process is told to end."""
+    """Serve until the editor leaves or the process gets a signal to end."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="hitherto: %(message)s")
     serving = asyncio.ensure_future(_run(wires, command, store))
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -74,7 +74,7 @@ async def list_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
 
 
 class _ObservedTransport:
-    """A transport whose end is noticed: the SDK fails what waits for an answer then, and tells nobody else."""
+    """A transport whose end is noticed: the SDK fails pending requests then, and notifies nobody else."""
 
     def __init__(self, transport: Transport, ended: Callable[[], None]) -> None:
         self._transport = transport

@@ -70,7 +70,7 @@ class ServerTask:
         return self._tools
 
     async def call(self, tool: str, given: Json, show: Show) -> ToolOutput:
-        """Call a tool. Whatever fails is in the answer; when this is cancelled, the server is told."""
+        """Call a tool. Whatever fails is in the answer; when this is cancelled, the server is notified."""
         client = self._client
         if client is None:
             return _failed(self._failure or f"The MCP server {self.name!r} is not running.")
@@ -106,7 +106,7 @@ class ServerTask:
                 self._client = None
         except asyncio.CancelledError:  # it is being closed, or was too late, which has been reported
             pass
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other servers go on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other servers continue
             self._fail(describe_error(error, self._transport))
         finally:
             late.cancel()
@@ -116,13 +116,13 @@ class ServerTask:
             self._settled.set()
 
     async def _stay(self, client: Client) -> None:
-        """Until the connection ends. Newer servers tell of changed tools only while somebody listens."""
+        """Until the connection ends. Newer servers announce changed tools only while a client listens."""
         tools = client.server_capabilities.tools
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
             try:
                 async with client.listen(tools_list_changed=True):
                     await self._end()
-            except (MCPError, RuntimeError):  # it will not tell: the tools stay as they are
+            except (MCPError, RuntimeError):  # it does not announce changes: the tools stay as they are
                 pass
         await self._end()
 

@@ -28,7 +28,7 @@ class McpServers:
 
     Entering starts all of them side by side and does not wait; leaving ends them, with every process in their process
     groups, from whichever task and however the block ends. What is wrong with one is reported with its name, and the
-    others go on. For callers who are not `local` no program is started, and only public addresses are connected to.
+    others continue. For callers who are not `local` no program is started, and only public addresses are connected to.
     """
 
     def __init__(

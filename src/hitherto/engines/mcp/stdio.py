@@ -47,7 +47,7 @@ Outward = MemoryObjectReceiveStream[SessionMessage]
 
 
 class _Watched(SubprocessStreamProtocol):
-    """Tells when the program exits; `Process.wait` would also wait for whoever else holds its pipes."""
+    """Notices when the program exits; `Process.wait` would also wait for other processes that hold its pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=MESSAGE_BYTES, loop=loop)

@@ -82,7 +82,7 @@ ERRORS: tuple[tuple[type[Failed], type[EngineError], str], ...] = (
     (ModelConnectionError, ModelUnreachable, "the connection to the provider of {model} failed: {said}"),
     (ModelRequestRejectedError, EngineError, "the provider of {model} rejected the request: {said}"),
 )
-"""The first row that fits tells."""
+"""The first row that matches decides."""
 
 
 def is_transient(error: Failed) -> bool:

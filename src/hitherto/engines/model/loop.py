@@ -1,4 +1,4 @@
-"""The loop of a turn: ask the model, tell what it says, run the tools it wants, and ask again.
+"""The loop of a turn: ask the model, report its answer, run the tools it calls, and ask again.
 
 The model is always sent what the store holds, rebuilt: also within a turn. So a process that has never seen the
 session sends exactly what this one would.
@@ -24,7 +24,7 @@ MAX_REQUESTS = 200
 """What a turn may ask of the model when the caller sets no bound."""
 
 PAUSED = "suspended"
-"""The state of an answer in which the model has only paused: asked again, it goes on."""
+"""The state of an answer in which the model has only paused: asked again, it continues."""
 
 ENDINGS: dict[str, tuple[StopReason, str]] = {
     "length": ("max_tokens", "not run: the answer was cut off at the model's output limit"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """Tokens and money; what the provider does not tell, or nobody knows, is None."""
+    """Tokens and money; None for what the provider does not report."""
     usage = response.usage
     if usage.unmeasured_requests or not (usage.input_tokens or usage.output_tokens):
         return Usage()

@@ -94,7 +94,7 @@ def text_of(response: ModelResponse) -> str:
 
 
 def _require_complete(response: ModelResponse, name: str) -> ModelResponse:
-    """The answer, if it was told to its end: some connections end as if it had been, in the middle of it.
+    """The answer, if it is complete: some connections end in the middle of an answer as if it were.
 
     The model layer takes an answer for finished that does not say so. Only what the provider itself has said counts.
     """

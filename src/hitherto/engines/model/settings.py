@@ -59,7 +59,7 @@ def for_summary(model: Model, choices: Choices, instructions: str, tokens: int) 
 
 
 def _settings(choices: Choices) -> ModelSettings:
-    settings: ModelSettings = {"max_retries": 0}  # whoever watches is told of each try: see `requesting`
+    settings: ModelSettings = {"max_retries": 0}  # each retry is reported to the client: see `requesting`
     if headers := _trace_headers(choices.trace):
         settings["extra_headers"] = headers
     return settings

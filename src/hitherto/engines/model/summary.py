@@ -67,7 +67,7 @@ _FENCED = re.compile(r"```\w*\s*\n(.*)\n```", re.DOTALL)
 
 
 def summary_instructions(room: int, facts: int) -> str:
-    """What the model is told, for a summary of so many tokens and so many facts."""
+    """The instructions for the model, for a summary of so many tokens and so many facts."""
     return INSTRUCTIONS.format(words=max(room // 2, 20), facts=min(facts, 100))
 
 

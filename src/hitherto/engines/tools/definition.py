@@ -31,7 +31,7 @@ def make_tool(
     title: Callable[[I], str],
     locations: Callable[[I], tuple[Json, ...]] = lambda _: (),
 ) -> Tool:
-    """A tool whose `run` may raise: the model is told what was wrong."""
+    """A tool whose `run` may raise: the model gets the error as the result."""
 
     async def call(given: Json, show: Show) -> ToolOutput:
         try:
@@ -40,7 +40,7 @@ def make_tool(
             return error_output(f"invalid input for {name}: {error}")
         try:
             return await run(args, show)
-        except Exception as error:  # noqa: BLE001 - whatever a tool or an editor fails of, the turn goes on
+        except Exception as error:  # noqa: BLE001 - whatever fails in a tool or an editor, the turn continues
             return error_output(_reason(args, error))
 
     return Tool(

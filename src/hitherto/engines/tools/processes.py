@@ -1,7 +1,7 @@
 """Running a shell command to its end, and its whole process group with it.
 
 A command leads a process group of its own. When it has ended, by itself, by its time limit or because whoever waits
-for it was cancelled, all that is left of the group is told to end, then made to; if this process is killed, a guard
+for it was cancelled, the rest of the group is asked to end, then killed; if this process is killed, a guard
 does it. Only what has left the group on purpose (`setsid`) stays.
 """
 
@@ -161,7 +161,7 @@ def _signal_name(number: int) -> str:
 
 POLL = 0.01
 GRACE = 2.0
-"""How long a group has to end after being told to."""
+"""How long a group has to end after it was asked to."""
 LAST = 2.0
 """How long it has after being made to."""
 PROCESSES = Path("/proc")
@@ -170,7 +170,7 @@ OVER = frozenset("ZX")
 
 
 async def end_group(group: int) -> None:
-    """Tell a process group to end, then make it; at once if there is nothing left of it."""
+    """Ask a process group to end, then kill it; returns at once if no process is left."""
     loop = asyncio.get_running_loop()
     for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, LAST)):
         until = loop.time() + seconds
@@ -227,7 +227,7 @@ kill -s KILL -- "-$group"
 
 @asynccontextmanager
 async def guard() -> AsyncIterator[Callable[[int], None]]:
-    """A small shell, in a session of its own, that watches over the group it is told of until the block ends."""
+    """A small shell, in a session of its own, that guards the given group until the block ends."""
     reads, writes = os.pipe()
     try:
         watching = await asyncio.create_subprocess_exec(

@@ -30,7 +30,7 @@ class MatcherEnded(Exception):
 
 
 class Matcher:
-    """Matches one pattern. At most one hit more than is shown is ever told, so that it is known if there are more."""
+    """Matches one pattern. It returns at most one hit more than is shown, so that it is known if there are more."""
 
     def __init__(self, pattern: str, *, ignore_case: bool) -> None:
         self._order = {

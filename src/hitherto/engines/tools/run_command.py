@@ -82,7 +82,7 @@ SHORTEST = 8
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables whose name does not say that they hold a secret, and whose value holds none.
 
-    A command that prints its environment must not tell the model the keys that the model is paid with. This is no
+    A command that prints its environment must not reveal the provider's API keys to the model. This is no
     sandbox: a command runs as the user, and can read whatever the user can.
     """
     return {name: value for name, value in variables.items() if not _is_secret(name, value)}

@@ -1,7 +1,7 @@
 """`search_files`: the lines in which a regular expression is found.
 
 Files are found and opened here, by descriptors within the roots; a process of its own, which can be ended whatever the
-pattern does, is given their bytes. Of a search that takes too long, what was found until then is told.
+pattern does, is given their bytes. A search that takes too long returns what it has found so far.
 """
 
 from __future__ import annotations

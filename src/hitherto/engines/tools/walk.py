@@ -33,7 +33,7 @@ class Glob:
         self.start = self._closed((number, 0) for number in range(len(self._alternatives)))
 
     def step(self, states: States, name: str) -> States:
-        """Where each alternative gets by going on to a name; none where there can be no match below."""
+        """The state of each alternative after this name; none if nothing below can match."""
         return self._closed(
             (number, at if want == ANY_FOLDERS else at + 1)
             for number, at in states

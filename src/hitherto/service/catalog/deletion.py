@@ -32,6 +32,6 @@ def recording_of(session: Session) -> str | None:
 
 
 async def _copies_of(tx: Reader, record: Record) -> list[Record]:
-    """What sync has read of a session that was recorded, as far as that tells nothing else."""
+    """What sync has read of a session that was recorded, as far as it has nothing else."""
     found = [await tx.session(record.owner, id) for id in record.session.meta.get(RECORDS, ())]
     return [copy for copy in found if copy is not None and recording_of(copy.session) == record.session.id]

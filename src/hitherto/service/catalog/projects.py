@@ -21,7 +21,7 @@ from hitherto.values.filters import normal_cwd
 PLACELESS = 500
 FOLDER = "folder:"
 SHORT = 7
-"""So much of a commit tells one repository from another of the same name."""
+"""This much of a commit id distinguishes repositories of the same name."""
 
 
 class Projects(Room):
@@ -32,7 +32,7 @@ class Projects(Room):
         self._catalog = catalog
 
     async def place(self, who: Principal, cwd: str, seen: Checkout | None = None) -> str:
-        """The name of the project that a folder belongs to, `seen` being what the folder tells.
+        """The name of the project that a folder belongs to, `seen` being what was read from the folder.
 
         A repository with a remote is called by it. One without keeps the name that it was first met under, which its
         root commit tells, until it has one; then all its sessions go by that. If another repository has that name, the

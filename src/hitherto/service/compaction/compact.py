@@ -116,7 +116,7 @@ class Compaction(Room):
     async def preview(
         self, who: Principal, session_id: str, *, policy: CompactionPolicy | None = None
     ) -> CompactionPreview:
-        """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may go on."""
+        """What `shrink` would do now with the built-in summariser. Nothing is written, and a running turn may continue."""
         seen = await self._store.read(partial(_load_context, who, session_id))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:

@@ -154,7 +154,7 @@ def _keys(fact: Fact) -> list[tuple[str, str]]:
 
 
 def forgotten_name(scope: Scope, text: str) -> str:
-    """What is kept of a fact that was forgotten: it tells nothing, and the same fact has the same."""
+    """What is kept of a fact that was forgotten: it reveals nothing, and the same fact has the same."""
     return hashlib.sha256(encode([*scope[:2], normal_text(text)])).hexdigest()
 
 

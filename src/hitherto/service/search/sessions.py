@@ -218,7 +218,7 @@ class _Search:
 
 
 def _is_better(match: Match, hit: Hit) -> bool:
-    """What was said tells more than a title, which is often made of it."""
+    """Messages say more than a title, which is often made from them."""
     return match.place is not None and hit.entry is None
 
 

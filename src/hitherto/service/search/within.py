@@ -113,7 +113,7 @@ async def _failure(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool)
     async def until(seq: int) -> int:
         return (await tx.totals(owner, log, seq)).errors
 
-    # Told by the first entry itself: the one before it may have been collected.
+    # Decided by the first entry itself: the one before it may have been collected.
     (payload,) = await tx.payloads(owner, [stretch._replace(last=low)])
     before, all_of_them = await until(low) - is_error(decode_entry(payload)), await until(high)
     if before == all_of_them:

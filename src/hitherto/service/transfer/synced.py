@@ -37,7 +37,7 @@ UNFINISHED = "unfinished"
 
 
 class Imported(Value, frozen=True):
-    """A session as its agent's own files tell it. `id` has the source's name in front: `claude:…`. `cwds` are the folders
+    """A session as its agent's own files have it. `id` has the source's name in front: `claude:…`. `cwds` are the folders
     that it has been in, in order."""
 
     id: str

@@ -123,7 +123,7 @@ class Transfer(Room):
         With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
         are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
         again after a crash in the middle, is doing it once. When the source has lost something, what was there before
-        becomes a checkpoint. `compactions` tell which of the entries stand for what was said before them.
+        becomes a checkpoint. `compactions` say which of the entries stand for what was said before them.
         `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
         deleted here stays away, unless it is to `revive`.
         """

@@ -36,7 +36,7 @@ def failed_results(calls: Iterable[ToolCall], why: str) -> list[Draft]:
 def tokens_used(history: Sequence[Entry]) -> int | None:
     """How much of the window the history took when the model last answered; None if no answer says.
 
-    What was said before the context was made smaller tells of another context, even where it was kept.
+    Usage from before the context was made smaller describes another context, even where it was kept.
     """
     since = max((entry.at for entry in history if _is_summary(entry)), default=None)
     for entry in reversed(history):
@@ -59,7 +59,7 @@ def policy_for_window(window: int | None, usual: CompactionPolicy) -> Compaction
 
 
 def sum_usage(usages: Sequence[Usage]) -> Usage | None:
-    """What several answers used together; what one of them does not tell is unknown of all."""
+    """What several answers used together; a number that one of them does not report is unknown for all."""
     if not usages:
         return None
     costs = [usage.cost for usage in usages]

@@ -95,7 +95,7 @@ async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Le
 
 
 async def _fence(tx: Reader, record: Record) -> int | None:
-    """What tells the turn that runs now from every other of the session."""
+    """What distinguishes the running turn from every other of the session."""
     held = active_lease(record.lease, await tx.now())
     return None if held is None else held.fence
 

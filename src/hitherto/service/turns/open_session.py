@@ -1,4 +1,4 @@
-"""A session that is open for prompts: one turn at a time, and what goes on beside it."""
+"""A session that is open for prompts: one turn at a time, and the tasks that run beside it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class OpenSession:
         return self.running
 
     async def settle(self) -> None:
-        """End the running turn, and let what goes on beside it end; a title that takes long is not waited for."""
+        """End the running turn, and let the tasks beside it end; a title that takes long is not waited for."""
         self._closed = True
         self.cancel()
         titles = [task for task in self._titles if not task.done()]

@@ -219,7 +219,7 @@ class RunningTurn:
     # Beside the engine
 
     async def _hold_lease(self) -> None:
-        """Renew the lease as long as the turn runs; without it the turn cannot go on."""
+        """Renew the lease as long as the turn runs; without it the turn cannot continue."""
         while not await happens(self._over, RENEW_SECONDS):
             try:
                 await self._fenced(lambda fence: self._journal.renew(fence, LEASE_MS))
@@ -227,7 +227,7 @@ class RunningTurn:
                 self._give_up(lost)
                 return
             except HithertoError:
-                continue  # the store may come back before the lease is over; each step tells if it does not
+                continue  # the store may come back before the lease is over; each step fails if it does not
 
     async def _listen(self) -> None:
         """End the turn if another process wants that, through whichever door it was begun; or has deleted the session,
@@ -241,7 +241,7 @@ class RunningTurn:
                 self._give_up(gone)
                 return
             except HithertoError:
-                continue  # the store may be away for a moment; each step tells if it stays so
+                continue  # the store may be away for a moment; each step fails if it stays so
 
     def _give_up(self, why: HithertoError) -> None:
         """End a turn that can store nothing any more."""
@@ -352,7 +352,7 @@ class RunningTurn:
         return None
 
     async def _finish(self, failure: HithertoError | None) -> Outcome:
-        """Store what was left unfinished, tell how it ended, give the lease back."""
+        """Store what was left unfinished, report how it ended, release the lease."""
         if isinstance(failure, LeaseLost | SessionNotFound):
             raise failure
         unfinished = self._unfinished(failure)

@@ -65,7 +65,7 @@ class Turns(Room):
 
         `roots` are the folders that tools may touch, the working directory first; None means the session's own.
         `local` says that the caller is a person on this machine, who may have programs started. `continuing`: one read
-        from another agent goes on in its continuation, which is made when there is something to store in it.
+        from another agent continues in its fork, which is made when there is something to store in it.
         """
         session = await self._catalog.get(who, session_id)
         continues = continuing and session.source is not None
@@ -95,9 +95,9 @@ class Turns(Room):
                 await opened.settle()
 
     async def continuation(self, who: Principal, session_id: str) -> Session:
-        """The session in which this one goes on: itself, or for one read from another agent a fork of it, made once.
+        """The session that continues this one: itself, or for one read from another agent a fork of it, made once.
 
-        Asked again, the same fork comes back, so that what was said in it goes on.
+        Asked again, the same fork comes back, so that its conversation continues.
         """
         known = await self.continued(who, session_id)
         if known is not None:
@@ -142,6 +142,6 @@ def _continuation_id(who: Principal, session_id: str) -> str:
 
 
 def _digest(servers: Sequence[McpServer]) -> str:
-    """What tells these servers from others; headers do not count, since credentials change."""
+    """What distinguishes these servers from others; headers do not count, since credentials change."""
     plain = [each if isinstance(each, StdioServer) else replace(each, headers={}) for each in servers]
     return hashlib.sha256(encode(plain)).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Waiting for changes: of this process at once, of others by NOTIFY, and by asking once a second in any case.
 
 A notice carries only a mark of the owner: it is a hint to read again, and a lost one costs a second. It is sent after
-the commit that it tells of, because inside a transaction NOTIFY makes all committing writers of a database queue up
+the commit that it announces, because inside a transaction NOTIFY makes all committing writers of a database queue up
 behind each other; and at most fifty times a second, however much is written.
 """
 

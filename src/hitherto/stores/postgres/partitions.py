@@ -16,7 +16,7 @@ from hitherto.stores.postgres.transactions import Connection
 NAME = "partitions"
 KEPT = f"SELECT value FROM store_meta WHERE name = '{NAME}'"
 KEEP = f"INSERT INTO store_meta (name, value) VALUES ('{NAME}', %b)"
-# An index of a part is named by PostgreSQL for its columns: an error that names it would not tell which promise it is of.
+# An index of a part is named by PostgreSQL for its columns: an error that names it would not say which constraint was violated.
 MISNAMED = """
 SELECT part.relname::text, format('%s_%s', whole.relname, substring(part_table.relname FROM 'p[0-9]+$'))
 FROM pg_inherits i

@@ -139,7 +139,7 @@ class PostgresReader:
         return await self._walked(walk, given, lambda record: ListKey(record.change, record.session.id))
 
     async def _walked(self, walk: Walk, given: Filter, key: Callable[[Record], ListKey]) -> Scan:
-        """One record more than asked for tells whether the list goes on."""
+        """One record more than the limit shows whether there are more."""
         rows = await self._statements.rows(walk.page, walk.params, plan_anew=True)
         limit = walk.params["limit"] - 1
         looked_at = [record_of(row) for row in rows[:limit]]

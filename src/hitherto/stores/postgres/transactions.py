@@ -181,7 +181,7 @@ class Transactions:
         before = task.cancelling() if task else 0
         connection = await self._pool.getconn()
         try:
-            # Before Python 3.12 the pool does not tell whoever is cancelled at the very moment when a connection comes.
+            # Before Python 3.12 the pool does not notify a task that is cancelled at the very moment when a connection arrives.
             if task and task.cancelling() > before:
                 raise asyncio.CancelledError
             yield connection

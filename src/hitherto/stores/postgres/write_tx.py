@@ -302,7 +302,7 @@ async def _collect_log(statements: Statements, owner: str, log: int, batch: int)
 
 
 def gaps(reached: Iterable[tuple[int, int | None]], head: int) -> Iterator[tuple[int, int]]:
-    """The ranges within 1 to `head` that none of these ranges touches; one without an end goes on for ever."""
+    """The ranges within 1 to `head` that none of these ranges touches; one without an end is unbounded."""
     start = 1
     for first, last in sorted(reached, key=lambda each: each[0]):
         if start > head:

@@ -314,5 +314,5 @@ def _settle(done: list[_Done]) -> None:
 
 @types.coroutine
 def _one_round() -> Generator[None, None, None]:
-    """Let everyone else who is ready go on first."""
+    """Let other tasks that are ready run first."""
     yield
