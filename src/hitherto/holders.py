@@ -27,7 +27,7 @@ def new_holder() -> str:
 
 def is_gone(holder: str, proc: Path = PROC) -> bool:
     """Whether the holder was a process of this machine that certainly runs no more. Whatever cannot be found out is no
-    certainty. `proc` is where the system tells about its processes."""
+    certainty. `proc` is the system's folder of processes."""
     fields = holder.rsplit(":", 3)
     if len(fields) != 4 or not holder.startswith(f"{_PREFIX}:"):
         return False
@@ -51,7 +51,7 @@ def _is_process(text: str) -> bool:
 
 def _machine() -> str | None:
     """This boot of this machine, and in it the spaces of process numbers and of times since boot; None if the system does
-    not tell now."""
+    not say now."""
     with suppress(OSError):
         return _identity()
     return None
@@ -80,7 +80,7 @@ def _exists(pid: int) -> bool:
 
 def _process(pid: int, proc: Path = PROC) -> str | None:
     """A process by its number and the moment it was started, as numbers come again; None if it has ended. Raises `OSError`
-    if the system does not tell."""
+    if the system does not say."""
     stat = (proc / str(pid) / "stat").read_bytes()
     # The name of the program, in brackets, may hold anything; the state follows it, and 19 fields on the start.
     fields = stat[stat.rfind(b")") + 2 :].split()

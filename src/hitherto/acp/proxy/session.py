@@ -103,14 +103,17 @@ class ProxiedSession(AttachedSession):
                 return self.agent_session
             return (await self._bind_any(process, fresh=fresh))[0]
 
-    async def open_agent_session(self, setting: Members, told: Members | None = None) -> OpenedBy:
-        """Open the agent's session with what the editor says now; `opened_with` is what the agent answers, or has `told`
+    async def open_agent_session(self, setting: Members, reported: Members | None = None) -> OpenedBy:
+        """Open the agent's session with what the editor says now; `opened_with` is what the agent answers, or has `reported`
         already when it opened it."""
         async with self._bind_lock:
             self.setting = setting
-            if told is not None and (link := await source_link(self.connection, self.session)) is not None:
+            if (
+                reported is not None
+                and (link := await source_link(self.connection, self.session)) is not None
+            ):
                 await self.bind(await self.connection.agent.ready(), link.id, known=link.known)
-                self.opened_with = told
+                self.opened_with = reported
                 return "loaded"
             return (await self._bind_any(await self.connection.agent.ready(), fresh=False))[1]
 
@@ -354,8 +357,8 @@ def _result(message: Members) -> Members:
 
 def _usage(result: Members, agent_session: AgentSession) -> Usage | None:
     """The usage of the turn, as far as the agent reports it."""
-    told = value_of(result.get("usage"))
-    tokens = told if isinstance(told, dict) else {}
+    reported = value_of(result.get("usage"))
+    tokens = reported if isinstance(reported, dict) else {}
     known = {name: tokens.get(field) for name, field in TOKEN_FIELDS.items()}
     counts: Json = {
         name: value for name, value in known.items() if isinstance(value, int) and 0 <= value < 1 << 40

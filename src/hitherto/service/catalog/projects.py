@@ -35,7 +35,7 @@ class Projects(Room):
         """The name of the project that a folder belongs to, `seen` being what was read from the folder.
 
         A repository with a remote is called by it. One without keeps the name that it was first met under, which its
-        root commit tells, until it has one; then all its sessions go by that. If another repository has that name, the
+        root commit identifies, until it has one; then all its sessions go by that. If another repository has that name, the
         commit is added to it. Of a folder that is no longer there it is what was known before.
         """
         cwd = normal_cwd(cwd)

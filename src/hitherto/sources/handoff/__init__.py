@@ -1,1 +1,1 @@
-"""Going on with a session in an agent: its own, or another."""
+"""Continuing a session in an agent: its own, or another."""

@@ -1,4 +1,4 @@
-"""Going on with a session in another agent: a new transcript of that agent's own, with the conversation so far."""
+"""Continuing a session in another agent: a new transcript of that agent's own, with the conversation so far."""
 
 from __future__ import annotations
 

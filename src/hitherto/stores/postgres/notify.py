@@ -52,7 +52,7 @@ class ChangeNotifier:
             self._pending.add(mark(owner))
         if self._pending:
             self._has_pending.set()
-            self._keep_running("tell", self._notify_loop)
+            self._keep_running("notify", self._notify_loop)
 
     async def wait(self, newest: Callable[[], Awaitable[int]], owner: str, after: int, seconds: float) -> int:
         """Return the `newest` change of an owner once it is above `after`, or what it is when time is over."""
