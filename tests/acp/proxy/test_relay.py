@@ -183,7 +183,7 @@ async def test_a_long_conversation_is_told_as_a_summary_and_its_end(tmp_path: Pa
         await talk.call("session/resume", {"sessionId": session, "cwd": str(tmp_path)})
         await talk.prompt(session, "Go on")
     context = heard(tmp_path, "session/prompt")[0]["prompt"][0]["text"]
-    assert "Summary of what was said before" in context
+    assert "Summary of the earlier messages" in context
     assert "Fact 59: " in context
     assert len(context) < 100_000
 

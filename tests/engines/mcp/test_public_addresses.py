@@ -215,7 +215,10 @@ EVENT = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: clos
     [
         (ENDLESS, "it sent more than 8388608 bytes at once"),
         (PACKED, "it compresses its answers though it was asked not to"),
-        (EVENT, "it broke off: SSE stream failed: Server-sent event exceeded the 8388608 byte limit"),
+        (
+            EVENT,
+            "the connection was interrupted: SSE stream failed: Server-sent event exceeded the 8388608 byte limit",
+        ),
     ],
     ids=["endless", "compressed", "one endless event"],
 )

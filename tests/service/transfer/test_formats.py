@@ -308,7 +308,7 @@ async def test_a_file_tells_all_that_was_said_in_order_with_summaries_in_their_p
     places = [shown.index(text) for text in order]
     assert places == sorted(places)
     assert [shown.count(text) for text in order] == [1] * len(order)
-    assert ("Summary of what was said so far" in shown) is (format in READABLE)
+    assert ("Summary of earlier messages" in shown) is (format in READABLE)
 
 
 @pytest.mark.parametrize("format", FORMATS)
