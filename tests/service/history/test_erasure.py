@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.model import Principal
-from hitherto.service import Sessions
+from hitherto.engine import Choices
+from hitherto.model import Entry, Filter, Principal, Text
+from hitherto.service import Imported, Sessions
+from hitherto.service.records import is_erased
+from hitherto.updates import Titled
 from tests.support.conversations import exported, finds, say, started, talk, told
 from tests.support.homes import Clock
+from tests.support.scripted_engine import Scripted, Watcher, prompt
 
 FILLER = "and so on and so forth " * 30
 VAULT = "The vault opens with the word Xylophagous."
@@ -124,3 +128,127 @@ async def test_a_session_is_restored_to_what_it_was_without_what_was_erased(
     await sessions.restore(ann, session_id, checkpoint.id)
     assert await told(reader, ann, session_id) == ["My name is Ada.", "", *[FILLER] * 8, "The end"]
     assert not await leaks(reader, ann, session_id)
+
+
+WORD = "Xylophagous"
+
+
+async def titled_in_any_way(sessions: Sessions, who: Principal) -> bool:
+    """Whether a list or a search still tells the word as a title."""
+    rows = (await sessions.find(who, Filter(archived="include"))).sessions
+    told_by = [(session.title, session.earlier_titles) for session in rows]
+    return WORD in str(told_by) or bool(await finds(sessions, who, f"title:{WORD}"))
+
+
+def synced(clock: Clock, title: str, *texts: str) -> tuple[Imported, list[Entry]]:
+    """A session of another agent, which gave it this title."""
+    given = Imported(
+        id="claude:1", source="claude", created_at=clock() - 9, updated_at=clock() - 5, title=title
+    )
+    return given, [
+        Entry(id=f"e{number}", at=clock() - 9, role="user", parts=(Text(text=text),))
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize("title", [VAULT, f"About {WORD}"], ids=["the prompt's", "a model's"])
+async def test_a_title_that_a_source_gave_goes_with_the_message_that_it_may_be_from(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, title: str
+) -> None:
+    await sessions.transfer.sync(ann, *synced(clock, title, VAULT, "Something else"))
+    assert await titled_in_any_way(reader, ann)
+    await sessions.erase(ann, "claude:1", "e0")
+    assert not await titled_in_any_way(reader, ann)
+    found = await reader.get(ann, "claude:1")
+    assert (found.title, found.title_by) == ("Something else", "auto")
+
+
+async def test_a_title_that_is_a_prompt_that_is_still_there_stays(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    await sessions.transfer.sync(ann, *synced(clock, "Something else", "Something else", VAULT))
+    await sessions.erase(ann, "claude:1", "e1")
+    found = await reader.get(ann, "claude:1")
+    assert (found.title, found.title_by) == ("Something else", "source")
+
+
+async def test_a_title_that_a_model_gave_goes_with_what_it_may_tell_of(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    engine = Scripted(title=f"How {WORD} opens")
+    async with sessions.opened(ann, session.id, engine) as opened:
+        outcome = await opened.prompt(prompt(VAULT), emit=watcher)
+        await watcher.until(Titled)
+    assert await titled_in_any_way(reader, ann)
+    await sessions.erase(ann, session.id, outcome.prompt)
+    assert not await titled_in_any_way(reader, ann)
+    assert (await reader.get(ann, session.id)).title is None
+
+
+async def test_a_title_that_a_model_finds_while_its_prompt_is_erased_is_not_kept(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    class Slow(Scripted):
+        async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:  # noqa: ARG002
+            await sessions.erase(ann, session.id, history[0].id)
+            return f"How {WORD} opens"
+
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, Slow()) as opened:
+        await opened.prompt(prompt(VAULT))
+    assert is_erased((await reader.history(ann, session.id)).entries[0])
+    assert not await titled_in_any_way(reader, ann)
+
+
+@pytest.mark.parametrize("title", [VAULT, f"About {WORD}"], ids=["the prompt's", "a model's"])
+async def test_a_fork_has_no_title_from_what_it_does_not_reach(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, title: str
+) -> None:
+    await sessions.transfer.sync(ann, *synced(clock, title, "Hello there", VAULT))
+    forks = [
+        await sessions.fork(ann, "claude:1", at="e0", before=True),
+        await sessions.fork(ann, "claude:1", at="e0"),
+        await sessions.fork(ann, "claude:1", at="e1"),
+        await sessions.fork(ann, "claude:1"),
+    ]
+    assert [fork.title for fork in forks] == [None, "Hello there", title, title]
+    await sessions.erase(ann, "claude:1", "e1")
+    assert not await titled_in_any_way(reader, ann)
+
+
+async def test_a_branch_has_no_title_from_what_it_does_not_reach(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    await sessions.append(ann, session.id, say("Hello there", "system"))
+    await sessions.reset(ann, session.id)
+    (last,) = await talk(sessions, ann, session.id, VAULT)
+    (checkpoint,) = await sessions.checkpoints(ann, session.id)
+    assert (await sessions.branch(ann, session.id, checkpoint.id)).title is None
+    await sessions.erase(ann, session.id, last)
+    assert not await titled_in_any_way(reader, ann)
+
+
+async def test_a_person_s_own_title_stays_where_it_is(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(sessions, ann, "Hello there", VAULT, title="My own")
+    fork = await sessions.fork(ann, session.id, at=ids[0], before=True)
+    await sessions.erase(ann, session.id, ids[1])
+    for each in (session, fork):
+        found = await reader.get(ann, each.id)
+        assert (found.title, found.title_by) == ("My own", "user")
+
+
+async def test_a_fork_that_copied_a_title_when_forks_did_loses_it_and_an_innocent_equal_one_stays(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(sessions, ann, "Hello there", VAULT)
+    fork = await sessions.fork(ann, session.id, at=ids[0], before=True)
+    same, _ = await started(sessions, ann, VAULT)
+    for each in (session, fork):
+        await sessions.turns.retitle(ann, each.id, VAULT)
+    await sessions.erase(ann, session.id, ids[1])
+    titles = [(await reader.get(ann, each.id)).title for each in (session, fork, same)]
+    assert titles == ["Hello there", None, VAULT]

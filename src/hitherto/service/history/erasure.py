@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hitherto.model import Entry, Json, decode_entry, encode, plain_text
+from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
 from hitherto.service.history.places import find_place, load_everything, payload_at
+from hitherto.service.history.titles import grounded_titles, titles_of
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
+from hitherto.values import words
 from hitherto.values.spans import EntryPlace
-from hitherto.values.titles import title_from
+from hitherto.values.words import Term
+
+COPIES = 1_000
+"""How many sessions with the same title are looked at."""
 
 
 async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
@@ -26,25 +31,38 @@ async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
         return
     await tx.erase(record.owner, place, encode(blank_entry(old, len(payload))))
     # Always in the same order, so that two callers cannot deadlock.
+    lost = set[str]()
     for num in sorted(await tx.reaching(record.owner, place.log)):
-        await _forget_derived(tx, record.owner, num, place, old)
+        lost |= await _forget_derived(tx, record.owner, num, place, old)
+    for title in sorted(lost):
+        await _forget_copies(tx, record.owner, title)
 
 
-async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, old: Entry) -> None:
-    """Take what was derived from an erased entry out of a session that reaches it."""
+async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, old: Entry) -> set[str]:
+    """Take what was derived from an erased entry out of a session that reaches it; the titles that it lost."""
     found = await tx.by_num(owner, num)
     record = None if found is None else await tx.session(owner, found.session.id)
     if record is None or algebra.ordinal(await load_everything(tx, record), place) is None:
-        return
+        return set()
     await tx.drop_facts(owner, record.session.id, old.id)
     await tx.drop_raw_copies(owner, num)
     record = await _drop_summaries(tx, record, place)
-    derived = title_from(plain_text(old))
-    session = record.session
-    fields: Json = {"earlier_titles": tuple(title for title in session.earlier_titles if title != derived)}
-    if session.title_by == "auto" and session.title == derived:
-        fields |= {"title": None, "title_by": None}
-    await change_session(tx, record, "erase", **fields)
+    titles = await grounded_titles(tx, owner, await load_everything(tx, record), record.session)
+    changed = await change_session(tx, record, "erase", **titles)
+    return titles_of(record.session) - titles_of(changed.session)
+
+
+async def _forget_copies(tx: Writer, owner: str, title: str) -> None:
+    """Take a title out of forks that have it although they do not reach what it was made from: it used to be copied."""
+    phrase = words.tokens(words.searchable(title))
+    for found in await tx.titled(owner, [Term(tuple(phrase))], COPIES) or () if phrase else ():
+        if found.session.parent is None or title not in titles_of(found.session):
+            continue
+        record = await tx.session(owner, found.session.id)
+        if record is not None:
+            titles = await grounded_titles(tx, owner, await load_everything(tx, record), record.session)
+            if any(getattr(record.session, name) != value for name, value in titles.items()):
+                await change_session(tx, record, "erase", **titles)
 
 
 async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> Record:

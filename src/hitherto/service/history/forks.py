@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from hitherto.model import RECORDED_IN, RECORDS, Principal, Session
@@ -10,8 +12,10 @@ from hitherto.ports import Record, Writer
 from hitherto.service.catalog.metadata import claim_fields
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.core import Room
-from hitherto.service.history.places import cut_at
+from hitherto.service.history.places import cut_at, load_everything
+from hitherto.service.history.titles import grounded_titles
 from hitherto.service.records import (
+    Lists,
     load_checkpoint,
     load_expansions,
     load_lists,
@@ -21,7 +25,7 @@ from hitherto.service.records import (
 from hitherto.service.validation import checked_name, checked_title
 from hitherto.values import spans as algebra
 from hitherto.values.filters import normal_cwd
-from hitherto.values.spans import Spans
+from hitherto.values.spans import Spans, Stretch
 
 OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN)
 """Metadata of a session that its forks do not inherit."""
@@ -107,13 +111,21 @@ class Forks(Room):
 
 async def _add_fork(tx: Writer, source: Record, spans: Spans, forked: Session) -> Session:
     """Add a session over the source's entries, with the checkpoints that its summaries stand for."""
-    record = await add_session(tx, source.owner, await recount_session(tx, source, spans, forked))
     expansions = await load_expansions(tx, source, spans)
+    forked = await _with_own_title(tx, source, Lists(source, spans, expansions).conversation(), forked)
+    record = await add_session(tx, source.owner, await recount_session(tx, source, spans, forked))
     for checkpoint in await tx.checkpoints(source.owner, source.num):
         if checkpoint.id in expansions:
             await tx.put_checkpoint(source.owner, record.num, checkpoint, expansions[checkpoint.id])
     await tx.put_spans(source.owner, record.num, algebra.opened(spans, record.num, record.head))
     return record.session
+
+
+async def _with_own_title(tx: Writer, source: Record, view: Sequence[Stretch], forked: Session) -> Session:
+    """The fork with a title that tells of nothing it does not reach: erasing that would not come by here."""
+    if algebra.said_since(await load_everything(tx, source), view):
+        return replace(forked, **await grounded_titles(tx, source.owner, view, forked))
+    return forked
 
 
 def _in_folder(who: Principal, source: Session, cwd: str | None) -> Session:

@@ -187,13 +187,19 @@ class TurnJournal:
         """Keep something of our own in the session's metadata."""
         await self._catalog.set_own_meta(self._who, self._id, changes)
 
-    async def retitle(self, title: str) -> Session:
-        """Give a better title by machine; one that a person or another agent gave stays."""
+    async def retitle(self, title: str, told: Sequence[Entry] = ()) -> Session:
+        """Give a better title by machine; one that a person or another agent gave stays.
+
+        It was made from what is `told`: if some of it was erased or is gone meanwhile, nothing changes.
+        """
 
         async def work(tx: Writer) -> Session:
             record = await require_session(tx, self._who, self._id)
             better = checked_title(title)
             if better is None or record.session.title_by not in (None, "auto"):
+                return record.session
+            left = {entry.id: entry for entry in await _context(tx, record)}
+            if any(left.get(entry.id) != entry for entry in told):
                 return record.session
             fields = title_fields(record.session, better, "auto")
             return (await change_session(tx, record, "rename", **fields)).session

@@ -186,10 +186,10 @@ class OpenSession:
         """Have the engine find a title; that of a person is never touched, and without one the first prompt does."""
         with suppress(TimeoutError, HithertoError):
             async with asyncio.timeout(TITLE_SECONDS):
-                title = await self._conversation.title(await self._journal.context(), choices)
-            if title is not None:
-                session = await self._journal.retitle(title)
-                emit(Titled(title=session.title or title))
+                told = await self._journal.context()
+                title = await self._conversation.title(told, choices)
+            if title is not None and (named := (await self._journal.retitle(title, told)).title) is not None:
+                emit(Titled(title=named))
 
     def _beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
