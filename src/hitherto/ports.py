@@ -407,9 +407,6 @@ class Writer(Reader, Protocol):
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         """Add facts; one whose id is there already replaces it."""
 
-    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        """Drop the session's facts that were drawn from this entry alone."""
-
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         """Drop the owner's facts of these ids."""
 

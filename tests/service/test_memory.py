@@ -16,7 +16,7 @@ from hitherto.summariser import CompactionPolicy, Finding
 from hitherto.values.days import DAY_MS
 from tests.summaries.planted import held_out
 from tests.summaries.planted.conversations import conversation
-from tests.support.conversations import say
+from tests.support.conversations import say, started
 from tests.support.homes import Clock, Home, MemoryHome, counting
 
 SEEDS = range(3)
@@ -413,3 +413,29 @@ async def test_a_person_s_facts_are_found_among_those_of_many(sessions: Sessions
         for query in (None, "tea"):
             facts = await sessions.memory.search(ann, query, **asked)  # type: ignore[arg-type]
             assert sorted(fact.id for fact in facts) == found, asked
+
+
+async def test_a_fact_goes_when_the_last_message_that_says_it_is_erased(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(
+        sessions, ann, "My dog is called Rex.", "Yes, my dog is called Rex!", "And so on"
+    )
+    fact = Fact(id="f", at=1, text="my dog is called Rex", session=session.id, entries=tuple(ids[:2]))
+    await sessions.memory.add(ann, [fact])
+    await sessions.erase(ann, session.id, ids[0])
+    assert await reader.memory.facts(ann) == [replace(fact, entries=(ids[1],))]
+    await sessions.erase(ann, session.id, ids[1])
+    assert await reader.memory.facts(ann) == []
+
+
+async def test_a_fact_that_not_all_is_left_of_goes(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session, ids = await started(sessions, ann, "My dog is called Rex.", "He is nine.")
+    fork = await sessions.fork(ann, session.id)
+    fact = Fact(id="f", at=1, text="The dog Rex is nine", session=session.id, entries=tuple(ids))
+    other = replace(fact, id="h", text="Nine is odd", entries=(ids[1],))
+    await sessions.memory.add(ann, [fact, replace(fact, id="g", session=fork.id), other])
+    await sessions.erase(ann, session.id, ids[0])
+    assert [fact.id for fact in await reader.memory.facts(ann)] == ["h"]

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
+from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
-from hitherto.service.history.titles import grounded_titles, titles_of
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
 from hitherto.values import words
@@ -44,9 +44,10 @@ async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, o
     record = None if found is None else await tx.session(owner, found.session.id)
     if record is None or algebra.ordinal(await load_everything(tx, record), place) is None:
         return set()
-    await tx.drop_facts(owner, record.session.id, old.id)
     await tx.drop_raw_copies(owner, num)
-    record = await _drop_summaries(tx, record, place)
+    record, blanked = await _drop_summaries(tx, record, place)
+    for gone in (old, *blanked):
+        await forget_unfounded(tx, record, gone)
     titles = await grounded_titles(tx, owner, await load_everything(tx, record), record.session)
     changed = await change_session(tx, record, "erase", **titles)
     return titles_of(record.session) - titles_of(changed.session)
@@ -65,27 +66,32 @@ async def _forget_copies(tx: Writer, owner: str, title: str) -> None:
                 await change_session(tx, record, "erase", **titles)
 
 
-async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> Record:
-    """The session without the summaries made from the entry at a place; the caller stores the record, as a change."""
+async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> tuple[Record, list[Entry]]:
+    """The session without the summaries made from the entry at a place, and these; the caller stores the record, as a
+    change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
     lists = {name: await tx.spans(owner, num, name) for name in known}
     present = algebra.closed(await tx.spans(owner, num), num, head)
     made = algebra.checkpoints_holding(lists, place)
-    for spans in (present, *lists.values()):
-        for at in algebra.summaries_of_place(spans, place, made):
-            await _blank(tx, owner, EntryPlace(spans[at].log, spans[at].first))
+    blanked = [
+        await _blank(tx, owner, EntryPlace(spans[at].log, spans[at].first))
+        for spans in (present, *lists.values())
+        for at in algebra.summaries_of_place(spans, place, made)
+    ]
     if not algebra.summaries_of_place(present, place, made):
-        return record
+        return record, blanked
     spans = algebra.closed(algebra.unfold_summaries(present, place, made, lists.__getitem__), num, head)
     await tx.put_spans(owner, num, algebra.opened(spans, num, head))
     session = await recount_session(tx, record, spans, record.session)
     compacted = session.last_compaction if algebra.summaries(spans) else None
-    return replace(record, session=replace(session, last_compaction=compacted))
+    return replace(record, session=replace(session, last_compaction=compacted)), blanked
 
 
-async def _blank(tx: Writer, owner: str, place: EntryPlace) -> None:
+async def _blank(tx: Writer, owner: str, place: EntryPlace) -> Entry:
+    """Blank the entry at a place; returns it as it was."""
     payload = await payload_at(tx, owner, place)
     entry = decode_entry(payload)
     if not is_erased(entry):
         await tx.erase(owner, place, encode(blank_entry(entry, len(payload))))
+    return entry

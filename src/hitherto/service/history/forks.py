@@ -12,8 +12,8 @@ from hitherto.ports import Record, Writer
 from hitherto.service.catalog.metadata import claim_fields
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.core import Room
+from hitherto.service.history.grounds import grounded_titles
 from hitherto.service.history.places import cut_at, load_everything
-from hitherto.service.history.titles import grounded_titles
 from hitherto.service.records import (
     Lists,
     load_checkpoint,

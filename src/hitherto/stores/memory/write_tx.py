@@ -146,12 +146,6 @@ class MemoryWriter(MemoryReader):
             if fact_id in facts:
                 self._journal.drop(facts, fact_id)
 
-    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        facts = self._own(owner).facts
-        for fact in list(facts.values()):
-            if fact.session == session_id and set(fact.entries) == {entry_id}:
-                self._journal.drop(facts, fact.id)
-
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
         copies = self._own(owner).raw_copies
         self._journal.put(copies, num, {**copies.get(num, {}), copy.name: RawCopy(copy.name, copy.data)})

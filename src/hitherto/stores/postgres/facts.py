@@ -137,10 +137,3 @@ async def put_facts(statements: Statements, owner: str, facts: Sequence[Fact]) -
 
 async def forget_facts(statements: Statements, owner: str, ids: Sequence[str]) -> None:
     await statements.queue(DROP_FACTS, (owner, list(ids)))
-
-
-async def drop_facts(statements: Statements, owner: str, session_id: str, entry_id: str) -> None:
-    found = await list_facts(statements, owner, session_id)
-    alone = [fact.id for fact in found if set(fact.entries) == {entry_id}]
-    if alone:
-        await forget_facts(statements, owner, alone)

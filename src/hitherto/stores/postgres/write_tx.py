@@ -218,9 +218,6 @@ class PostgresWriter(PostgresReader):
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         await fact_rows.forget_facts(self._statements, owner, ids)
 
-    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        await fact_rows.drop_facts(self._statements, owner, session_id, entry_id)
-
     async def link(self, owner: str, account: Account) -> Account | None:
         await tokens.lock_links(self._statements, owner)
         return await super().link(owner, account)

@@ -52,9 +52,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (?, ?, ?, ?)"
 FORGET_FACT = "DELETE FROM fact WHERE owner = ? AND id = ?"
-DROP_FACTS = """
-DELETE FROM fact WHERE owner = ? AND session = ? AND json_extract(CAST(body AS TEXT), '$.entries') = json_array(?)
-"""
 
 
 def list_facts(db: apsw.Connection, owner: int, session_id: str | None) -> list[Fact]:
@@ -110,10 +107,6 @@ def put_facts(db: apsw.Connection, owner: int, facts: Sequence[Fact]) -> None:
 
 def forget_facts(db: apsw.Connection, owner: int, ids: Sequence[str]) -> None:
     db.executemany(FORGET_FACT, [(owner, fact_id) for fact_id in ids])
-
-
-def drop_facts(db: apsw.Connection, owner: int, session_id: str, entry_id: str) -> None:
-    db.execute(DROP_FACTS, (owner, session_id, entry_id))
 
 
 _facts = msgspec.json.Decoder(Fact)

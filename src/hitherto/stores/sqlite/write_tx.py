@@ -255,9 +255,6 @@ class SqliteWriter(SqliteReader):
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         fact_rows.forget_facts(self._db, self._known_owner(owner), ids)
 
-    async def drop_facts(self, owner: str, session_id: str, entry_id: str) -> None:
-        fact_rows.drop_facts(self._db, self._known_owner(owner), session_id, entry_id)
-
     async def put_token(self, token: Token, digest: bytes) -> None:
         tokens.put_token(self._db, token, digest)
 
