@@ -10,7 +10,8 @@ HithertoError
 ├── NotFound                not_found            it does not exist or is not yours; the error does not reveal which
 │   ├── SessionNotFound     session_not_found
 │   ├── EntryNotFound       entry_not_found
-│   └── CheckpointNotFound  checkpoint_not_found
+│   ├── CheckpointNotFound  checkpoint_not_found
+│   └── StoreNotFound       store_not_found      there is no store at this address, and the request would not make one
 ├── AmbiguousId             ambiguous_id         a short id that matches several sessions
 ├── Conflict                conflict             the state is not what the caller expected
 │   ├── AlreadyExists       already_exists
@@ -118,6 +119,17 @@ class CheckpointNotFound(NotFound):
 
     def __init__(self, checkpoint_id: str) -> None:
         super().__init__(f"no checkpoint {checkpoint_id!r} in this session")
+
+
+class StoreNotFound(NotFound):
+    """There is no store at this address, and the request would not make one."""
+
+    code = "store_not_found"
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"there is no store at {place}: check the name; `hitherto sync` and `hitherto new` make a store"
+        )
 
 
 class AmbiguousId(HithertoError):

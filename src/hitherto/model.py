@@ -347,10 +347,14 @@ class Hit(Value, frozen=True):
 
 
 class SearchPage(Value, frozen=True):
-    """Hits, newest first, and the cursor of the next page (None: the end)."""
+    """Hits, newest first, and the cursor of the next page (None: the end).
+
+    `unindexed` is how many messages and titles the index lacks because the store cannot be written to: they were not searched.
+    """
 
     hits: tuple[Hit, ...]
     cursor: str | None = None
+    unindexed: int = 0
 
 
 Counts = tuple[tuple[str, int], ...]

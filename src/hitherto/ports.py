@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -37,6 +37,10 @@ from hitherto.values.words import Term
 
 T = TypeVar("T")
 Now = Callable[[], int]
+
+Mode = Literal["make", "change", "read"]
+"""What a store is opened for. Only `make` makes one that is not there; the others raise `StoreNotFound`. With `read`, one that
+this process may not write to is opened too: what is written to it then raises `StoreUnavailable`."""
 
 CURRENT = ""
 """The name under which a session's present spans are kept; checkpoints have theirs under their id."""
@@ -250,6 +254,9 @@ class Reader(Protocol):
         `kind` is a role, `title`, or None for all. No terms: all documents of that kind. All that was committed
         before the transaction began is found; what was deleted or erased is not.
         """
+
+    async def unindexed(self) -> int:
+        """How many documents `matches` and `within` do not find yet, because the store cannot be written to; else 0."""
 
     async def within(
         self,
@@ -470,10 +477,15 @@ class Store(Protocol):
         ...
 
 
-Connect = Callable[[str, Now | None], AbstractAsyncContextManager[Store]]
-"""Open the store at a URL; a given clock replaces the store's own (which tests need)."""
+class Connect(Protocol):
+    """Open the store at a URL; a given clock replaces the store's own (which tests need)."""
+
+    def __call__(
+        self, url: str, now: Now | None = None, mode: Mode = "make"
+    ) -> AbstractAsyncContextManager[Store]: ...
+
 
 __all__ = [
-    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Now", "PackedCopy", "RawCopy", "Reader",
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Mode", "Now", "PackedCopy", "RawCopy", "Reader",
     "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from hitherto.engine import Engine
 from hitherto.ids import now_ms, uuid7
+from hitherto.ports import Mode
 from hitherto.service import Sessions
 from hitherto.service.ephemeral import EphemeralHome
 from hitherto.settings import read_settings
@@ -23,18 +24,20 @@ async def open(
     now: Callable[[], int] | None = None,
     new_id: Callable[[], str] = uuid7,
     ephemeral: bool = False,
+    mode: Mode = "make",
 ) -> AsyncIterator[Sessions]:
     """Open the store at `url`: `sqlite:///file.db`, `memory:` or `postgresql://…`; None opens the default store.
 
     Yields the service that every part of Hitherto uses. `now` (in ms) and `new_id` replace the real clock and id
     generator. With `ephemeral`, sessions with an ephemeral key can be created: they live in the memory of this process,
-    where `Sessions.at` finds them, until the store is closed.
+    where `Sessions.at` finds them, until the store is closed. Only the mode `make` makes a store that is not there; `change`
+    and `read` raise `StoreNotFound`. With `read`, a store that this process may not write to can be read all the same.
     """
     settings, clock, passing = read_settings(store=url), now or now_ms, None
     policy = CompactionPolicy(at=settings.compact_at, kept_tokens=settings.compact_keep_tokens)
     store_url = settings.store
     async with AsyncExitStack() as opened:
-        store = await opened.enter_async_context(connector(store_url)(store_url, now))
+        store = await opened.enter_async_context(connector(store_url)(store_url, now, mode))
         if ephemeral:
             memory = await opened.enter_async_context(connector(MEMORY)(MEMORY, now))
             passing = Sessions(memory, now=clock, new_id=new_id, compaction=policy, home=EphemeralHome())

@@ -59,6 +59,7 @@ def test_a_session_is_made_filled_listed_shown_found_and_deleted_from_a_shell(sh
 def test_a_command_without_its_packages_says_how_to_install_them(
     shell: Shell, name: str, package: str, extra: str
 ) -> None:
+    shell.ok("new")
     code = (
         f"import sys; sys.modules['{package}'] = None; from hitherto.__main__ import main; main(['{name}'])"
     )
@@ -479,6 +480,36 @@ def test_a_lasting_problem_makes_the_doctor_end_with_5(shell: Shell) -> None:
 # Export, import, backup
 
 
+def test_an_export_of_all_names_what_it_leaves_out_and_ends_with_1(shell: Shell, tmp_path: Path) -> None:
+    whole, altered, torn = make(shell, "whole", "altered", "torn")
+    for session in (whole, altered, torn):
+        shell.ok("append", session, "first words")
+        shell.ok("append", session, "last words")
+    database = apsw.Connection(str(shell.store))
+    database.execute("UPDATE session SET title = 'forged' WHERE id = ?", (altered,))
+    database.execute(
+        "UPDATE entry SET payload = x'00' WHERE pos = (SELECT max(pos) FROM entry WHERE pos >> 24 ="
+        " (SELECT num FROM session WHERE id = ?))",
+        (torn,),
+    )
+    database.close()
+
+    done = shell.run("export", "--all")
+    file = tmp_path / "all.jsonl"
+    told = shell.invoke("export", "--all", "-o", str(file), "--json")
+
+    assert done.code == told.code == 1
+    assert sum(line.startswith('{"format"') for line in done.lines) == 1
+    assert whole in done.out
+    assert torn not in done.out
+    for session in (altered, torn):
+        assert f"Left out {session}: " in done.err
+    assert file.read_text() == done.out
+    assert told.json["sessions"] == [whole]
+    assert {each["session"] for each in told.json["left_out"]} == {altered, torn}
+    assert shell.run("export", torn).code == 5
+
+
 def test_an_export_is_imported_exactly(shell: Shell, tmp_path: Path) -> None:
     one, two = make(shell, "one", "two", cwd="/x")
     odd = "NUL \0 surrogate \ud800 C1 \x9b bidi \u202e tab \t"
@@ -512,7 +543,7 @@ def test_an_export_to_a_file_is_complete_private_and_replaces_nothing_unasked(sh
     assert shell.invoke("export", session_id, "missing", "-o", str(target), "--force").code == 3
     assert target.read_text() == "mine"
     report = shell.ok("export", session_id, "-o", str(target), "--force", "--json").json
-    assert report == {"file": str(target), "sessions": [session_id], "lines": 1}
+    assert report == {"file": str(target), "sessions": [session_id], "lines": 1, "left_out": []}
     assert [path.name for path in shell.folder.glob("out*")] == ["out.jsonl"]
 
 
@@ -614,7 +645,8 @@ def test_a_path_and_a_url_name_the_same_store_and_the_option_wins(shell: Shell) 
     make(shell, "kept")
     assert titles(shell, "--store", str(shell.store)) == ["kept"]
     assert titles(shell, "--store", f"sqlite:///{shell.store}") == ["kept"]
-    assert titles(shell, "--store", str(shell.folder / "other.db")) == []
+    shell.ok("new", "--title", "other", "--store", str(shell.folder / "other.db"))
+    assert titles(shell, "--store", str(shell.folder / "other.db")) == ["other"]
     relative = shell.run("list", "--store", "sessions.db")
     assert relative.out.split("\t")[4] == "kept"
 
@@ -672,7 +704,8 @@ def test_every_error_has_its_exit_code() -> None:
         (["show"], 2, "usage"),
         (["list", "--store", "nowhere:"], 2, "invalid_input"),
         (["list", "--store", "damaged.db"], 5, "store_damaged"),
-        (["list", "--store", "/proc/none/x.db"], 5, "store_unavailable"),
+        (["new", "--store", "/proc/none/x.db"], 5, "store_unavailable"),
+        (["list", "--store", "mistyped.db"], 3, "store_not_found"),
     ],
 )
 def test_an_error_is_one_line_with_its_code_and_an_exit_code(

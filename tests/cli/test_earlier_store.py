@@ -24,6 +24,7 @@ def test_the_first_start_says_once_where_the_earlier_store_is_and_how_to_use_it(
     command = f"export HITHERTO_STORE=sqlite:///{left}"
     assert f"Found the store of an earlier version: {left}. To use it, run: {command}\n" in first.err
     assert "From before" not in first.out
+    assert shell.run("new", env=default).code == 0
     assert "earlier version" not in shell.run("list", env=default).err
     used = shell.run("list", "--json", env={**default, "HITHERTO_STORE": command.partition("=")[2]})
     assert [each["id"] for each in json.loads(used.out)["sessions"]] == [session]

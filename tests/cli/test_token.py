@@ -53,6 +53,7 @@ def test_tokens_are_listed_without_their_secrets(shell: Shell) -> None:
 
 
 def test_a_store_without_tokens_says_so_to_people_only(shell: Shell) -> None:
+    shell.ok("new")
     assert shell.ok("token", "list").out == ""
     assert shell.ok("token", "list", "--json").json == {"tokens": []}
     assert "No tokens." in shell.terminal("token", "list").out
@@ -82,6 +83,7 @@ def test_a_revoked_token_is_good_for_nothing(shell: Shell) -> None:
     ],
 )
 def test_wrong_usage_makes_no_token(shell: Shell, arguments: tuple[str, ...]) -> None:
+    shell.ok("new")
     done = shell.invoke("token", *arguments)
     assert (done.code, done.out) == (2, "")
     assert shell.ok("token", "list").out == ""

@@ -23,11 +23,12 @@ from hitherto.errors import (
     SessionNotFound,
     StoreError,
     StoreFull,
+    StoreNotFound,
     StoreUnavailable,
     TooLarge,
 )
 from hitherto.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
-from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.ports import Mode, Reader, Record, Store, Writer
 from hitherto.service import Sessions
 from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
 from hitherto.stores.postgres.connection import as_hitherto_error, escaped, restored
@@ -902,6 +903,20 @@ async def test_the_views_show_sessions_to_programs_that_speak_sql(
         (second.id, None, None, None),
         ("agent:main", "main", "irc", kept.last_compaction),
     }
+
+
+@pytest.mark.parametrize("mode", ["read", "change"])
+async def test_a_database_without_tables_stays_as_it_is_unless_a_store_is_to_be_made(
+    empty_database: str, mode: Mode
+) -> None:
+    with pytest.raises(StoreNotFound, match="postgres_empty"):
+        async with connect(empty_database, mode=mode):
+            pass
+    async with await psycopg.AsyncConnection.connect(empty_database) as connection:
+        found = await connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        assert await found.fetchone() == (0,)
+    async with connect(empty_database), connect(empty_database, mode=mode) as opened_store:
+        assert await opened_store.owners() == []
 
 
 async def test_there_is_no_backup_file_and_the_error_says_what_to_do(store: Store) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import shlex
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
 import click
@@ -15,13 +15,15 @@ from click.shell_completion import CompletionItem
 from hitherto import wiring
 from hitherto.cli.terminal.input import bare_interrupts, interrupts
 from hitherto.cli.terminal.output import Output, clean
-from hitherto.errors import HithertoError
+from hitherto.errors import HithertoError, StoreNotFound
 from hitherto.limits import LIST_PAGE
 from hitherto.model import LOCAL, Filter
+from hitherto.ports import Mode
 from hitherto.service import Sessions
 from hitherto.settings import STORE, earlier_store, is_server, store_url
 
 T = TypeVar("T")
+Opens = Mode | Callable[..., Mode]
 Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text.")
@@ -32,16 +34,27 @@ STORE_OPTION = click.Option(
 )
 
 
-def command(*examples: str) -> Callable[[Work], click.Command]:
-    """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code."""
+def command(
+    *examples: str, opens: Opens = "change", or_none: bool = False
+) -> Callable[[Work], click.Command]:
+    """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code.
+
+    `opens` is what the store is opened for, or a function of the command's options that tells. With `or_none`, the command
+    works before there is a store, as if that were empty; not if `--store` names it.
+    """
 
     def decorate(work: Work) -> click.Command:
         @functools.wraps(work)
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
             out = Output(as_json=as_json)
             mention_earlier_store(store, out)
+            mode = opens(**given) if callable(opens) else opens
             with bare_interrupts():
-                return asyncio.run(_with_sessions(store, lambda sessions: work(sessions, out, **given)))
+                return asyncio.run(
+                    _with_sessions(
+                        store, mode, lambda sessions: work(sessions, out, **given), or_none=or_none
+                    )
+                )
 
         made = click.command(epilog=examples_text(examples))(run)
         made.params += [JSON_OPTION, STORE_OPTION]
@@ -63,15 +76,23 @@ def mention_earlier_store(store: str | None, out: Output) -> None:
         )
 
 
-async def _with_sessions(store: str | None, work: Callable[[Sessions], Awaitable[T]]) -> T:
+async def _with_sessions(
+    store: str | None, mode: Mode, work: Callable[[Sessions], Awaitable[T]], *, or_none: bool = False
+) -> T:
     with interrupts():
-        async with _opened(store_url(store)) as sessions:
+        async with AsyncExitStack() as stack:
+            try:
+                sessions = await stack.enter_async_context(_opened(store_url(store), mode))
+            except StoreNotFound:
+                if not or_none or store is not None:
+                    raise
+                sessions = await stack.enter_async_context(wiring.open(wiring.MEMORY))
             return await work(sessions)
 
 
-def _opened(url: str) -> AbstractAsyncContextManager[Sessions]:
+def _opened(url: str, mode: Mode) -> AbstractAsyncContextManager[Sessions]:
     if not is_server(url):
-        return wiring.open(url)
+        return wiring.open(url, mode=mode)
     from hitherto.remote.sessions import open as open_remote  # imported here because most stores are local
 
     return open_remote(url)
@@ -90,7 +111,7 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
         ]
 
     try:
-        return asyncio.run(_with_sessions(ctx.params.get("store"), newest))
+        return asyncio.run(_with_sessions(ctx.params.get("store"), "read", newest))
     except (HithertoError, OSError):
         return []
 

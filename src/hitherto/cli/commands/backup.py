@@ -10,7 +10,7 @@ from hitherto.cli.terminal.output import Output, progress
 from hitherto.service import Sessions
 
 
-@command("hitherto backup ~/backups/hitherto.db", "hitherto list --store ~/backups/hitherto.db")
+@command("hitherto backup ~/backups/hitherto.db", "hitherto list --store ~/backups/hitherto.db", opens="read")
 @click.argument("target")
 async def run(sessions: Sessions, out: Output, *, target: str) -> None:
     """Copy the whole store to a new file, even while it is in use.

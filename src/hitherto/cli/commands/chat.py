@@ -30,6 +30,7 @@ MORE = "… "
     "hitherto chat 019a8c0e",
     "hitherto chat --model anthropic:claude-sonnet-5 --mode acceptEdits",
     "hitherto chat < prompts.txt",
+    opens="make",
 )
 @click.argument("session", required=False, shell_complete=complete_session)
 @turn_options

@@ -9,7 +9,7 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 
 
-@command("hitherto checkpoints 019a8c0e")
+@command("hitherto checkpoints 019a8c0e", opens="read")
 @session_argument
 async def run(sessions: Sessions, out: Output, *, session: str) -> None:
     """List the checkpoints of a session, oldest first.

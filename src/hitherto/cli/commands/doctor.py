@@ -10,7 +10,7 @@ from hitherto.cli.terminal.output import Output, progress
 from hitherto.service import Sessions
 
 
-@command("hitherto doctor", "hitherto doctor --no-repair --json")
+@command("hitherto doctor", "hitherto doctor --no-repair --json", opens="read")
 @click.option("--no-repair", is_flag=True, help="Only check; change nothing.")
 async def run(sessions: Sessions, out: Output, *, no_repair: bool) -> int:
     """Check the store, rebuild derived data such as the search index, and remove unreachable data.

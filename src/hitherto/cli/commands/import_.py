@@ -28,7 +28,9 @@ class Block(msgspec.Struct):
     bytes: int = 0
 
 
-@command("hitherto import sessions.jsonl", "zcat sessions.jsonl.gz | hitherto import - --new-id")
+@command(
+    "hitherto import sessions.jsonl", "zcat sessions.jsonl.gz | hitherto import - --new-id", opens="make"
+)
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--new-id", is_flag=True, help="Give each session a new id instead of the one in the file.")
 @click.option(

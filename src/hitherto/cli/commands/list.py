@@ -20,6 +20,7 @@ from hitherto.service import Sessions
     "hitherto list --here",
     "hitherto list --tag work --since 7d",
     "hitherto list --all --json | jq -r '.sessions[].title'",
+    opens="read",
 )
 @filtered("exclude")
 @click.option("--status", type=click.Choice(STATUSES), help="Only sessions with this status.")

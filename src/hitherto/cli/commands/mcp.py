@@ -12,7 +12,7 @@ from hitherto.service import Sessions
 from hitherto.settings import read_settings
 
 
-@command("hitherto mcp", "claude mcp add history -- hitherto mcp")
+@command("hitherto mcp", "claude mcp add history -- hitherto mcp", opens="read")
 async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - stdout carries MCP only
     """Run as an MCP server on standard input and output, so that agents can search your history.
 

@@ -14,7 +14,7 @@ from hitherto.service import Sessions
 from hitherto.service.catalog.projects import project_of_folder
 
 
-@command("hitherto new --title 'Fix the parser' --tag work", "id=$(hitherto new --no-cwd)")
+@command("hitherto new --title 'Fix the parser' --tag work", "id=$(hitherto new --no-cwd)", opens="make")
 @click.option("--cwd", metavar="FOLDER", help="The folder of the session. Default: the current folder.")
 @click.option("--no-cwd", is_flag=True, help="Create the session without a folder.")
 @click.option("--title", help="The title. Default: made from the first prompt.")

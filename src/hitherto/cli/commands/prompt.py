@@ -28,6 +28,7 @@ from hitherto.updates import NAMES, Ask, Emit, Outcome
     "git diff | hitherto prompt --append-system 'Review this change.'",
     "hitherto prompt --session 019a8c0e --mode acceptEdits 'Now fix it.'",
     "hitherto prompt --json 'Name a colour.' | jq -r .text",
+    opens="make",
 )
 @click.argument("text", required=False)
 @click.option(

@@ -21,6 +21,7 @@ from hitherto.service import Sessions
     "hitherto search parser error",
     """hitherto search '"exact phrase" role:user after:2025-06'""",
     "hitherto search 'migrat* tag:work' --here",
+    opens="read",
 )
 @click.argument("words", metavar="QUERY...", nargs=-1, required=True)
 @filtered("include")
@@ -49,6 +50,11 @@ async def run(
         for hit in page.hits:
             when = formats.utc(hit.at)
             out.row(hit.session.id, when, hit.role, hit.entry, hit.session.title, hit.snippet, hit.more)
+    if page.unindexed:
+        out.note(
+            "The store cannot be written to, so its index stays as it is: it lacks messages and titles,"
+            f" {page.unindexed} of them, which were not searched."
+        )
     if page.cursor is not None:
         out.note(f"There are more hits. Show the next ones with --cursor {page.cursor}")
 
@@ -63,7 +69,7 @@ async def _read_pages(
         hits += page.hits
         cursor = page.cursor
         if cursor is None or len(hits) >= limit:
-            return SearchPage(hits=tuple(hits), cursor=cursor)
+            return SearchPage(hits=tuple(hits), cursor=cursor, unindexed=page.unindexed)
 
 
 async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:

@@ -33,6 +33,7 @@ COMPACTED = "── compacted here: a summary replaces the earlier messages ─�
     "hitherto show 019a8c0e",
     "hitherto show 019a8c0e --all | less",
     "hitherto show 019a8c0e --around ENTRY --limit 10",
+    opens="read",
 )
 @session_argument
 @click.option(

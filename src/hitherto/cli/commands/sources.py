@@ -36,7 +36,7 @@ class Described(Value, frozen=True):
     expiring: int = 0
 
 
-@command("hitherto sources", "hitherto sources --json")
+@command("hitherto sources", "hitherto sources --json", opens="read", or_none=True)
 async def run(sessions: Sessions, out: Output) -> None:
     """Show the agents that `hitherto sync` imports from: where their sessions are, how many, and how many are new.
 

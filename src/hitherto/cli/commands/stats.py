@@ -14,7 +14,7 @@ from hitherto.service import Sessions
 TIMES = ("oldest", "newest")
 
 
-@command("hitherto stats", "hitherto stats --json | jq .messages")
+@command("hitherto stats", "hitherto stats --json | jq .messages", opens="read")
 async def run(sessions: Sessions, out: Output) -> None:
     """Show statistics about your sessions and the store. In a pipe, each line has a name and a value, separated by a tab."""
     numbers, about = await sessions.statistics.stats(LOCAL), await sessions.admin.about()

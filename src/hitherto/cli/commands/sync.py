@@ -27,7 +27,7 @@ NAMED = 5
 """How many of the sessions that an agent will delete soon are listed; JSON has all."""
 
 
-@command("hitherto sync", "hitherto sync --watch", "hitherto sync --json")
+@command("hitherto sync", "hitherto sync --watch", "hitherto sync --json", opens="make")
 @click.option("--watch", is_flag=True, help="Keep running and import changes until ^C.")
 async def run(sessions: Sessions, out: Output, *, watch: bool) -> int:
     """Import the sessions of your agents and keep them in sync.

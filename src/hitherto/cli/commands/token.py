@@ -17,7 +17,11 @@ from hitherto.values.scopes import MEANINGS, SCOPES, USUAL
 AN_ID = "019a8c0e-5b7a-7c1d-9a36-0d1f6a1f5c3e"
 
 
-@command("hitherto token create --owner alice", "hitherto token create --owner bot --scope read --label wiki")
+@command(
+    "hitherto token create --owner alice",
+    "hitherto token create --owner bot --scope read --label wiki",
+    opens="make",
+)
 @click.option(
     "--owner", metavar="NAME", required=True, help="The owner whose sessions the token gives access to."
 )
@@ -41,7 +45,7 @@ async def create(sessions: Sessions, out: Output, *, owner: str, scopes: tuple[s
     )
 
 
-@command("hitherto token list", "hitherto token list --owner alice")
+@command("hitherto token list", "hitherto token list --owner alice", opens="read")
 @click.option("--owner", metavar="NAME", help="Only tokens of this owner.")
 async def list_tokens(sessions: Sessions, out: Output, *, owner: str | None) -> None:
     """List tokens, oldest first, including revoked ones.

@@ -19,7 +19,7 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 
 
-@command("hitherto watch", "hitherto watch 019a8c0e --json", "hitherto watch --after 0")
+@command("hitherto watch", "hitherto watch 019a8c0e --json", "hitherto watch --after 0", opens="read")
 @click.argument("session", required=False, shell_complete=complete_session)
 @click.option(
     "--after",

@@ -70,12 +70,14 @@ class Index(Room):
         secret, question = self._store.secret, ["search", text, wanted]
         walk = None if cursor is None else open_cursor(secret, owner, question, cursor, _Walk)
 
-        async def work(tx: Reader) -> tuple[list[Hit], _Walk | None]:
-            return await _Search(tx, owner, query, wanted, limit, walk).run()
+        async def work(tx: Reader) -> tuple[list[Hit], _Walk | None, int]:
+            return *await _Search(tx, owner, query, wanted, limit, walk).run(), await tx.unindexed()
 
-        hits, rest = await self._store.read(work)
+        hits, rest, unindexed = await self._store.read(work)
         return SearchPage(
-            hits=tuple(hits), cursor=None if rest is None else seal_cursor(secret, owner, question, rest)
+            hits=tuple(hits),
+            cursor=None if rest is None else seal_cursor(secret, owner, question, rest),
+            unindexed=unindexed,
         )
 
     async def _sessions_only(
@@ -94,7 +96,8 @@ class Index(Room):
         hits = tuple(
             Hit(session=session, snippet=title_text(session).partition("\n")[0]) for session in page.sessions
         )
-        return SearchPage(hits=hits, cursor=page.cursor)
+        unindexed = await self._store.read(lambda tx: tx.unindexed())
+        return SearchPage(hits=hits, cursor=page.cursor, unindexed=unindexed)
 
 
 class _Search:

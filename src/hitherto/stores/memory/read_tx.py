@@ -116,6 +116,9 @@ class MemoryReader:
         )
         return list(islice(found, limit))
 
+    async def unindexed(self) -> int:
+        return 0
+
     async def within(
         self,
         owner: str,

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hitherto.errors import StoreError
 from hitherto.model import Json
-from hitherto.ports import Health, Now, Reader, Store, Writer
+from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.memory.check import CHECKED, problems
 from hitherto.stores.memory.read_tx import MemoryReader
 from hitherto.stores.memory.tables import Journal, Tables
@@ -36,8 +36,11 @@ _named: dict[str, Shared] = {}
 
 
 @asynccontextmanager
-async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
-    """Open `memory:`, a store of one's own, or `memory:NAME`, one shared in this process as long as it is open."""
+async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> AsyncIterator[Store]:  # noqa: ARG001
+    """Open `memory:`, a store of one's own, or `memory:NAME`, one shared in this process as long as it is open.
+
+    It is always there: at first it is empty.
+    """
     name = url.removeprefix(SCHEME)
     shared = _named.setdefault(name, Shared(name)) if name else Shared(name)
     shared.connections += 1

@@ -77,6 +77,11 @@ async def migrate(connection: Connection, known: Sequence[Migration], parts: int
             await connection.execute(RECORD, (missing[0].version, missing[0].name))
 
 
+async def is_new(connection: Connection) -> bool:
+    """Whether the database has no tables of a store yet."""
+    return bool(await _value(connection, IS_NEW))
+
+
 async def secret(connection: Connection) -> bytes:
     """The store's key, made when the store is new."""
     await connection.execute(ADD_SECRET, (secrets.token_bytes(32),))

@@ -206,6 +206,9 @@ class PostgresReader:
         await self._settle()
         return await Search(self._statements, owner, terms, kind).newest(before, limit)
 
+    async def unindexed(self) -> int:
+        return 0
+
     async def within(
         self,
         owner: str,

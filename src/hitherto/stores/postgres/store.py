@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.errors import InvalidInput, StoreError, StoreUnavailable
+from hitherto.errors import InvalidInput, StoreError, StoreNotFound, StoreUnavailable
 from hitherto.model import Json
-from hitherto.ports import Health, Now, Reader, Store, Writer
+from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
 from hitherto.stores.postgres.connection import as_hitherto_error
-from hitherto.stores.postgres.migrate import migrate, migrations, secret
+from hitherto.stores.postgres.migrate import is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
@@ -70,16 +70,17 @@ class Address(NamedTuple):
 
 
 @asynccontextmanager
-async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
+async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> AsyncIterator[Store]:
     """Open the store in the database that a `postgresql://` URL (or another form that libpq knows) names.
 
-    Creates or updates its tables; `partitions=16` in the URL splits the tables of a new database by owner. Raises
+    Updates its tables, and creates them if the mode is `make` (else a database without them is a `StoreNotFound`);
+    `partitions=16` in the URL splits the tables of a new database by owner. Raises
     `InvalidInput` if the tables exist with another number of partitions, and `StoreUnavailable` if the database cannot
     be reached, is not in UTF-8, or loses commits in a crash (`synchronous_commit` is off and the URL does not accept it).
     """
     try:
         address = parse_address(url)
-        key = await _prepared(address)
+        key = await _prepared(address, mode)
     except psycopg.Error as error:
         raise as_hitherto_error(error) from error
     connections = pool(address.conninfo)
@@ -92,10 +93,12 @@ async def connect(url: str, now: Now | None = None) -> AsyncIterator[Store]:
         await connections.close()
 
 
-async def _prepared(address: Address) -> bytes:
+async def _prepared(address: Address, mode: Mode) -> bytes:
     """Check the database and bring its tables up to date; returns the store's key."""
     async with await opened(address.conninfo) as connection:
         await _check_settings(connection)
+        if mode != "make" and await is_new(connection):
+            raise StoreNotFound(f"the database {connection.info.dbname!r}, which has no tables of Hitherto")
         await migrate(connection, migrations(), address.partitions)
         return await secret(connection)
 

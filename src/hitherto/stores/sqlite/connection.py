@@ -49,15 +49,20 @@ def open_file(
 
     While another process writes, it waits for its turn, unless `may_wait` says no.
     """
-    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
-        raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
+    check_version()
     with translate_errors(path):
         make_private(path)
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-        db.set_busy_handler(_patience(may_wait))
+        db.set_busy_handler(patience(may_wait))
         _set_up(db, path)
         db.execute(f"PRAGMA cache_size = -{cache_kib}")
     return db
+
+
+def check_version() -> None:
+    """Raises `StoreUnavailable` if the SQLite of this process must not be used."""
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < OLDEST_SAFE:
+        raise StoreUnavailable(f"SQLite {apsw.sqlite_lib_version()} can damage files: install a newer apsw")
 
 
 def fetch(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
@@ -114,7 +119,7 @@ def _set_up(db: apsw.Connection, path: Path) -> None:
         )
 
 
-def _patience(may_wait: Callable[[], bool]) -> Callable[[int], bool]:
+def patience(may_wait: Callable[[], bool]) -> Callable[[int], bool]:
     """A busy handler that tries often and gives up late: SQLite's own is unfair among many writers."""
     began = 0.0
 

@@ -45,10 +45,10 @@ def shipped() -> list[Migration]:
 def migrate(db: apsw.Connection, steps: Sequence[Migration]) -> None:
     """Apply the steps that the file lacks; another process may be doing the same."""
     known = steps[-1].version
-    if _version(db) < known:
+    if version(db) < known:
         for step in steps:
             _apply(db, step)
-    if (found := _version(db)) > known:
+    if (found := version(db)) > known:
         raise SchemaTooNew(found, known)
 
 
@@ -60,6 +60,7 @@ def _apply(db: apsw.Connection, step: Migration) -> None:
             db.execute(RECORD, (step.version, step.name, now_ms()))
 
 
-def _version(db: apsw.Connection) -> int:
+def version(db: apsw.Connection) -> int:
+    """The schema of the file; 0 if it is no store."""
     there = fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'")
     return int(fetch(db, NEWEST)[0][0]) if there else 0

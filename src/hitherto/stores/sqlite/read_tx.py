@@ -299,6 +299,9 @@ class SqliteReader:
             before = numbers[-1]
         return found
 
+    async def unindexed(self) -> int:
+        return self._index.unindexed(self._db)
+
     async def within(
         self,
         owner: str,

@@ -29,6 +29,7 @@ from hitherto.model import ROLES, Entry, encode, search_text
 from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
+from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.values import words
 from hitherto.values.words import Term
 
@@ -83,6 +84,10 @@ GENERATION = "SELECT value FROM store_meta WHERE name = 'generation'"
 EXPECTED = """
 SELECT number FROM entry WHERE number <= ?1 AND erased IS NULL UNION ALL SELECT title_number FROM session WHERE title_number <= ?1
 """
+UNINDEXED = """
+SELECT (SELECT count(*) FROM entry WHERE number > ?1 AND erased IS NULL)
+    + (SELECT count(*) FROM session WHERE title_number > ?1 AND title_words <> '')
+"""
 
 BATCH = 1_000
 FEW = 64
@@ -125,8 +130,16 @@ LAST_STEP = _Step(more=False)
 class SearchIndex:
     """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
 
-    def __init__(self, path: Path, main: Callable[[], apsw.Connection], done: Callable[[Done], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        main: Callable[[], apsw.Connection],
+        done: Callable[[Done], None],
+        *,
+        read_only: bool = False,
+    ) -> None:
         self._path = path
+        self._read_only = read_only
         self._open_main = main
         self._done = done
         self._lock = threading.RLock()
@@ -198,9 +211,17 @@ class SearchIndex:
             self.catch_up()
             return days.activity(self._index(), owner, first, last, most)
 
+    def unindexed(self, main: apsw.Connection) -> int:
+        """How many documents are not found because nothing can be fed."""
+        if not self._read_only:
+            return 0
+        return int(fetch(main, UNINDEXED, (self._fed().upto,))[0][0])
+
     def catch_up(self) -> None:
-        """Feed until nothing is left."""
+        """Feed until nothing is left; an index that cannot be written to stays as it is."""
         with self._lock:
+            if self._read_only:
+                return
             step = FIRST_STEP
             while step.more:
                 step = self._feed(step)
@@ -428,6 +449,8 @@ class SearchIndex:
         return self._db
 
     def _open_index(self) -> apsw.Connection:
+        if self._read_only:
+            return self._found() or _empty()
         db = open_file(self._path, lambda: self._patient, cache_kib=WRITING_KIB)
         try:
             if _shape(db) != SHAPE:
@@ -438,6 +461,17 @@ class SearchIndex:
             db.close()
             raise
         return db
+
+    def _found(self) -> apsw.Connection | None:
+        """The index as it was left, if it is one of this store."""
+        try:
+            db = open_read_only(self._path)
+        except StoreError:
+            return None
+        if _shape(db) == SHAPE and fetch(db, FED)[0][1] == _generation(self._reader()):
+            return db
+        db.close()
+        return None
 
     def _reader(self) -> apsw.Connection:
         if self._main is None:
@@ -477,8 +511,17 @@ def _document(row: _Row) -> tuple[int, str, str]:
     return number, f"o{owner} kother l{log}", ""
 
 
+def _empty() -> apsw.Connection:
+    """An index that knows nothing."""
+    db = apsw.Connection(":memory:")
+    db.execute(SCHEMA)
+    return db
+
+
 def _generation(main: apsw.Connection) -> bytes:
-    return bytes(fetch(main, GENERATION)[0][0])
+    """Empty for a backup that was never opened to write."""
+    found = fetch(main, GENERATION)
+    return bytes(found[0][0]) if found else b""
 
 
 def _newest(main: apsw.Connection) -> int:

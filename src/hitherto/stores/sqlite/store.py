@@ -9,14 +9,21 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import apsw
 
-from hitherto.errors import AlreadyExists, InvalidInput
+from hitherto.errors import (
+    AlreadyExists,
+    InvalidInput,
+    SchemaTooNew,
+    StoreError,
+    StoreNotFound,
+    StoreUnavailable,
+)
 from hitherto.ids import now_ms
 from hitherto.model import Json
-from hitherto.ports import Health, Now, Reader, Writer
+from hitherto.ports import Health, Mode, Now, Reader, Writer
 from hitherto.stores.sqlite import check as checks
 from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread
 from hitherto.stores.sqlite.connection import (
@@ -27,7 +34,8 @@ from hitherto.stores.sqlite.connection import (
     open_file,
     translate_errors,
 )
-from hitherto.stores.sqlite.migrate import migrate, shipped
+from hitherto.stores.sqlite.migrate import migrate, shipped, version
+from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
 from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
 from hitherto.stores.sqlite.write_tx import SqliteWriter
@@ -43,9 +51,12 @@ FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE 
 
 
 @asynccontextmanager
-async def connect(url: str, now: Now | None = None) -> AsyncIterator[SqliteStore]:
-    """The store in the file of `sqlite:///path`, which is made if it is not there."""
-    store = SqliteStore(file_of(url), now or now_ms)
+async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> AsyncIterator[SqliteStore]:
+    """The store in the file of `sqlite:///path`."""
+    path = file_of(url)
+    if mode != "make":
+        _check_is_store(path)
+    store = SqliteStore(path, now or now_ms, read_only=mode == "read" and not can_be_written(path))
     try:
         yield store
     finally:
@@ -66,17 +77,21 @@ def file_of(url: str) -> Path:
 class SqliteStore:
     """See `ports.Store`."""
 
-    def __init__(self, path: Path, now: Now) -> None:
+    def __init__(self, path: Path, now: Now, *, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         self._now = now
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._owners: dict[str, int] = {}
         self._bells: set[asyncio.Event] = set()
         with translate_errors(path):
-            self._writer = WriterThread(self._open_migrated)
-            self.secret: bytes = fetch(self._writer.connection, SECRET)[0][0]
-        self._index = SearchIndex(self._index_path, self._open, self._fed)
+            self._still = Stillness(path) if read_only else None
+            self._writer = (
+                cast("WriterThread", NoWriter(path)) if read_only else WriterThread(self._open_migrated)
+            )
+            self.secret: bytes = self._check_readable()
+        self._index = SearchIndex(self._index_path, self._open, self._fed, read_only=read_only)
 
     @property
     def _index_path(self) -> Path:
@@ -91,6 +106,8 @@ class SqliteStore:
             finally:
                 if db.in_transaction:  # a failing disk has ended it: report that error
                     db.execute("COMMIT")
+                if self._still is not None:
+                    self._still.check()
 
     async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
         def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
@@ -157,7 +174,14 @@ class SqliteStore:
             db.close()
 
     def _open(self) -> apsw.Connection:
-        return open_file(self._path)
+        return open_read_only(self._path) if self._read_only else open_file(self._path)
+
+    def _check_readable(self) -> bytes:
+        """The store's key. A file that cannot be written must have the newest schema already."""
+        db = self._reader()
+        if self._read_only and (found := version(db)) != shipped()[-1].version:
+            raise _unfit(self._path, found)
+        return bytes(fetch(db, SECRET)[0][0])
 
     def _open_migrated(self, may_wait: Callable[[], bool]) -> apsw.Connection:
         db = open_file(self._path, may_wait, cache_kib=WRITING_KIB)
@@ -220,6 +244,28 @@ class SqliteStore:
                 return checks.check(db, self._index, repair=repair)
             finally:
                 db.close()
+
+
+def _unfit(path: Path, found: int) -> StoreError:
+    if found > (known := shipped()[-1].version):
+        return SchemaTooNew(found, known)
+    return StoreUnavailable(
+        f"{path.name} was written by an earlier version and cannot be updated, because it is read-only for this process:"
+        " copy it with its -wal file to a folder of your own"
+    )
+
+
+def _check_is_store(path: Path) -> None:
+    """Raises `StoreNotFound` if there is no store in the file; nothing is made and nothing changed."""
+    with translate_errors(path):
+        if not path.exists() or path.stat().st_size == 0:
+            raise StoreNotFound(str(path))
+        db = open_read_only(path)
+        try:
+            if version(db) == 0:
+                raise StoreNotFound(str(path))
+        finally:
+            db.close()
 
 
 def _forget_generation(part: Path) -> None:
