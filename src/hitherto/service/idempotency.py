@@ -11,6 +11,7 @@ from hitherto.model import Principal, Value, encode
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.core import Core, Room
 from hitherto.service.notes import KEPT_MS, Note, Notes, answers_to
+from hitherto.service.outlines import filled, outlined
 from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner, checked_required
 
@@ -85,9 +86,16 @@ class Idempotency(Room, Generic[S]):
         self._over = over
 
     async def guarded(
-        self, who: Principal, guard: Guard, effect: Callable[[S], Awaitable[T]], answer: Callable[[T], Any]
+        self,
+        who: Principal,
+        guard: Guard,
+        effect: Callable[[S], Awaitable[T]],
+        answer: Callable[[T], Any],
+        noted: Callable[[T], Any] | None = None,
     ) -> Any:
-        """What `answer` makes of the effect, or the first answer to the same request, as plain JSON values.
+        """What `answer` makes of the effect, or the first answer to the same request, as plain JSON values: its ids and
+        numbers as they were, what its sessions are called as it is now. Only those ids and numbers are kept of it, or of what `noted`
+        makes.
 
         `effect` is given the service and makes one call of it that writes; its first transaction also checks the
         guard and remembers the answer, so that nothing is written if `answer` raises there.
@@ -95,7 +103,7 @@ class Idempotency(Room, Generic[S]):
         if guard.key is None and guard.expected_revision is None:
             return answer(await effect(self._over(self._core)))
         condition = _Condition(who, guard, self._now())
-        store = _GuardedStore(self._store, condition, answer)
+        store = _GuardedStore(self._store, condition, answer, noted or answer)
         try:
             # Before anything is done for it; and once more when it is written, since others may be quicker.
             await self._store.read(condition.check)
@@ -132,9 +140,8 @@ class _Condition:
     """A guard of one call, at one moment."""
 
     def __init__(self, who: Principal, guard: Guard, now: int) -> None:
-        self._who, self._guard = who, guard
-        notes = answers_to(guard.method)
-        self._request = Request.of(notes, checked_owner(who), guard.key, guard.asked, now)
+        self._who, self._guard, self._owner = who, guard, checked_owner(who)
+        self._request = Request.of(answers_to(guard.method), self._owner, guard.key, guard.asked, now)
 
     async def check(self, tx: Reader) -> None:
         """Raise unless this is to be done now."""
@@ -151,19 +158,25 @@ class _Condition:
     async def answered(self, tx: Reader) -> Any:
         """What was answered to this before; None if nothing was."""
         note = None if self._request is None else await self._request.answered(tx)
-        return None if note is None else note.value
+        return None if note is None else await filled(tx, self._owner, note.value)
 
     async def remember(self, tx: Writer, answer: Any) -> None:
-        """Keep the answer, if somebody may ask again."""
+        """Keep an outline of the answer, if somebody may ask again."""
         if self._request is not None:
-            await self._request.remember(tx, answer)
+            await self._request.remember(tx, outlined(answer))
 
 
 class _GuardedStore:
     """The store; the first thing that is written to it is written under the condition."""
 
-    def __init__(self, store: Store, condition: _Condition, answer: Callable[[Any], Any]) -> None:
-        self._store, self._condition, self._shaped = store, condition, answer
+    def __init__(
+        self,
+        store: Store,
+        condition: _Condition,
+        answer: Callable[[Any], Any],
+        noted: Callable[[Any], Any],
+    ) -> None:
+        self._store, self._condition, self._shaped, self._noted = store, condition, answer, noted
         self.answer: Any = None
         self.is_written = False
 
@@ -178,7 +191,7 @@ class _GuardedStore:
             await self._condition.check(tx)
             value = await work(tx)
             answer = self._shaped(value)
-            await self._condition.remember(tx, answer)
+            await self._condition.remember(tx, self._noted(value))
             return value, answer
 
         value, self.answer = await self._store.write(guarded)

@@ -82,7 +82,7 @@ TURNS: Notes[Outcome | None] = Notes("prompt", Outcome | None)
 
 
 def answers_to(method: str) -> Notes[Any]:
-    """What a method of a server has answered, as plain JSON values, by idempotency key."""
+    """The outline of what a method of a server has answered, by idempotency key: see `outlines`."""
     return Notes(method, Any)
 
 
@@ -94,8 +94,18 @@ class Question(Value, frozen=True):
     answer: Choice | None = None
 
 
+NO_CALL = ToolCall(id="", name="")
 QUESTIONS: Notes[Question] = Notes("question", Question)
 """What a turn waits for, by session."""
+
+
+async def forget_question(tx: Writer, owner: str, session_id: str) -> None:
+    """Keep nothing of the call that a session's turn asked about."""
+    asked = await QUESTIONS.get(tx, owner, session_id)
+    if asked is not None and asked.value.call != NO_CALL:
+        await QUESTIONS.put(tx, owner, session_id, asked._replace(value=Question(fence=0, call=NO_CALL)))
+
+
 END_REQUESTS: Notes[int] = Notes("call_off", int)
 """The fencing number of the turn that is to end, by session."""
 PRESENCE: Notes[dict[str, int]] = Notes("presence", dict[str, int])

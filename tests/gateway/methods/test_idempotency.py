@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hitherto.gateway.dispatch.method import Owns
 from hitherto.gateway.dispatch.schema import Overwriting
 from hitherto.gateway.methods import METHODS
-from hitherto.model import Draft, Principal, Text
+from hitherto.model import Draft, Principal, Session, Text
+from hitherto.remote.values import from_bytes
 from hitherto.service import Sessions
 from hitherto.values.days import DAY_MS
 from tests.gateway.methods import store_requests
@@ -189,3 +192,56 @@ def test_all_that_would_overwrite_can_be_guarded() -> None:
         "sessions.reset",
         "sessions.set_topic",
     }
+
+
+WORD = "Xylophagous"
+
+
+@pytest.mark.parametrize("name", ["store.tag", "store.fork", "store.pin", "store.archive", "session.create"])
+async def test_a_request_that_is_repeated_tells_nothing_that_was_erased_and_is_not_done_again(
+    name: str, sessions: Sessions
+) -> None:
+    asker = Asker(sessions)
+    await asker.say(f"The word is {WORD}", "Hello there")
+    first_message = (await asker.ask("session.history", session_key=KEY))["messages"][0]["message_id"]
+    named = {"name": WORD} if name == "session.create" else {"session_key": KEY}
+    params = {**named, "idempotency_key": "k"}
+    first = await asker.ask(name, **params)
+    assert WORD in str(first)
+    if name == "session.create":
+        await asker.ask("session.delete", session_key=first["session_key"])
+    await asker.ask("session.erase", session_key=KEY, message_id=first_message)
+    state = await everything(sessions, Principal(owner="ann"))
+    again = await asker.ask(name, **params)
+    assert WORD not in str(again)
+    for kept in ("id", "revision", "message_count", "session_id"):
+        assert again.get("value", again).get(kept) == first.get("value", first).get(kept)
+    assert await everything(sessions, Principal(owner="ann")) == state
+
+
+async def test_a_turn_that_is_repeated_tells_nothing_that_was_erased_and_does_not_run_again(
+    sessions: Sessions,
+) -> None:
+    ann, engine = Principal(owner="ann"), Scripted(says(f"It is {WORD}"))
+    session = await sessions.create(ann)
+    async with sessions.opened(ann, session.id, engine, improve_titles=False) as opened:
+        first = await opened.prompt((Text(text="Which word?"),), idempotency_key="k")
+        again = await opened.prompt((Text(text="Which word?"),), idempotency_key="k")
+        assert (first, WORD in first.text) == (again, True)
+        await sessions.erase(ann, session.id, first.answer or "")
+        assert await opened.prompt((Text(text="Which word?"),), idempotency_key="k") == replace(
+            first, text=""
+        )
+    assert len(engine.turns) == 1
+
+
+async def test_an_answer_that_is_no_common_json_comes_again_as_it_was(sessions: Sessions) -> None:
+    asker = Asker(sessions)
+    await asker.say("Hello")
+    session = (await asker.ask("session.get", session_key=KEY))["session_id"]
+    await sessions.catalog.set_meta(Principal(owner="ann"), session, {"odd": "\ud800"})
+    params = {"session_key": KEY, "idempotency_key": "k"}
+    first, again = [
+        from_bytes(base64.b64decode((await asker.ask("store.pin", **params))["exact"]), Session) for _ in "12"
+    ]
+    assert first == again == await sessions.get(Principal(owner="ann"), session)

@@ -156,14 +156,15 @@ class Call(Generic[P_co]):
         answer: Callable[[T], A],
         *,
         at: Sessions | None = None,
+        noted: Callable[[T], Any] | None = None,
     ) -> A:
         """Write, at most once for an idempotency key and only at the expected revision; `answer` makes the result.
 
-        What was answered before comes back as the plain values that it went out as.
+        What was answered before comes back as plain values: its ids and numbers as they were, or those of what `noted`
+        makes; what its sessions are called as it is now.
         """
-        return cast(
-            "A", await (at or self.sessions).idempotency.guarded(self.who, self.guard(), effect, answer)
-        )
+        guarded = (at or self.sessions).idempotency.guarded
+        return cast("A", await guarded(self.who, self.guard(), effect, answer, noted or answer))
 
     def guard(self) -> Guard:
         """What the write depends on."""

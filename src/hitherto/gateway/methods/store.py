@@ -98,7 +98,11 @@ def _method(name: str, offered: RemoteCall) -> Method:
             about = (call.session.id,) if owns is Owns.SESSION else ()
             return await offered.of(sessions)(call.who, *about, **given)
 
-        return await call.once(effect, result) if writes else result(await effect(call.sessions))
+        if not writes:
+            return result(await effect(call.sessions))
+        answer: Any = await call.once(effect, result, noted=lambda value: {"value": value})
+        # What was answered before comes back as plain values, which not every reader of JSON takes either.
+        return result(answer.get("value")) if isinstance(answer, dict) else answer
 
     handle.__doc__ = f"{_sentence(name)} Gives {_worded(result_of(name))}."
     shape = msgspec.defstruct(

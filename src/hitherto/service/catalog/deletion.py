@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hitherto.model import RECORDED_IN, RECORDS, Session
 from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service.notes import forget_question
 from hitherto.service.records import count_said
 
 COLLECT_BATCH = 500
@@ -12,9 +13,9 @@ COLLECT_BATCH = 500
 async def bury_session(tx: Writer, record: Record, now: int) -> int:
     """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had."""
     messages = await count_said(tx, record)
-    for copy in await _copies_of(tx, record):
-        await tx.bury(copy, now)
-    await tx.bury(record, now)
+    for doomed in (*await _copies_of(tx, record), record):
+        await tx.bury(doomed, now)
+        await forget_question(tx, record.owner, doomed.session.id)
     return messages
 
 

@@ -12,6 +12,7 @@ from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
+from hitherto.service.notes import forget_question
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
 from hitherto.values import words
@@ -45,6 +46,7 @@ async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, o
     if record is None or algebra.ordinal(await load_everything(tx, record), place) is None:
         return set()
     await tx.drop_raw_copies(owner, num)
+    await forget_question(tx, owner, record.session.id)
     record, blanked = await _drop_summaries(tx, record, place)
     for gone in (old, *blanked):
         await forget_unfounded(tx, record, gone)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
 from hitherto.cleaning import clean_lines
-from hitherto.errors import Interrupted, LeaseLost, ReadOnly
+from hitherto.errors import EntryNotFound, Interrupted, LeaseLost, ReadOnly
 from hitherto.model import (
     OWN,
     Draft,
@@ -22,6 +23,7 @@ from hitherto.model import (
     Status,
     ToolCall,
     decode_entry,
+    plain_text,
 )
 from hitherto.permissions import Choice
 from hitherto.ports import Reader, Record, Writer
@@ -31,8 +33,9 @@ from hitherto.service.changes import Changes
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.core import Core
 from hitherto.service.history.append import append_entries, complete_draft, title_from_prompt, unarchive
+from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.idempotency import Request
-from hitherto.service.notes import TURNS
+from hitherto.service.notes import TURNS, forget_question
 from hitherto.service.records import change_session, load_lists, require_session, require_writable
 from hitherto.service.turns.context import INTERRUPTED, failed_results, policy_for_window, unanswered_calls
 from hitherto.service.turns.leases import Leases, take_lease
@@ -85,7 +88,7 @@ class TurnJournal:
             request = Request.of(TURNS, record.owner, key, [self._id, prompt], now)
             known = None if request is None else await request.answered(tx)
             if known is not None and known.value is not None:
-                return known.value
+                return await _retold(tx, record, known.value)
             lease = await take_lease(tx, record, holder, ttl_ms)
             if key is not None and known is not None:
                 raise Interrupted(key)
@@ -145,6 +148,7 @@ class TurnJournal:
             if failure is not None:
                 meta[FAILURE] = {"prompt": outcome.prompt, "why": clean_lines(failure[:FAILURE_CHARS])}
             await change_session(tx, record, "status", status=status, meta=meta)
+            await forget_question(tx, record.owner, record.session.id)
             if key is not None and failure is None:
                 await _note_outcome(tx, record.owner, key, outcome)
             return entries
@@ -231,9 +235,19 @@ class TurnJournal:
 
 
 async def _note_outcome(tx: Writer, owner: str, key: str, outcome: Outcome) -> None:
-    """Note how the turn ended, for requests with the same idempotency key."""
+    """Note how the turn ended, for requests with the same idempotency key: without what was said."""
     if (begun := await TURNS.get(tx, owner, key)) is not None:
-        await TURNS.put(tx, owner, key, begun._replace(value=outcome))
+        await TURNS.put(tx, owner, key, begun._replace(value=replace(outcome, text="")))
+
+
+async def _retold(tx: Reader, record: Record, outcome: Outcome) -> Outcome:
+    """The outcome of an earlier turn, with its answer as far as that is still there."""
+    if outcome.answer is None:
+        return outcome
+    with suppress(EntryNotFound):
+        place = await find_place(tx, record, await load_everything(tx, record), outcome.answer)
+        return replace(outcome, text=plain_text(decode_entry(await payload_at(tx, record.owner, place))))
+    return outcome
 
 
 async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
