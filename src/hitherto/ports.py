@@ -449,8 +449,12 @@ class Store(Protocol):
         """Run `work` on a consistent view."""
         ...
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
-        """Run `work` in a transaction and return its result when it is durable; on any error nothing was written."""
+    async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
+        """Run `work` in a transaction and return its result when it is durable; on any error nothing was written.
+
+        `about` is the id of the session that it changes. What is written about one session through this object takes
+        effect in the order in which it was called.
+        """
         ...
 
     async def wait(self, owner: str, after: int, seconds: float) -> int:

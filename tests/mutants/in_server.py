@@ -5,6 +5,21 @@ from __future__ import annotations
 from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
+    mutant(
+        "requests-overtake",
+        "gateway/server/rpc_socket.py",
+        "self._order.enter() if METHODS[name].in_order else None",
+        "None",
+        "tests/gateway/server/test_order.py::"
+        "test_messages_that_are_sent_without_waiting_are_stored_as_they_were_sent[postgres]",
+    ),
+    mutant(
+        "names-are-different-sessions",
+        "rpc/order.py",
+        "self._names.update(names)",
+        "_ = names",
+        "tests/gateway/server/test_order.py::test_one_session_under_two_names_is_one_session[postgres]",
+    ),
     Mutant(
         "failure-answered-as-done",
         (

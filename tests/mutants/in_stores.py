@@ -6,6 +6,14 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "no-line-for-a-session",
+        "stores/postgres/store.py",
+        "self._lines.turn(about)",
+        "self._lines.turn(None)",
+        "tests/service/history/test_order.py::"
+        "test_messages_of_tasks_that_run_side_by_side_are_stored_as_the_tasks_were_begun[postgres]",
+    ),
+    mutant(
         "stray-cancel-is-told",
         "stores/postgres/transactions.py",
         " or _is_cancelled_by_others(error, time.monotonic() - began)",

@@ -95,10 +95,10 @@ async def database(url: str) -> AsyncIterator[Database]:
 
 
 @contextlib.asynccontextmanager
-async def locked(url: str, session_id: str) -> AsyncIterator[None]:
-    """Whoever writes to the session waits, until this ends."""
+async def locked(url: str, *session_ids: str) -> AsyncIterator[None]:
+    """Whoever writes to the sessions waits, until this ends."""
     async with await psycopg.AsyncConnection.connect(url) as holder:
-        await holder.execute("select from session where id = %s for update", [session_id])
+        await holder.execute("select from session where id = any(%s) for update", [list(session_ids)])
         yield
 
 
@@ -142,7 +142,9 @@ async def test_a_cancellation_that_arrives_late_strikes_nobody_else(
     behind_the_relay = url.replace(str(postgres_server.folder), str(tmp_path))
     async with connect(behind_the_relay) as store:
         sessions = Sessions(store)
-        given_up, innocent = await sessions.create(LOCAL), await sessions.create(LOCAL)
+        given_up = await sessions.create(LOCAL)
+        # As many as the store has connections: one of them would have the one that was cancelled.
+        innocent = [(await sessions.create(LOCAL)).id for _ in range(CONNECTIONS)]
         async with locked(url, given_up.id):
             cancelled = asyncio.create_task(sessions.append(LOCAL, given_up.id, say("never mind")))
             (process,) = await waiting(database)
@@ -152,16 +154,12 @@ async def test_a_cancellation_that_arrives_late_strikes_nobody_else(
         with pytest.raises(asyncio.CancelledError):
             await arrives(cancelled, "the end of the append")
         await gone(database, process)
-        async with locked(url, innocent.id):
-            # As many as the store has connections: one of them would have the one that was cancelled.
-            later = [
-                asyncio.create_task(sessions.append(LOCAL, innocent.id, say("hello")))
-                for _ in range(CONNECTIONS)
-            ]
+        async with locked(url, *innocent):
+            later = [asyncio.create_task(sessions.append(LOCAL, each, say("hello"))) for each in innocent]
             await waiting(database, CONNECTIONS)
             await relay.deliver()
         await arrives(asyncio.gather(*later), "the end of the append")
-        assert await texts(sessions, innocent.id) == ["hello"] * CONNECTIONS
+        assert [await texts(sessions, each) for each in innocent] == [["hello"]] * CONNECTIONS
         assert await texts(sessions, given_up.id) == []
 
 

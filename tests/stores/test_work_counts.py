@@ -69,8 +69,8 @@ class Spy:
         self.secret = store.secret
         self.results: list[object] = []
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
-        result = await self._store.write(work)
+    async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
+        result = await self._store.write(work, about)
         self.results.append(result)
         return result
 

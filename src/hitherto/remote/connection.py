@@ -17,9 +17,10 @@ from msgspec import Raw
 from hitherto.errors import HithertoError, InvalidInput, StoreUnavailable, install_advice
 from hitherto.model import Json
 from hitherto.remote.address import Address, token_for
-from hitherto.remote.calls import PREFIX
+from hitherto.remote.calls import CALLS, PREFIX
 from hitherto.remote.values import UNKNOWN, error_of, fields_of, from_bytes, result_of, to_bytes
 from hitherto.rpc.errors import Gone, Refused
+from hitherto.rpc.order import Order
 from hitherto.rpc.peer import Method, Peer
 from hitherto.settings import CA_FILE
 
@@ -68,6 +69,7 @@ class ServerConnection:
         self._address, self._socket = address, socket
         self._names = map(str, count(1))
         self._streams: dict[str, asyncio.Queue[bytes]] = {}
+        self._order = Order()
         self._peer: Peer[ServerConnection] = Peer(_Socket(socket), {}, NOTIFICATIONS, self)
 
     async def run(self) -> None:
@@ -86,7 +88,9 @@ class ServerConnection:
     async def call(self, name: str, about: str | None, arguments: Json) -> Any:
         """The result of a call of the service."""
         named = {} if about is None else {"session_id": about}
-        given = await self._wire_arguments(name, arguments)
+        async with self.in_order(about if CALLS[name].scope == "write" else None):
+            given = await self._wire_arguments(name, arguments)
+        # Nothing is awaited from here until it is its turn to be sent.
         return await self.call_value(name, {**named, **given}, result_of(name))
 
     async def call_value(self, name: str, params: Json, kind: Any) -> Any:
@@ -131,6 +135,20 @@ class ServerConnection:
         """Pass a piece to whoever reads its stream."""
         if (queue := self._streams.get(piece.stream)) is not None:
             await queue.put(piece.data)
+
+    @asynccontextmanager
+    async def in_order(self, about: str | None) -> AsyncIterator[None]:
+        """Those who say something to one session leave this block in the order in which they came to it, however much
+        they upload in it."""
+        if about is None:
+            yield
+            return
+        place = self._order.enter(about)
+        try:
+            yield
+            await place.found(())
+        finally:
+            place.leave()
 
     async def _wire_arguments(self, name: str, arguments: Json) -> Json:
         fields = fields_of(name)

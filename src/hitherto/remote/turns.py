@@ -75,9 +75,11 @@ class RemoteOpenSession(OpenSession):
             raise InvalidInput("the mode of a turn on a server cannot change while it runs")
         if wait:
             raise InvalidInput("a prompt to a server cannot wait for another turn")
+        async with self._connection.in_order(self.session_id):
+            given = await self._connection.exact(encode(tuple(parts)))
         params: Json = {
             "session_id": self.session_id,
-            "parts": await self._connection.exact(encode(tuple(parts))),
+            "parts": given,
             "choices": encode(choices),
             "ask": ask is not None,
             "idempotency_key": idempotency_key,

@@ -103,7 +103,11 @@ class _Transaction:
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
         return await work(self._tx)
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+    async def write(
+        self,
+        work: Callable[[Writer], Awaitable[T]],
+        about: str | None = None,  # noqa: ARG002 - it is being written already
+    ) -> T:
         return await work(self._tx)
 
 

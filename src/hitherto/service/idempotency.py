@@ -183,9 +183,9 @@ class _GuardedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
         if self.is_written:
-            return await self._store.write(work)
+            return await self._store.write(work, about)
 
         async def guarded(tx: Writer) -> tuple[T, Any]:
             await self._condition.check(tx)
@@ -194,7 +194,7 @@ class _GuardedStore:
             await self._condition.remember(tx, self._noted(value))
             return value, answer
 
-        value, self.answer = await self._store.write(guarded)
+        value, self.answer = await self._store.write(guarded, about)
         self.is_written = True
         return value
 

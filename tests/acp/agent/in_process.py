@@ -96,10 +96,11 @@ async def serving(
     engine: Engine,
     offer: Offer = Offer(),  # noqa: B008
     capabilities: Json | None = None,
+    store: str = "memory:",
 ) -> AsyncIterator[tuple[Line, Sessions]]:
-    """The agent of an engine over an empty store in memory, greeted."""
+    """The agent of an engine over an empty store, greeted."""
     line = Line()
-    async with hitherto.open("memory:") as sessions:
+    async with hitherto.open(store) as sessions:
         agent = asyncio.ensure_future(hitherto.acp.serve(line, sessions, LOCAL, engine, offer=offer))
         await line.call("initialize", protocolVersion=1, clientCapabilities=capabilities or {})
         try:

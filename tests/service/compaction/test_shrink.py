@@ -416,11 +416,11 @@ class Meddled:
         self._store, self._meddle, self._times = store, meddle, times
         self.secret = store.secret
 
-    async def write(self, work: Callable[[Writer], Awaitable[Any]]) -> Any:
+    async def write(self, work: Callable[[Writer], Awaitable[Any]], about: str | None = None) -> Any:
         if self._times > 0:
             self._times -= 1
             await self._meddle()
-        return await self._store.write(work)
+        return await self._store.write(work, about)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

@@ -19,13 +19,14 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from hitherto.engine import Engine
-from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
+from hitherto.errors import HithertoError, InvalidInput, SessionNotFound, StoreUnavailable
 from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
 from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
 from hitherto.limits import KEY_CHARS
 from hitherto.model import Principal, Session, Token
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
+from hitherto.rpc.order import Place
 from hitherto.service import Guard, Sessions
 from hitherto.updates import Update
 from hitherto.values.keys import DmScopes
@@ -124,6 +125,12 @@ class Method(msgspec.Struct, frozen=True):
         """Whether it takes an idempotency key."""
         return "idempotency_key" in self.params.__struct_fields__
 
+    @property
+    def in_order(self) -> bool:
+        """Whether it waits for what the same connection has sent to the same session before. Whatever stores something
+        does, prompts too; what is said to a running turn does not."""
+        return self.scope == "write" or (self.scope == "run" and self.waits)
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[P_co]):
@@ -133,6 +140,7 @@ class Call(Generic[P_co]):
     method: str
     params: P_co
     found: Session | None = None
+    place: Place | None = None
 
     @property
     def who(self) -> Principal:
@@ -149,6 +157,11 @@ class Call(Generic[P_co]):
         """Where that session is kept; without one, where all are that last."""
         home = self.context.sessions
         return home if self.found is None else home.at(self.found.key or self.found.id)
+
+    def let_others_pass(self) -> None:
+        """Let requests that came later change the session from now on."""
+        if self.place is not None:
+            self.place.leave()
 
     async def once(
         self,
@@ -189,8 +202,15 @@ _decoders: dict[object, msgspec.json.Decoder[Any]] = {}
 _PATH = re.compile(r" - at `(\$.*)`$")
 
 
-async def answer(methods: Mapping[str, Method], context: Context, name: str, params: Raw | bytes) -> bytes:
-    """The result of a method as JSON; whatever goes wrong comes out as a `Failure`."""
+async def answer(
+    methods: Mapping[str, Method],
+    context: Context,
+    name: str,
+    params: Raw | bytes,
+    place: Place | None = None,
+) -> bytes:
+    """The result of a method as JSON; whatever goes wrong comes out as a `Failure`. With a `place`, it waits for what came
+    before to the same session."""
     method = methods.get(name)
     if method is None:
         raise failure("method_not_found", f"Method not found: {name:.100}", method=name[:100])
@@ -198,7 +218,7 @@ async def answer(methods: Mapping[str, Method], context: Context, name: str, par
     try:
         _permit(context, method.scope)
         named = _decode(_names, params)
-        return frames.encode(await _handle(context, name, method, params, named))
+        return frames.encode(await _handle(context, name, method, params, named, place))
     except SessionNotFound as error:
         # By the name that the caller knows it by, also if it was deleted only now.
         name_given = _name(named) if method.owns in NAMED else None
@@ -213,9 +233,11 @@ async def answer(methods: Mapping[str, Method], context: Context, name: str, par
         raise internal() from error
 
 
-async def _handle(context: Context, name: str, method: Method, params: Raw | bytes, named: _Names) -> Any:
+async def _handle(
+    context: Context, name: str, method: Method, params: Raw | bytes, named: _Names, place: Place | None
+) -> Any:
     try:
-        found = await _find_session(context, method, named)
+        found = await _find_in_order(context, method, named, place)
     except SessionNotFound:
         if (known := await _earlier_answer(context, name, method, params)) is None:
             raise
@@ -224,12 +246,31 @@ async def _handle(context: Context, name: str, method: Method, params: Raw | byt
     for parameter, scope in method.needs.items():
         if getattr(given, parameter):
             _permit(context, scope)
-    return await method.handle(Call(context, name, given, found))
+    return await method.handle(Call(context, name, given, found, place))
 
 
 def _permit(context: Context, scope: str) -> None:
     if scope not in context.token.scopes:
         raise failure("forbidden", f"this needs a token with the scope {scope}", scope=scope)
+
+
+async def _find_in_order(
+    context: Context, method: Method, named: _Names, place: Place | None
+) -> Session | None:
+    """The same as `_find_session`, once all that was sent before to the same session is done."""
+    name = named.session_id if named.session_key is None else named.session_key
+    if place is None or not isinstance(name, str):
+        return await _find_session(context, method, named)
+    try:
+        await place.reached(name)
+        while True:
+            found = await _find_session(context, method, named)
+            if not await place.found(() if found is None else filter(None, (found.id, found.key))):
+                return found
+    except TimeoutError:
+        raise StoreUnavailable(
+            "what was sent to this session before is not done yet, so this was not begun: try again"
+        ) from None
 
 
 async def _find_session(context: Context, method: Method, named: _Names) -> Session | None:

@@ -81,6 +81,8 @@ async def compact(call: Call[Overwriting]) -> Compacted:
     The server's model writes it for a token that may `run`, else the built-in summariser.
     """
     engine, session = call.context.engine, call.session
+    # It takes as long as a model does. What comes meanwhile is behind what is summarised, wherever it is stored.
+    call.let_others_pass()
 
     async def shrink(sessions: Sessions) -> Shrunk:
         if engine is None or "run" not in call.context.token.scopes:

@@ -129,11 +129,19 @@ async def run_turn(
     if choices.model is not None:
         call.context.offered(choices.model)
     local = "commands" in call.context.token.scopes
+
+    def emit_in_order(update: Update) -> None:
+        if isinstance(update, Stored):
+            call.let_others_pass()
+        emit(update)
+
     async with call.sessions.opened(
         call.who, call.session.id, engine if local else Rootless(engine), local=local, improve_titles=False
     ) as opened:
         with call.context.turns.running(call.who, opened):
-            return await opened.prompt(parts, choices=choices, ask=ask, emit=emit, idempotency_key=key)
+            return await opened.prompt(
+                parts, choices=choices, ask=ask, emit=emit_in_order, idempotency_key=key
+            )
 
 
 def engine_of(call: Call[object]) -> Engine:

@@ -37,12 +37,15 @@ class BackgroundRequests:
         caller: Caller,
         doing: Coroutine[object, object, bytes],
         left: Callable[[], bool] = lambda: False,
+        after: Callable[[], None] = lambda: None,
     ) -> bytes:
         """Run it and return its result. If the waiting task is cancelled, so is the request, unless the client has `left`.
+        `after` is called when it has ended, in whichever way.
 
         Raises `Refusal` if the token is revoked while it runs.
         """
         task = asyncio.create_task(doing)
+        task.add_done_callback(lambda _: after())
         request = self._track(caller, task)
         try:
             return await asyncio.shield(task)

@@ -18,9 +18,12 @@ from hitherto.gateway.server.websocket import FAULT, Socket
 from hitherto.gateway.transport.responses import Refusal
 from hitherto.model import Json
 from hitherto.rpc.errors import Failure
+from hitherto.rpc.order import Order
 from hitherto.rpc.peer import Method, Peer, Then
 
 WAY = "ws"
+ORDER_SECONDS = 60.0
+"""How long a request waits for those before it to the same session, if they do not end."""
 
 
 class Connection:
@@ -39,20 +42,31 @@ class Connection:
             partial(socket.close, FAULT, "a subscription failed: subscribe again from the last cursor"),
         )
         self.open_connection = OpenConnection(self._notify, state.uploads)
+        self._order = Order(ORDER_SECONDS)
         self.context: Context = state.context(socket.caller, self.subscriptions, self.open_connection)
 
     async def answer(self, name: str, params: Raw) -> bytes:
         """The result of a method. Raises `Failure`."""
-        answering = self.state.call(self.context, name, params, WAY)
+        # Here and now: a request that lasts is begun later than those that come after it.
+        place = self._order.enter() if METHODS[name].in_order else None
+        leave = place.leave if place is not None else _nothing
+        answering = self.state.call(self.context, name, params, WAY, place)
         if not METHODS[name].lasts:
-            return await answering
+            try:
+                return await answering
+            finally:
+                leave()
         try:
-            return await self.state.background.run(self._caller, answering, lambda: self.peer.left)
+            return await self.state.background.run(self._caller, answering, lambda: self.peer.left, leave)
         except Refusal as refusal:
             raise refusal.why from None
 
     async def _notify(self, method: str, params: Json) -> None:
         await self.peer.notify(method, params)
+
+
+def _nothing() -> None:
+    """Nobody waits for a request that only reads."""
 
 
 def _handler(name: str) -> Callable[[Connection, Raw], Awaitable[Any]]:

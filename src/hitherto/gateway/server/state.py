@@ -28,6 +28,7 @@ from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
 from hitherto.remote.address import is_loopback
 from hitherto.rpc.errors import Failure
+from hitherto.rpc.order import Place
 from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
 from hitherto.values.keys import DmScopes
@@ -175,14 +176,16 @@ class ServerState:
             beside=partial(self.background.start, caller),
         )
 
-    async def call(self, context: Context, name: str, params: Raw, way: str) -> bytes:
+    async def call(
+        self, context: Context, name: str, params: Raw, way: str, place: Place | None = None
+    ) -> bytes:
         """The result of a method. Raises `Failure`."""
         began, outcome = time.monotonic(), "cancelled"
         self._answering += 1
         try:
             most = METHODS[name].most if name in METHODS else 0
             async with self.outgoing.making(context.token.id, most):
-                result = await answer(METHODS, context, name, params)
+                result = await answer(METHODS, context, name, params, place)
             outcome = "ok"
             return result
         except Failure as failure:

@@ -32,7 +32,7 @@ async def edit_session(
             return record.session
         return (await change_session(tx, record, kind, **fields)).session
 
-    return await store.write(work)
+    return await store.write(work, session_id)
 
 
 def title_fields(session: Session, title: str | None, by: str | None) -> Json:

@@ -278,7 +278,7 @@ class Catalog(Room):
         async def work(tx: Writer) -> int:
             return await bury_session(tx, await require_session(tx, who, session_id), self._now())
 
-        messages = await self._store.write(work)
+        messages = await self._store.write(work, session_id)
         await collect(self._store)
         return messages
 

@@ -146,7 +146,7 @@ class Channels(Room):
                 fresh = await catalog.set_own_meta(who, fresh.id, {CLAIMED: True})
             return record.session, fresh
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def fork_to(
         self,
@@ -169,11 +169,11 @@ class Channels(Room):
                 made = await forks.branch(who, session_id, checkpoint, title=title)
             return made if address is None else await self._put_at(tx, who, made.id, address)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def readdress(self, who: Principal, session_id: str, address: Address) -> Session:
         """Move a session to another address. `AlreadyExists` if another session has the key."""
-        return await self._store.write(lambda tx: self._put_at(tx, who, session_id, address))
+        return await self._store.write(lambda tx: self._put_at(tx, who, session_id, address), session_id)
 
     async def amend(
         self,
@@ -203,7 +203,7 @@ class Channels(Room):
                 session = await catalog.pin(who, session_id, pinned=pinned)
             return session if meta is None else await catalog.set_meta(who, session_id, meta)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def _put_at(self, tx: Writer, who: Principal, session_id: str, address: Address) -> Session:
         record = await require_session(tx, who, session_id)

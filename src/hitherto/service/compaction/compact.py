@@ -60,7 +60,7 @@ class Compaction(Room):
             checked_drafts([summary])
             return await self._retire(tx, record, summary, keep)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def shrink(
         self,

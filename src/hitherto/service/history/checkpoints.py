@@ -35,7 +35,7 @@ class Timeline(Room):
             spans = await cut_at(tx, await load_lists(tx, record), to, before=before)
             return await reshape_session(self._core, tx, record, spans, "rewind")
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def reset(self, who: Principal, session_id: str, *, fence: int | None = None) -> Session:
         """Start the session anew, empty. What was there becomes a checkpoint."""
@@ -45,7 +45,7 @@ class Timeline(Room):
             await require_writable(tx, record, fence)
             return await reshape_session(self._core, tx, record, (), "reset")
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def checkpoints(self, who: Principal, session_id: str) -> list[Checkpoint]:
         """The session's checkpoints, oldest first."""
@@ -80,7 +80,7 @@ class Timeline(Room):
                 spans = (*spans, *algebra.said_since(now, then.conversation()))
             return await reshape_session(self._core, tx, record, spans, "restore")
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
 
 async def reshape_session(core: Core, tx: Writer, record: Record, spans: Spans, kind: str) -> Session:

@@ -77,7 +77,7 @@ class Entries(Room):
                 await require_session(tx, who, session_id)
             return await at_most_once(tx, request, work)
 
-        done = await self._store.write(once)
+        done = await self._store.write(once, session_id)
         await home.appended(self._core, who, added)
         return done
 
@@ -137,7 +137,7 @@ class Entries(Room):
         async def work(tx: Writer) -> None:
             await erase_entry(tx, await require_session(tx, who, session_id), entry_id)
 
-        await self._store.write(work)
+        await self._store.write(work, session_id)
 
     async def _note_reading(self, record: Record, *, seen: bool) -> None:
         """Remember, at most once an hour, that the session was read: retention spares what people look at.

@@ -61,7 +61,7 @@ class Forks(Room):
             forked = self._forked(_in_folder(who, record.session, cwd), spans, at, title, new_id)
             return await _add_fork(tx, record, spans, forked)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def branch(
         self,
@@ -81,7 +81,7 @@ class Forks(Room):
             forked = self._forked(_in_folder(who, record.session, cwd), spans, None, title, None)
             return await _add_fork(tx, record, spans, forked)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     def _forked(
         self, source: Session, spans: Spans, at: str | None, title: str | None, new_id: str | None

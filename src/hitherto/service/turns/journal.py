@@ -107,7 +107,7 @@ class TurnJournal:
             record = await change_session(tx, record, "status", status="running", meta=meta)
             return Begun(session=record.session, history=(*before, *added), added=tuple(added), lease=lease)
 
-        return await self._store.write(work)
+        return await self._store.write(work, self._id)
 
     async def keep(self, drafts: Sequence[Draft], fence: int) -> list[Entry]:
         """Store what has been said or done; the live text goes with it."""
@@ -116,7 +116,7 @@ class TurnJournal:
         async def work(tx: Writer) -> list[Entry]:
             return (await self._kept(tx, drafts, fence, now))[1]
 
-        return await self._store.write(work)
+        return await self._store.write(work, self._id)
 
     async def _kept(
         self, tx: Writer, drafts: Sequence[Draft], fence: int, now: int
@@ -153,7 +153,7 @@ class TurnJournal:
                 await _note_outcome(tx, record.owner, key, outcome)
             return entries
 
-        return await self._store.write(work)
+        return await self._store.write(work, self._id)
 
     async def show(self, live: bytes, fence: int) -> None:
         """Show what is being said to every process."""
@@ -173,7 +173,7 @@ class TurnJournal:
                 raise LeaseLost
             return (await take_lease(tx, record, record.lease.holder, ttl_ms)).fence
 
-        return await self._store.write(work)
+        return await self._store.write(work, self._id)
 
     async def status(self, status: Status) -> None:
         """Say what the session is doing."""
@@ -208,7 +208,7 @@ class TurnJournal:
             fields = title_fields(record.session, better, "auto")
             return (await change_session(tx, record, "rename", **fields)).session
 
-        return await self._store.write(work)
+        return await self._store.write(work, self._id)
 
     async def context(self) -> tuple[Entry, ...]:
         """The session's context as it is now."""

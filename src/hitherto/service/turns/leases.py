@@ -26,7 +26,7 @@ class Leases(Room):
             _checked_ttl(ttl_ms)
             return await take_lease(tx, record, holder, ttl_ms)
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
     async def renew(self, who: Principal, session_id: str, fence: int, *, ttl_ms: int = 30_000) -> Lease:
         """Hold the lease for longer; `LeaseLost` if it has expired or passed on."""

@@ -63,7 +63,11 @@ class MemoryStore:
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
         return _run(work(MemoryReader(self._shared.tables, self._now)))
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+    async def write(
+        self,
+        work: Callable[[Writer], Awaitable[T]],
+        about: str | None = None,
+    ) -> T:
         journal = Journal()
         try:
             result = _run(work(MemoryWriter(self._shared.tables, self._now, journal)))

@@ -21,6 +21,7 @@ from hitherto.stores.postgres.transactions import (
     READ,
     WRITE,
     Connection,
+    Lines,
     Statements,
     Transactions,
     opened,
@@ -122,19 +123,21 @@ class PostgresStore:
     ) -> None:
         self.secret = secret_key
         self._transactions = transactions
+        self._lines = Lines()
         self._bell = bell
         self._now = now
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
         return await self._transactions.run(READ, lambda tx: work(PostgresReader(tx, self._now)))
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
         async def whole(tx: Statements) -> tuple[T, set[str]]:
             writer = PostgresWriter(tx, self._now)
             result = await work(writer)
             return result, await writer.settled()
 
-        result, changed = await self._transactions.run(WRITE, whole)
+        async with self._lines.turn(about):
+            result, changed = await self._transactions.run(WRITE, whole)
         self._bell.ring(changed)
         return result
 

@@ -147,6 +147,49 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
     return not any(isinstance(each, EagerConnection) and each.given_up for each in args)
 
 
+class Lines:
+    """Writes about one session go one after the other, in the order in which they came: PostgreSQL lets those that wait
+    for the same row arrive in any order, each with a connection that somebody else could use."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, about: str | None) -> AsyncIterator[None]:
+        """Wait until nobody is before in the line of this session. Raises `StoreUnavailable` if that takes too long."""
+        if about is None:
+            yield
+            return
+        line = self._lines.setdefault(about, _Line())
+        line.length += 1
+        try:
+            await line.reach_front()
+            try:
+                yield
+            finally:
+                line.front.release()
+        finally:
+            line.length -= 1
+            if not line.length:
+                del self._lines[about]
+
+
+class _Line:
+    """Those who write about one session: a lock, which wakes them in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.front, self.length = asyncio.Lock(), 0
+
+    async def reach_front(self) -> None:
+        try:
+            async with asyncio.timeout(STATEMENT_SECONDS):
+                await self.front.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                "PostgreSQL took too long for earlier writes to the same session"
+            ) from None
+
+
 class Transactions:
     """Runs work in transactions, on connections of a pool."""
 

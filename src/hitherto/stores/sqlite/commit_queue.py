@@ -105,6 +105,7 @@ class WriterThread:
         self._local = threading.local()
         self._turn = threading.Lock()
         self._gate = threading.Lock()
+        self._handed_over = 0
         self._closed = False
         self._inline = False
         self._seconds = 0.0
@@ -164,6 +165,7 @@ class WriterThread:
         """Give jobs to the thread; False when it takes no more, so that none ever waits behind its end."""
         with self._gate:
             if not self._closed:
+                self._handed_over += len(jobs)
                 for job in jobs:
                     self._jobs.put(job)
             return not self._closed
@@ -177,7 +179,8 @@ class WriterThread:
 
     def _done_here(self, jobs: list[_Job]) -> bool:
         """Do the jobs on the caller's thread; False if that would keep its loop waiting."""
-        busy = self._seconds > QUICK_SECONDS or len(jobs) > FEW or not self._jobs.empty()
+        # Nobody overtakes those whom the thread has taken from the queue and not begun yet.
+        busy = self._seconds > QUICK_SECONDS or len(jobs) > FEW or self._handed_over > 0
         if busy or not self._turn.acquire(blocking=False):
             return False
         self._inline = True
@@ -218,6 +221,8 @@ class WriterThread:
                     batch.append(following)
             with self._turn:
                 done = self._commit(batch)
+                with self._gate:
+                    self._handed_over -= len(batch)
                 self._checkpoint()
             self._answer(done)
             if ending:

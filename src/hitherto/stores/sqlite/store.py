@@ -109,7 +109,11 @@ class SqliteStore:
                 if self._still is not None:
                     self._still.check()
 
-    async def write(self, work: Callable[[Writer], Awaitable[T]]) -> T:
+    async def write(
+        self,
+        work: Callable[[Writer], Awaitable[T]],
+        about: str | None = None,
+    ) -> T:
         def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
             return work(SqliteWriter(db, self._index, self._now, self._owners, numbers))
 
