@@ -51,9 +51,9 @@ MUTANTS = (
     ),
     mutant(
         "secret-kinds-not-looked-for",
-        "secrets/kinds.py",
-        "return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern, flags))",
-        'return Kind(name, tuple(hints.split()), re.compile(EDGE + pattern + "(?!)", flags))',
+        "secrets/services.py",
+        "return Service(name, tuple(beginnings.split()), re.compile(rest))",
+        'return Service(name, tuple(beginnings.split()), re.compile(rest + "(?!)"))',
         "tests/secrets/test_secrets.py::test_a_secret_is_found_wherever_it_stands",
     ),
     mutant(

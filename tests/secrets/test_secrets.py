@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from hitherto.secrets import redact, redact_value
 from hitherto.secrets.kinds import KINDS
+from hitherto.secrets.services import SERVICES
 
 LETTERS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -57,7 +58,9 @@ SAMPLES = {
     "shopify token": (f"shpat_{drawn(32, HEX)}",),
     "vault token": (f"hvs.{drawn(90, WEB)}",),
     "docker token": (f"dckr_pat_{drawn(27, WEB)}",),
-    "service token": (f"lin_api_{drawn(40)}", f"NRAK-{drawn(27).upper()}", f"glsa_{drawn(32)}"),
+    "linear token": (f"lin_api_{drawn(40)}",),
+    "new relic token": (f"NRAK-{drawn(27).upper()}",),
+    "grafana token": (f"glsa_{drawn(32)}",),
     "json web token": (f"eyJ{drawn(33, WEB)}.eyJ{drawn(60, WEB)}.{drawn(43, WEB)}",),
     "hitherto token": (f"hth_{drawn(43, WEB)}",),
     "private key": (
@@ -125,7 +128,8 @@ def test_a_secret_is_found_wherever_it_stands(kind: str) -> None:
 
 
 def test_every_kind_is_called_by_a_name_that_its_mark_can_hold() -> None:
-    assert all(set(kind.name) <= set(string.ascii_lowercase + " ") for kind in KINDS)
+    allowed = set(string.ascii_lowercase + string.digits + " .")
+    assert all(set(kind.name) <= allowed for kind in (*KINDS, *SERVICES))
 
 
 @pytest.mark.parametrize(

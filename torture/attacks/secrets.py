@@ -1,55 +1,30 @@
-"""Secrets in what is shared: forty kinds of them, code that only looks like them, and the program's own tokens."""
+"""Secrets in what is shared: those that the rules of others describe, code that only looks like them, and our own tokens."""
 
 from __future__ import annotations
 
 import base64
 import itertools
-import random
 import re
-import string
-import sysconfig
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
-from hitherto.secrets import redact
+from hitherto.secrets import find
 from tests.gateway.servers import Server, serving
+from tests.secrets.shapes import SHAPES
+from tests.secrets.surroundings import Sample, surrounded
+from torture.attacks.secret_rules import PACKAGE, TIMES, Tally, code, drawn_from, fetched, rules, tallied
 from torture.trial.commands import command, served
 from torture.trial.program import Environment, apart, store_in
 from torture.trial.row import Outcome, Setting
 
-RECALL, FALSE_HITS = 0.95, 0.01
-KINDS: dict[str, str] = {
-    "anthropic": "sk-ant-api03-{93w}AA", "openai": "sk-proj-{60w}9T3Blbk{60a}", "openai, older": "sk-{48a}",
-    "openrouter": "sk-or-v1-{64h}", "github": "ghp_{36a}", "github, fine-grained": "github_pat_{22a}_{59a}",
-    "gitlab": "glpat-{20a}", "aws": "AKIA{16U}", "aws, temporary": "ASIA{16U}", "google": "AIza{35w}",
-    "google, token": "ya29.{120w}", "google, client": "GOCSPX-{28w}", "slack": "xoxb-{12d}-{24a}",
-    "slack, webhook": "https://hooks.slack.com/services/T{8a}/B{8a}/{24a}", "discord, webhook": "https://discord.com/api/webhooks/{18d}/{68w}",
-    "stripe": "sk_live_{24a}", "stripe, webhook": "whsec_{32a}", "telegram": "{9d}:AA{33w}", "twilio": "SK{32h}",
-    "sendgrid": "SG.{22w}.{43w}", "mailgun": "key-{32h}", "npm": "npm_{36a}", "pypi": "pypi-AgEIcHlwaS5vcmc{70w}",
-    "hugging face": "hf_{34a}", "groq": "gsk_{52a}", "xai": "xai-{80a}", "replicate": "r8_{37a}",
-    "digitalocean": "dop_v1_{64h}", "databricks": "dapi{32h}", "shopify": "shpat_{32h}", "atlassian": "ATATT3{60w}",
-    "vault": "hvs.{90w}", "terraform": "{14a}.atlasv1.{60w}", "docker": "dckr_pat_{27w}", "supabase": "sbp_{40h}",
-    "linear": "lin_api_{40a}", "new relic": "NRAK-{27U}", "grafana": "glsa_{32a}", "json web token": "eyJ{33w}.eyJ{60w}.{43w}",
-    "hitherto": "hth_{43w}", "private key": "-----BEGIN RSA PRIVATE KEY-----\n{64a}\n{64a}\n-----END RSA PRIVATE KEY-----",
-    "age": "AGE-SECRET-KEY-1{58U}", "bearer": "Authorization: Bearer {40a}7", "password in a url": "postgres://admin:{20a}@db.example.com/x",
-    "variable": "export API_KEY='{39a}5'", "member": '{{"client_secret": "{31a}8"}}', "cookie": "Cookie: session_id={32a}; theme=dark",
-    "signed url": "https://x.example/blob?sv=2020&sig={42a}3%3D",
-}  # fmt: skip
-"""What a secret looks like: `{36a}` is so many letters and digits; h hexadecimal, d digits, w as in URLs, U capitals."""
-ALPHABETS = {
-    "a": string.ascii_letters + string.digits,
-    "h": "0123456789abcdef",
-    "d": "123456789",
-    "w": string.ascii_letters + string.digits + "_-",
-    "U": string.ascii_uppercase + "234567",
-}
-DRAWN = re.compile(r"\{(\d+)([ahdwU])\}")
-PLACES = ("{}", "use {} now", "the value\\n{}\\tand more", "```sh\nrun --with {}\n```", "({}),")
+RECALL, FALSE_ALARMS = 0.95, 1 / 10_000
 FORMS = ("markdown", "html")
-HARMLESS = "nothing to hide here"
-OWN_KIND = "hitherto"
+HARMLESS = "nothing-to-hide"
+OWN_KIND = "Hitherto"
+BATCH = 500
 SHARED: dict[str, tuple[str, ...]] = {
     "markdown": (),
     "html": (),
@@ -59,47 +34,62 @@ SHARED: dict[str, tuple[str, ...]] = {
 """Every form of an export, and what the command needs to be told to make one for others of it."""
 
 
-def sample(kind: str, dice: random.Random) -> tuple[str, list[str]]:
-    """A text with a secret of this kind, and the parts of it that must never be seen."""
-    hidden: list[str] = []
-
-    def drawn(found: re.Match[str]) -> str:
-        text = "".join(dice.choices(ALPHABETS[found[2]], k=int(found[1])))
-        hidden.append(text)
-        return text
-
-    text = DRAWN.sub(drawn, KINDS[kind]).replace("{{", "{").replace("}}", "}")
-    return text, [part for part in hidden if len(part) >= 16]
-
-
 # How many are found
 
 
-def recall(setting: Setting, environment: Environment) -> tuple[int, int, list[str]]:
-    """Secrets said in a session and exported to be shared: how many were not seen, of how many, and those that were."""
-    dice, times = setting.dice("secrets"), setting.of(short=1, full=20)
-    samples = [(kind, *sample(kind, dice)) for kind in KINDS for _ in range(times)]
-    texts = [dice.choice(PLACES).replace("{}", text) for _, text, _ in samples]
-    packed = [(f"{kind}, packed", text, hidden) for kind, text, hidden in samples[:: times * 4]]
-    texts += [f"config: {base64.b64encode(f'token: {text}'.encode()).decode()}" for _, text, _ in packed]
-    samples += [(kind, text, [_inside(text)]) for kind, text, _ in packed]
+class Said(NamedTuple):
+    """A secret in a text: which rule or shape it is of, and where it stands."""
+
+    kind: str
+    where: str
+    text: str
+    sample: Sample
+
+
+def recall(setting: Setting, environment: Environment) -> tuple[Tally, Tally, int, list[Said]]:
+    """Secrets said in sessions and exported to be shared: which of the rules of others and of the shapes are found in all
+    surroundings, how many there were, and those that can still be read."""
+    dice = setting.dice("secrets")
+    of_rules = {} if setting.short else drawn_from(rules(fetched()), dice)
+    of_shapes = {
+        name: [draw(dice) for _ in range(setting.of(short=1, full=TIMES))] for name, draw in SHAPES.items()
+    }
+    said = [
+        Said(kind, where, text, sample)
+        for kind, several in (of_rules | of_shapes).items()
+        for sample in several
+        for where, text in surrounded(sample).items()
+    ][:: setting.of(short=9, full=1)]
+    tokens = [each for each in said if each.where == "bare" and each.kind.endswith(", bare")]
+    said += [Said(f"{each.kind}, packed", "base64", *_packed(each.text)) for each in tokens]
     with serving(store_in(setting.folder), environment=environment) as server:
-        said = [{"role": "user", "content": text} for text in (HARMLESS, *texts)]
-        key = "agent:main:main"
-        server.call("session.append", {"session_key": key, "messages": said, "create": True})
-        shown = ""
-        for form in FORMS:
-            reply = server.post(_export(key, form)).body.decode()
-            if HARMLESS not in reply:  # what is not exported shows no secret either
+        seen = [each for at in range(0, len(said), BATCH) for each in _shown(server, said[at : at + BATCH])]
+    lost = Counter((each.kind, each.where) for each in seen)
+    return tallied(of_rules, lost), tallied(of_shapes, lost), len(said), seen
+
+
+def _packed(text: str) -> tuple[str, Sample]:
+    packed = base64.b64encode(f"token: {text}".encode()).decode()
+    return f"config: {packed}", Sample(packed, packed[16:40])
+
+
+def _shown(server: Server, batch: list[Said]) -> list[Said]:
+    """Those that can still be read in what is exported of a session in which they were said."""
+    key = "agent:main:main"
+    said = [f"{HARMLESS}-{at}-from\n{each.text}\n{HARMLESS}-{at}-to" for at, each in enumerate(batch)]
+    messages = [{"role": "user", "content": text} for text in said]
+    server.call("session.append", {"session_key": key, "messages": messages, "create": True})
+    seen: dict[int, Said] = {}
+    for form in FORMS:
+        reply = server.post(_export(key, form)).body.decode()
+        for at, each in enumerate(batch):
+            found = re.search(rf"{HARMLESS}-{at}-from(.*?){HARMLESS}-{at}-to", reply, re.DOTALL)
+            if found is None:  # what is not exported shows no secret either
                 raise RuntimeError(f"not exported as {form}: {reply[:500]}")
-            shown += reply
-    seen = [kind for kind, _, hidden in samples if any(part in shown for part in hidden)]
-    return len(samples) - len(seen), len(samples), seen
-
-
-def _inside(text: str) -> str:
-    """The middle of a text in base64, wherever it begins."""
-    return base64.b64encode(f"token: {text}".encode()).decode()[16:40]
+            if each.sample.shown(found[1]):
+                seen[at] = each
+    server.call("session.delete", {"session_key": key})
+    return list(seen.values())
 
 
 def _export(key: str, form: str) -> bytes:
@@ -109,26 +99,19 @@ def _export(key: str, form: str) -> bytes:
 # How many are none
 
 
-def false_hits(files: list[str]) -> list[int]:
-    """Lines of code in which something was taken for a secret, and all lines."""
-    hits = lines = 0
+def false_alarms(files: list[str]) -> list[int]:
+    """How often something in code was taken for a secret, and in how many lines."""
+    alarms = lines = 0
     for file in files:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
-        seen: Counter[str] = Counter()
-        redact(text, seen)
-        hits += seen.total()
+        alarms += len(find(text))
         lines += text.count("\n")
-    return [hits, lines]
+    return [alarms, lines]
 
 
 def _code(setting: Setting) -> list[str]:
     """Files of the standard library and of packages: code that somebody wrote, tests and all."""
-    found = sorted(
-        str(path)
-        for kind in ("stdlib", "purelib")
-        for path in Path(sysconfig.get_paths()[kind]).glob("*/*.py")
-    )
-    return setting.dice("code").sample(found, min(len(found), setting.of(short=15, full=1_500)))
+    return [str(path) for path in code()[:: setting.of(short=100, full=1)]]
 
 
 # Our own
@@ -220,16 +203,24 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
 
 def others_secrets(setting: Setting, environment: Environment) -> Outcome:
     """How many secrets are replaced, and how much that is none; of our own kind, not one may be left."""
-    hidden, samples, seen = recall(setting, environment)
-    hits, lines = apart(false_hits, environment, files=_code(setting))
-    for trouble in sorted(set(seen)):
-        setting.say(trouble)
-    own = [kind for kind in seen if kind.startswith(OWN_KIND)]
+    of_rules, of_shapes, samples, seen = recall(setting, environment)
+    alarms, lines = apart(false_alarms, environment, files=_code(setting))
+    for each in sorted({f"{each.kind}: {each.where}" for each in seen}):
+        setting.say(each)
+    own = [each for each in seen if each.kind.startswith(OWN_KIND)]
+    share = 1 - len(seen) / samples
+    found = f"{of_rules.found} of {of_rules.total} rules of {PACKAGE} and " if of_rules.total else ""
     figure = (
-        f"{hidden:,} of {samples:,} secrets of {len(KINDS)} kinds replaced ({hidden / samples:.1%}), {len(own)} of our own kind"
-        f" left; {hits:,} false hits in {lines:,} lines of code ({hits / lines:.2%})"
+        f"{found}{of_shapes.found} of {of_shapes.total} shapes found in all surroundings, {share:.1%} of {samples:,} secrets,"
+        f" {len(own)} of our own kind left; {alarms:,} false alarms in {lines:,} lines of code ({alarms / lines * 10_000:.2f} in 10,000)"
     )
-    met = hidden >= RECALL * samples and not own and hits < FALSE_HITS * lines and len(KINDS) >= 40
+    met = (
+        of_rules.found >= RECALL * of_rules.total
+        and of_shapes.found >= RECALL * of_shapes.total
+        and share >= RECALL
+        and not own
+        and alarms <= FALSE_ALARMS * lines
+    )
     return Outcome(met=met, figure=figure, counts={"inputs": samples, "leaked": len(own)})
 
 

@@ -1,7 +1,7 @@
 """Secrets in text: keys, tokens and passwords are found and replaced by `[redacted: KIND]`. Pure.
 
-It finds the forms of known providers, values under a name that says so, what stands in base64, and strings that are
-random beyond doubt. Not found is what looks like anything else: a password of words, said in a sentence.
+It finds the forms of known providers, values under a name that says so, what stands in base64 or in an address, and
+strings that are random beyond doubt. Not found is what looks like anything else: a password of words, said in a sentence.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from hitherto.model import encode
-from hitherto.secrets.kinds import EDGE, KINDS
-from hitherto.secrets.rules import is_high_entropy, is_random, is_secret_value
+from hitherto.secrets.kinds import KINDS
+from hitherto.secrets.named import named
+from hitherto.secrets.rules import is_high_entropy
+from hitherto.secrets.services import SERVICES, service_tokens
 
 NAMED = "named secret"
 ENCODED = "encoded secret"
@@ -24,31 +27,20 @@ PIECE = 1024 * 1024
 AROUND = 96 * 1024
 """How much before and behind a piece is looked at too: what is longer than that is no secret."""
 
-# Names of secrets, and what must stand before the last of them, which alone would mean too much.
-_NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "auth", "key")
-_KINDS_OF_KEY = re.compile(
-    r"(?:api|access|private|secret|signing|encryption|auth|client|account|master|storage|service|deploy|license)[_.\- ]?$",
-    re.IGNORECASE,
-)
-_OPTION = re.compile(r"--(?:[a-z]{1,12}-){0,3}$", re.IGNORECASE)
-_VALUE = r"""(?P<quote>\\?["'`])?(?P<secret>[^\s"'`,;<>(){}\[\]\\]{6,512})"""
-_GIVEN = re.compile(
-    r"(?P<behind>[\w.-]{0,40}?)"
-    r"""(?:(?:\\?["'\]]){0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}|["']?\s(?:is|was)\s{1,2}|>)""" + _VALUE
-)
-_GIVEN_TO_OPTION = re.compile(r"(?P<behind>)\s{1,3}(?!-)" + _VALUE)
-_VARIABLE = re.compile(
-    r"""_(?:KEY|PASS|PAT|DSN|CREDS)["']?\s{0,4}[:=]\s{0,4}["']?(?P<secret>[^\s"'`,;<>(){}\[\]\\]{16,512})"""
-)
+_LONG = re.compile("[A-Za-z0-9+/_-]{32,}")
 _RUN = re.compile(
     # Not a part of a path or a number, not what a data: address, a fingerprint or a sum of a module consists of.
     r"(?:(?<![A-Za-z0-9+/=_.%\\-])|(?<=\\[nrt])|(?<=[A-Za-z0-9]=))(?<!base64,)(?<!256:)(?<!h1:)"
     r"[A-Za-z0-9][A-Za-z0-9+/_-]{31,127}={0,2}(?![A-Za-z0-9+/=_%-]|\.[A-Za-z0-9])"
 )
-_ENCODED = re.compile(EDGE + r"[A-Za-z0-9+/_-]{40,65536}={0,2}")
+_PERCENT = re.compile("%[2-7][0-9A-Fa-f]")
+_ESCAPED = re.compile(r"""[^\s"'<>&?=]{12,8192}""")
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{40,65536}={0,2}")
 _MARK = re.compile(
     r"(\[redacted: (?:{})\])".format(
-        "|".join(sorted({kind.name for kind in KINDS} | {NAMED, ENCODED, RANDOM}))
+        "|".join(
+            map(re.escape, sorted({kind.name for kind in (*KINDS, *SERVICES)} | {NAMED, ENCODED, RANDOM}))
+        )
     )
 )
 
@@ -136,6 +128,8 @@ def _all(text: str) -> Iterator[FoundSecret]:
 
 
 def _of_known_form(text: str) -> Iterator[FoundSecret]:
+    for found in service_tokens(text):
+        yield FoundSecret(*found)
     lowered = _lowered(text)
     for name, hints, pattern in KINDS:
         searched = lowered if pattern.flags & re.IGNORECASE else text
@@ -145,34 +139,8 @@ def _of_known_form(text: str) -> Iterator[FoundSecret]:
 
 
 def _named(text: str) -> Iterator[FoundSecret]:
-    lowered = _lowered(text)
-    for name in _NAMES:
-        at = lowered.find(name)
-        while at >= 0:
-            match = _given(text, at, name)
-            at += len(name)
-            if match is not None and _is_secret(name, match):
-                yield _found(match, NAMED)
-                at = match.end()
-            at = lowered.find(name, at)
-    yield from _judged(_VARIABLE, text, is_random, NAMED)
-
-
-def _given(text: str, at: int, name: str) -> re.Match[str] | None:
-    """What is given for the name that stands here."""
-    before = text[max(at - 40, 0) : at]
-    if name == "key" and not _KINDS_OF_KEY.search(before):
-        return None
-    after = at + len(name)
-    return _GIVEN.match(text, after) or (
-        _GIVEN_TO_OPTION.match(text, after) if _OPTION.search(before) else None
-    )
-
-
-def _is_secret(name: str, match: re.Match[str]) -> bool:
-    ended = match.string[match.end() : match.end() + 2].lstrip("\\")[:1]
-    quoted = bool(match["quote"]) and ended in ('"', "'", "`")
-    return is_secret_value(name, match["behind"], match["secret"], quoted=quoted)
+    for start, end in named(text, _lowered(text)):
+        yield FoundSecret(start, end, NAMED)
 
 
 def _lowered(text: str) -> str:
@@ -182,17 +150,42 @@ def _lowered(text: str) -> str:
 
 
 def _random(text: str) -> Iterator[FoundSecret]:
-    for match in _RUN.finditer(text):
+    for start in _starts_of_runs(text):
+        match = _RUN.match(text, start)
+        if match is None:
+            continue
         # A long line of nothing else is a part of something encoded: a certificate, a picture.
-        alone = text[match.start() - 1 : match.start()] in ("", "\n") and text[
-            match.end() : match.end() + 1
-        ] in ("", "\n")
+        alone = text[start - 1 : start] in ("", "\n") and text[match.end() : match.end() + 1] in ("", "\n")
         if not (alone and len(match[0]) >= 60) and is_high_entropy(match[0]):
             yield _found(match, RANDOM)
 
 
+def _starts_of_runs(text: str) -> Iterator[int]:
+    """Where long runs begin. In JSON inside a text, the n of \\n is no part of the one behind it."""
+    for run in _LONG.finditer(text):
+        start = run.start()
+        yield start + 1 if text[start - 1 : start] == "\\" and text[start] in "nrt" else start
+
+
 def _encoded(text: str) -> Iterator[FoundSecret]:
-    return _judged(_ENCODED, text, _holds_secret, ENCODED)
+    for start in _starts_of_runs(text):
+        if (match := _ENCODED.match(text, start)) and _holds_secret(match[0]):
+            yield _found(match, ENCODED)
+    done = 0
+    for percent in _PERCENT.finditer(text):
+        if percent.start() >= done:
+            start = text.rfind("\n", done, percent.start()) + 1 or done
+            done = text.find("\n", percent.end()) + 1 or len(text)
+            for match in _ESCAPED.finditer(text, start, done):
+                if _holds_escaped(match[0]):
+                    yield _found(match, ENCODED)
+
+
+def _holds_escaped(run: str) -> bool:
+    """Whether a part of an address has a secret in it once its %20 are spaces again."""
+    if "%" not in run or (decoded := unquote(run)) == run:
+        return False
+    return any(_of_known_form(decoded)) or any(_named(decoded))
 
 
 def _holds_secret(run: str) -> bool:
@@ -202,15 +195,6 @@ def _holds_secret(run: str) -> bool:
     except ValueError:
         return False
     return any(_of_known_form(decoded)) or any(_named(decoded))
-
-
-def _judged(
-    pattern: re.Pattern[str], text: str, judge: Callable[[str], bool], kind: str
-) -> Iterator[FoundSecret]:
-    for match in pattern.finditer(text):
-        found = _found(match, kind)
-        if judge(text[found.start : found.end]):
-            yield found
 
 
 def _found(match: re.Match[str], kind: str) -> FoundSecret:
