@@ -2,9 +2,9 @@
 
 `python -m tests.gateway.server_worker JSON`: the store, limits, where it is, and the tokens to make. It prints its port
 and the tokens, and serves until it is told to end. A prompt `wait PATH…` is answered when something is written to each
-of these pipes; any other prompt is a script as in `tests.acp.scripted_agent`. Given the time (`now`), the time is always that,
+of these pipes; `block` keeps a thread for ever; any other prompt is a script as in `tests.acp.scripted_agent`. Given the time (`now`), the time is always that,
 and its engine is that of the examples: it answers "Noted." and makes their summary. `live`: so many seconds a page that
-asks for news waits for them.
+asks for news waits for them. `last`: so many seconds after the grace period the process ends.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -31,12 +32,15 @@ from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
 from tests.acp import scripted_agent
 
-WAIT = "wait "
+WAIT, BLOCK = "wait ", "block"
 
 
 @answering
 async def engine(turn: Turn) -> AsyncIterator[Event]:
     said = plain_text(turn.history[-1])
+    if said == BLOCK:
+        yield Delta(text="Blocked.")
+        await asyncio.to_thread(threading.Event().wait)
     if said.startswith(WAIT):
         text = ""
         for pipe in said.removeprefix(WAIT).split():
@@ -81,6 +85,7 @@ def of_examples() -> Engine:
 
 async def main(given: Any) -> None:
     live.WAIT_SECONDS = given.get("live", live.WAIT_SECONDS)
+    gateway.LAST_SECONDS = given.get("last", gateway.LAST_SECONDS)
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
     where = gateway.ListenAddress(port=given.get("port", 0), **given.get("where", {}))

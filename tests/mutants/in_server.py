@@ -115,6 +115,20 @@ MUTANTS = (
         "tests/gateway/server/test_access.py::test_the_first_page_runs_nothing_of_others",
     ),
     mutant(
+        "slow-code-highlighted-all-the-same",
+        "gateway/server/effort.py",
+        "        if self.part is not None:\n            raise _TooSlow\n",
+        "        return\n",
+        "tests/gateway/page/test_bounded_work.py::test_texts_that_take_long_to_compare_are_shown_as_old_and_new",
+    ),
+    mutant(
+        "page-made-for-nobody",
+        "gateway/page/routes.py",
+        "        return work.result() if work.done() else None\n",
+        "        return await work\n",
+        "tests/gateway/page/test_bounded_work.py::test_the_work_ends_when_its_reader_leaves",
+    ),
+    mutant(
         "cookie-from-anywhere",
         "gateway/auth/cookies.py",
         "held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None",

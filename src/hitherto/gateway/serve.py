@@ -7,12 +7,14 @@ import contextlib
 import gc
 import logging
 import math
+import os
 import re
 import resource
 import signal
 import socket
 import ssl
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +36,10 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever starts it says so
 LOOPBACK = "127.0.0.1"
 PING_SECONDS = 20.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LAST_SECONDS = 10.0
+"""After the grace period, for what was said to be stored and the store to be closed."""
+
+log = logging.getLogger(__name__)
 
 
 class ListenAddress(Value, frozen=True):
@@ -118,12 +124,13 @@ async def run(
 ) -> None:
     """Serve until a signal: then running turns finish within the grace period, or are ended and stored.
 
-    A second signal ends running turns at once; further signals are ignored.
+    A second signal ends running turns at once; further signals are ignored. Whatever else still runs when all of this
+    should have been done, `LAST_SECONDS` after the grace period, ends with the process.
     """
     _allow_files(state.limits.connections + 256)
     known = places(listener.getsockname()[1], tls=where.tls, declared=where.origins, names=where.names)
     server = _Server(_config(application(state, known), state, where), started)
-    ending = Ending(state, server)
+    ending = Ending(state, server, where.grace)
     async with state.watching_tokens():
         with ending.on_signals():
             await server.serve(sockets=[listener])
@@ -151,8 +158,8 @@ class _Server(uvicorn.Server):
 class Ending:
     """How the server ends. First politely: nothing new is taken, what runs is finished."""
 
-    def __init__(self, state: ServerState, server: uvicorn.Server) -> None:
-        self._state, self._server = state, server
+    def __init__(self, state: ServerState, server: uvicorn.Server, grace: float) -> None:
+        self._state, self._server, self._grace = state, server, grace
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -177,10 +184,25 @@ class Ending:
         if not self._server.should_exit:
             self._server.should_exit = True
             self._state.end()
+            _end_within(self._grace + LAST_SECONDS)
         else:
+            _end_within(LAST_SECONDS)
             for task in self._server.server_state.tasks:
                 task.cancel()
             _ignore_signals()
+
+
+def _end_within(seconds: float) -> None:
+    """End the process then, if it is still there: a thread that does not end would keep it for ever."""
+
+    def end() -> None:
+        log.error("something is still running after the grace period; ending without it")
+        logging.shutdown()
+        os._exit(0)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _ignore_signals() -> None:

@@ -36,18 +36,27 @@ class Diff(NamedTuple):
     """Whether the texts were too long to compare, so that the lines are all of them."""
 
 
-def of_call(given: Any) -> Diff | None:
-    """The change that a tool was asked to make; None if it is no edit."""
+def is_edit(given: Any) -> bool:
+    """Whether a tool was asked to change a text."""
+    return next(_changes(given), None) is not None
+
+
+def of_call(given: Any, *, compare: bool = True) -> Diff | None:
+    """The change that a tool was asked to make; None if it is no edit.
+
+    Without `compare` all of the old goes and all of the new comes, as for texts that are too long to compare.
+    """
     changes = list(_changes(given))
-    return _diff([line for old, new in changes for line in _compared(old, new)]) if changes else None
+    lines = [line for old, new in changes for line in _compared(old, new, compare=compare)]
+    return _diff(lines) if changes else None
 
 
-def of_result(output: Any) -> Diff | None:
+def of_result(output: Any, *, compare: bool = True) -> Diff | None:
     """The change that a tool says it has made."""
     match output:
         case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
-            diff = _diff(list(_compared(old or "", new)))
-            return diff._replace(too_long=_is_too_long(old or "", new))
+            diff = _diff(list(_compared(old or "", new, compare=compare)))
+            return diff._replace(too_long=not compare or _is_too_long(old or "", new))
     return None
 
 
@@ -66,9 +75,9 @@ def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
     return next((value for name in names if isinstance(value := given.get(name), str)), None)
 
 
-def _compared(old: str, new: str) -> Iterator[Line]:
+def _compared(old: str, new: str, *, compare: bool) -> Iterator[Line]:
     before, after = clean_lines(old).splitlines(), clean_lines(new).splitlines()
-    if not before or not after or _is_too_long(old, new):
+    if not (before and after and compare) or _is_too_long(old, new):
         yield from (Line("removed", line) for line in before)
         yield from (Line("added", line) for line in after)
         return

@@ -43,6 +43,11 @@ class Counted:
         return counted
 
 
+async def here(work: Callable[..., bytes], *given: Any) -> bytes:
+    """Do it at once, in this process."""
+    return work(*given)
+
+
 async def cost(
     store: Store, who: Principal, show: Callable[[Caller], Awaitable[bytes]]
 ) -> tuple[dict[str, int], int]:
@@ -81,7 +86,9 @@ async def test_a_transcript_costs_the_same_however_long_it_is() -> None:
                 drafts = [Draft(role="user", parts=(Text(text=f"{start + at:09}"),)) for at in range(FEW)]
                 await sessions.append(who, made.id, drafts)
             costs.append(
-                await cost(store, who, lambda caller: session_page(caller, WindowRequest(session="talk")))
+                await cost(
+                    store, who, lambda caller: session_page(caller, WindowRequest(session="talk"), here)
+                )
             )
     (few, few_bytes), (many, many_bytes) = costs
     assert few == many

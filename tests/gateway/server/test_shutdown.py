@@ -220,3 +220,14 @@ async def permission(client: Client) -> int:
     await client.until(lambda params: "toolCall" in params)
     number: int = client.seen[-1]["id"]
     return number
+
+
+async def test_a_thread_that_does_not_end_keeps_no_server(store: str) -> None:
+    with serving(store, where={"grace": 0}, last=0.0, noisy=True) as server:
+        async with server.socket() as client:
+            named = {"session_id": (await client.call("session.create"))["session_id"]}
+            await client.call("session.subscribe", named)
+            await client.begin("session.send", {**named, "content": "block"})
+            await client.until(lambda event: "Blocked." in json.dumps(event))
+            server.signal()
+            assert await server.ended() == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -27,6 +27,7 @@ from hitherto.gateway.page.views.export import export, resume
 from hitherto.gateway.page.views.list import home
 from hitherto.gateway.page.views.overview import overview, parse_overview_query
 from hitherto.gateway.server.state import ServerState
+from hitherto.gateway.server.workers import Run, WorkTooSlow
 from hitherto.gateway.transport.origin import header
 from hitherto.gateway.transport.responses import (
     JSON,
@@ -40,6 +41,7 @@ from hitherto.gateway.transport.responses import (
 )
 from hitherto.limits import LARGEST_NUMBER
 from hitherto.service.search.within import KINDS
+from hitherto.tasks import cancel_all
 
 READS = "read"
 FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -108,7 +110,7 @@ class Endpoint:
 def signed_in(handler: Handler, status: int = 401) -> RawHandler:
     """A route for signed-in callers; others get the sign-in page with this status."""
 
-    async def answer(state: ServerState, scope: Scope, _: Receive) -> PageResponse:
+    async def answer(state: ServerState, scope: Scope, receive: Receive) -> PageResponse | None:
         caller = await state.caller_of_cookie(scope)
         if caller is None:
             state.limit_stranger(scope)
@@ -118,7 +120,7 @@ def signed_in(handler: Handler, status: int = 401) -> RawHandler:
         state.refuse_if_limited(state.count(caller))
         if not caller.may(READS):
             raise forbidden(READS)
-        return await _respond(handler, PageRequest(state, caller, scope))
+        return await _unless_left(receive, _respond(handler, PageRequest(state, caller, scope)))
 
     return answer
 
@@ -131,6 +133,23 @@ def _from_elsewhere(scope: Scope) -> bool:
     )
 
 
+async def _unless_left(
+    receive: Receive, responding: Coroutine[Any, Any, PageResponse]
+) -> PageResponse | None:
+    """The response; None if the client leaves first: then the work for it ends."""
+    work, leaving = asyncio.create_task(responding), asyncio.create_task(_left(receive))
+    try:
+        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        await cancel_all((work, leaving))
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] == "http.request":
+        pass
+
+
 async def _respond(handler: Handler, request: PageRequest) -> PageResponse:
     try:
         return await handler(request)
@@ -140,6 +159,12 @@ async def _respond(handler: Handler, request: PageRequest) -> PageResponse:
         )
     except InvalidInput as error:
         return _error_page(400, "Invalid request", f"{error.message[:1].upper()}{error.message[1:]}.")
+    except WorkTooSlow:
+        return _error_page(
+            503,
+            "This takes too long to show",
+            "Read it as text instead: `hitherto show` does, and so do exports.",
+        )
     except HithertoError as error:
         log.warning("cannot render a page: %s", error.message)
         return _error_page(
@@ -171,12 +196,15 @@ async def _session(request: PageRequest) -> PageResponse:
         glance="glance" in request.query,
     )
     answers = request.state.engine is not None
-    return PageResponse(await session.session_page(request.caller, window, answers=answers))
+    async with request.state.workers.turn(request.caller.who.owner) as run:
+        return PageResponse(await session.session_page(request.caller, window, run, answers=answers))
 
 
 def _handler_of(view: View) -> Handler:
     async def handle(request: PageRequest) -> PageResponse:
-        return PageResponse(await view(request.caller, request.query, request.state.engine is not None))
+        answers = request.state.engine is not None
+        async with request.state.workers.turn(request.caller.who.owner) as run:
+            return PageResponse(await view(request.caller, request.query, run, answers))
 
     return handle
 
@@ -226,8 +254,8 @@ async def _asset(state: ServerState, scope: Scope, _: Receive) -> PageResponse:
     return PageResponse(found.body, kind=found.kind, headers=FOR_EVER)
 
 
-View = Callable[[Caller, Mapping[str, str], bool], Awaitable[bytes]]
-"""Renders a page from the caller, the query and whether the server has an engine."""
+View = Callable[[Caller, Mapping[str, str], Run, bool], Awaitable[bytes]]
+"""Renders a page from the caller, the query, a worker and whether the server has an engine."""
 
 VIEWS: dict[str, View] = {
     "/compaction": compaction,

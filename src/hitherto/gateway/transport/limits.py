@@ -23,6 +23,8 @@ class Limits(Value, frozen=True):
 
     A *stranger* is who has not shown a good token. `stall_seconds`: a peer that takes nothing for so long is given up.
     `answer_bytes`: so much of long answers to one token is made, or on its way, at one time.
+    `page_effort`: CPU seconds for the Markdown, code and differences of one page, the rest of which is plain text;
+    `page_seconds`: when a process that makes a page and does not answer is killed.
     """
 
     rate: float = 5_000.0
@@ -39,6 +41,8 @@ class Limits(Value, frozen=True):
     stall_seconds: float = 20.0
     linger_seconds: float = 5.0
     answer_bytes: int = 128 * 1024 * 1024
+    page_effort: float = 2.0
+    page_seconds: float = 30.0
 
 
 class Buckets:

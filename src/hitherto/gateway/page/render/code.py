@@ -16,6 +16,7 @@ from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from hitherto.exports.sanitized_html import rendered
+from hitherto.gateway.server.effort import bounded
 from hitherto.model import Image, Part
 from hitherto.presentation.labels import IMAGE_TYPES, part_label
 
@@ -25,12 +26,12 @@ _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 def markdown(text: str) -> str:
-    """Markdown as HTML, with highlighted code."""
-    return rendered(text, highlight)
+    """Markdown as HTML, with highlighted code; as it is if that takes too long."""
+    return bounded(lambda: rendered(text, highlight), lambda: f"<pre>{escape(text)}</pre>")
 
 
 def highlight(code: str, language: str, _: str = "") -> str:
-    """Highlight code of a language; plain if the language is unknown."""
+    """Highlight code of a language; plain if the language is unknown or takes too long."""
     return _coloured(code, _lexer(language.lower()) if language and len(code) <= LONGEST else None)
 
 
@@ -40,7 +41,9 @@ def highlight_file(code: str, path: str) -> str:
 
 
 def _coloured(code: str, lexer: Lexer | None) -> str:
-    return escape(code) if lexer is None else str(highlighted(code, lexer, _formatter))
+    if lexer is None:
+        return escape(code)
+    return bounded(lambda: str(highlighted(code, lexer, _formatter)), lambda: escape(code))
 
 
 @lru_cache(maxsize=64)

@@ -12,8 +12,9 @@ from hitherto.gateway.page.render.ansi import coloured
 from hitherto.gateway.page.render.code import Picture, highlight, highlight_file, pictures
 from hitherto.gateway.page.render.json_tree import Node, tree
 from hitherto.gateway.page.render.rows import Row
+from hitherto.gateway.server.effort import bounded
 from hitherto.model import Part, Resource, Text, ToolCall, ToolResult
-from hitherto.presentation.diffs import Diff, of_call, of_result
+from hitherto.presentation.diffs import Diff, is_edit, of_call, of_result
 
 SUMMARY_CHARS = 200
 SHOWN_CHARS = 20_000
@@ -63,7 +64,7 @@ class Card(NamedTuple):
 def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Card:
     """The card of a call."""
     given = call.input if isinstance(call.input, dict) else {}
-    command, diff = _text(given, COMMANDS), of_call(given)
+    command, diff = _text(given, COMMANDS), _diff_of_call(given)
     shown = {name for name in COMMANDS if command is not None}
     return Card(
         name=clean(call.name)[:100],
@@ -79,7 +80,7 @@ def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Car
 
 def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> Output:
     """The result, in the form that shows it best."""
-    diff = None if call is not None and of_call(call.input) is not None else of_result(result.output)
+    diff = None if call is not None and is_edit(call.input) else _diff_of_result(result.output)
     said = "\n".join(_said(result.content))
     node = _parsed(said) if said.strip() else _given(result.output, set())
     more = max(0, len(said) - SHOWN_CHARS)
@@ -92,6 +93,14 @@ def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> 
         pictures=tuple(pictures(result.content)),
         more=0 if node is not None else more,
     )
+
+
+def _diff_of_call(given: Any) -> Diff | None:
+    return bounded(lambda: of_call(given), lambda: of_call(given, compare=False))
+
+
+def _diff_of_result(output: Any) -> Diff | None:
+    return bounded(lambda: of_result(output), lambda: of_result(output, compare=False))
 
 
 def _summary(call: ToolCall, given: dict[str, Any]) -> str:

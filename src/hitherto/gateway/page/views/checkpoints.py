@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from hitherto.errors import CheckpointNotFound
@@ -11,6 +10,7 @@ from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import row
 from hitherto.gateway.page.render.transcript import messages_of
 from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
+from hitherto.gateway.server.workers import Run
 from hitherto.ids import now_ms
 from hitherto.model import Checkpoint, Session
 
@@ -24,7 +24,7 @@ REASONS = {
 OTHER_REASON = "Checkpoint"
 
 
-async def checkpoints(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+async def checkpoints(caller: Caller, query: Mapping[str, str], _: Run, __: bool) -> bytes:
     """Render the list of checkpoints, newest first."""
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
@@ -39,7 +39,7 @@ async def checkpoints(caller: Caller, query: Mapping[str, str], _: bool) -> byte
     )
 
 
-async def checkpoint(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+async def checkpoint(caller: Caller, query: Mapping[str, str], run: Run, _: bool) -> bytes:
     """Render the messages of a checkpoint, read-only."""
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
@@ -57,7 +57,7 @@ async def checkpoint(caller: Caller, query: Mapping[str, str], _: bool) -> bytes
     )
     window = await read_window(home, caller.who, request)
     may = {"writes": _writes(caller, session), "forks": caller.may("write")}
-    return await asyncio.to_thread(_render, session, found, window, may)
+    return await run(_render, session, found, window, may)
 
 
 def _render(session: Session, found: Checkpoint, window: MessageWindow, may: Mapping[str, bool]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.code import markdown
 from hitherto.gateway.page.render.rows import address
+from hitherto.gateway.server.workers import Run
 from hitherto.model import Entry, plain_text
 from hitherto.service.compaction.plan import CompactionPreview
 from hitherto.summaries.kept_tail import is_prompt
@@ -28,12 +28,12 @@ class Line(NamedTuple):
     address: str
 
 
-async def compaction(caller: Caller, query: Mapping[str, str], answers: bool) -> bytes:
+async def compaction(caller: Caller, query: Mapping[str, str], run: Run, answers: bool) -> bytes:
     """Render the preview. `answers`: a model writes the summary."""
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
     seen = await home.compaction.preview(caller.who, session.id)
-    return await asyncio.to_thread(_render, session.id, seen, answers)
+    return await run(_render, session.id, seen, answers)
 
 
 def _render(session_id: str, seen: CompactionPreview, answers: bool) -> bytes:

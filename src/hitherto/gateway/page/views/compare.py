@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import Message, messages, messages_of
 from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
+from hitherto.gateway.server.workers import Run
 from hitherto.ids import now_ms
 from hitherto.model import Entry
 from hitherto.service.history.comparison import Comparison, Side
@@ -29,7 +29,7 @@ class Column(NamedTuple):
     next: str | None
 
 
-async def compare(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+async def compare(caller: Caller, query: Mapping[str, str], run: Run, _: bool) -> bytes:
     """Render both sessions, or the choice of the second."""
     if "b" not in query:
         return await _relatives(caller, query.get("a", ""))
@@ -53,7 +53,7 @@ async def compare(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
         )
         for name, side in zip(NAMES, found.sides, strict=True)
     ]
-    return await asyncio.to_thread(_render, found, last, windows)
+    return await run(_render, found, last, windows)
 
 
 async def _relatives(caller: Caller, session_id: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from hitherto.gateway.methods.transfer import EXPORT_BYTES
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import SOURCES
 from hitherto.gateway.page.render.transcript import SPEAKERS
+from hitherto.gateway.server.workers import Run
 from hitherto.model import Entry, Session, decode_json, encode
 from hitherto.presentation import formats
 from hitherto.service.transfer.export import ExportReview
@@ -56,16 +56,16 @@ class ResumeCommand(NamedTuple):
     note: str = ""
 
 
-async def export(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+async def export(caller: Caller, query: Mapping[str, str], run: Run, _: bool) -> bytes:
     """Render the formats, and the replacements in the chosen one."""
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
     chosen = query["format"] if query.get("format") in FORMATS else "html"
     seen = await home.transfer.review(caller.who, session.id, chosen)
-    return await asyncio.to_thread(_render, session, chosen, seen, caller.may("raw"))
+    return await run(_render, session, chosen, seen, caller.may("raw"))
 
 
-async def resume(caller: Caller, query: Mapping[str, str], _: bool) -> bytes:
+async def resume(caller: Caller, query: Mapping[str, str], _: Run, __: bool) -> bytes:
     """Render the commands."""
     session = await caller.sessions.at(query.get("session", "")).get(caller.who, query.get("session", ""))
     return templates.page("resume.html", session=session, ways=list(_resume_commands(session)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from hitherto.gateway.page.render.rows import Row, row
 from hitherto.gateway.page.render.transcript import messages, messages_of
 from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
 from hitherto.gateway.page.views.permission import question_of
+from hitherto.gateway.server.workers import Run
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Live, Principal, Session, Text, ToolResult, decode_json, encode
 from hitherto.service import Sessions
@@ -26,7 +26,7 @@ from hitherto.values.keys import is_ephemeral
 RUNNING = ("running", "waiting")
 
 
-async def session_page(caller: Caller, request: WindowRequest, *, answers: bool = False) -> bytes:
+async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answers: bool = False) -> bytes:
     """Render a session page with a window of its messages, however long the session is.
 
     `answers`: the server has an engine.
@@ -46,7 +46,7 @@ async def session_page(caller: Caller, request: WindowRequest, *, answers: bool 
         "apart": is_ephemeral(session.id),
         "failure": None if window.after else await _failure(home, caller, session),
     }
-    return await asyncio.to_thread(_render, session, window, children, request, live, newest, may)
+    return await run(_render, session, window, children, request, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:

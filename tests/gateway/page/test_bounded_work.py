@@ -1,0 +1,147 @@
+"""Pages that would take minutes to make: they are shown plainly, they end when their reader leaves, and with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+import hitherto
+from hitherto.gateway.server.workers import Workers, WorkFailed, WorkTooSlow
+from hitherto.model import Draft, Part, Principal, Text, ToolCall
+from tests.gateway.servers import Server, serving
+from tests.support.waits import LIMIT, NEVER, arrives, until
+
+ANN = Principal(owner="ann")
+OURS = {"X-Hitherto": "1", "Sec-Fetch-Site": "same-origin"}
+FENCE = Text(text="```c\n" + "\n" * 49_000 + "```")
+"""Pygments needs a minute and a half of CPU for this: its lexer of C is quadratic in empty lines."""
+OLD, NEW = ("".join(f"{n * n * by % 1009 % 120}\n" for n in range(30_000)) for by in (7_919, 104_729))
+EDIT = ToolCall(id="1", name="Edit", input={"old_string": OLD, "new_string": NEW})
+"""Comparing these takes many seconds: each line is rare enough to be looked at, and has hundreds of equals."""
+UNLIMITED = {"page_effort": NEVER, "page_seconds": NEVER}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'hitherto.db'}"
+
+
+async def said(store: str, *parts: Part) -> str:
+    async with hitherto.open(store) as sessions:
+        session = await sessions.create(ANN)
+        drafts = [Draft(role="assistant", parts=(part,)) for part in parts]
+        drafts = [*drafts, Draft(role="user", parts=(Text(text="the last word"),))]
+        await sessions.append(ANN, session.id, drafts)
+        return session.id
+
+
+def cookie(server: Server) -> dict[str, str]:
+    """The cookie of somebody who signed in to the page."""
+    body = b'{"token": "%s"}' % server.tokens["ann"].secret.encode()
+    reply = server.request("POST", "/signin", {**OURS, "Content-Type": "application/json"}, body)
+    return {"Cookie": reply.headers["set-cookie"].partition(";")[0], **OURS}
+
+
+@contextmanager
+def reading(server: Server, path: str) -> Iterator[socket.socket]:
+    """A reader who has asked for a page."""
+    headers = "".join(f"{name}: {value}\r\n" for name, value in cookie(server).items())
+    with server.plain() as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\n{headers}\r\n".encode())
+        yield line
+
+
+def workers_of(server: Server) -> list[psutil.Process]:
+    return psutil.Process(server.process.pid).children()
+
+
+async def works(server: Server) -> psutil.Process:
+    """Wait until a worker has been at it for a while."""
+
+    def busy() -> list[psutil.Process]:
+        return [each for each in workers_of(server) if each.cpu_times().user > 2]
+
+    return (await until(busy, "a worker that makes the page"))[0]
+
+
+async def test_code_that_takes_minutes_to_highlight_is_shown_plainly(store: str) -> None:
+    session = await said(store, *[FENCE] * 5)
+    with serving(store) as server:
+        reply = server.request("GET", f"/s/{session}", cookie(server))
+        assert reply.status == 200
+        assert b"the last word" in reply.body
+
+
+async def test_texts_that_take_long_to_compare_are_shown_as_old_and_new(store: str) -> None:
+    session = await said(store, EDIT)
+    with serving(store) as server:
+        reply = server.request("GET", f"/s/{session}", cookie(server))
+        assert b"the last word" in reply.body
+        assert b"@@" not in reply.body
+
+
+async def test_ordinary_code_is_highlighted_beside_code_that_is_not(store: str) -> None:
+    ordinary = Text(text="```python\nimport this\n```")
+    session = await said(store, ordinary, FENCE, ordinary)
+    with serving(store) as server:
+        reply = server.request("GET", f"/s/{session}", cookie(server))
+        assert reply.body.count(b'<span class="kn">import</span>') == 2
+
+
+async def test_the_work_ends_when_its_reader_leaves(store: str) -> None:
+    session = await said(store, FENCE)
+    with serving(store, limits=UNLIMITED) as server:
+        with reading(server, f"/s/{session}"):
+            worker = await works(server)
+        await until(lambda: not worker.is_running(), "the worker to end")
+        assert server.request("GET", "/health").status == 200
+
+
+async def test_a_signal_ends_the_server_while_a_page_is_made(store: str) -> None:
+    session = await said(store, FENCE)
+    with serving(store, limits=UNLIMITED, where={"grace": 0}, noisy=True) as server:
+        with reading(server, f"/s/{session}"):
+            worker = await works(server)
+            server.signal()
+            assert await server.ended() == 0
+        assert not worker.is_running()
+
+
+async def test_others_have_their_pages_while_one_owner_has_many_that_take_long() -> None:
+    workers = Workers(NEVER, NEVER)
+
+    async def ask(owner: str, *work: object) -> bytes:
+        async with workers.turn(owner) as run:
+            return await run(*work)
+
+    slow = [asyncio.create_task(ask("ann", time.sleep, NEVER)) for _ in range(8)]
+    assert await arrives(ask("bob", bytes, 3), "the page of another owner") == bytes(3)
+    for each in slow:
+        each.cancel()
+    await arrives(asyncio.wait(slow), "the pages that nobody wants any more")
+    await workers.close()
+    assert psutil.Process().children() == []
+
+
+async def test_a_worker_that_does_not_answer_is_killed_and_says_so() -> None:
+    workers = Workers(NEVER, 0.001)
+    async with workers.turn("ann") as run:
+        with pytest.raises(WorkTooSlow):
+            await arrives(run(time.sleep, LIMIT), "the end of its time")
+    assert (len(workers), psutil.Process().children()) == (0, [])
+
+
+async def test_an_error_of_the_work_is_told_and_its_worker_goes_on() -> None:
+    workers = Workers(NEVER, NEVER)
+    async with workers.turn("ann") as run:
+        with pytest.raises(WorkFailed, match="ZeroDivisionError"):
+            await arrives(run(divmod, 1, 0), "an error")
+        assert await arrives(run(bytes, 2), "a result") == bytes(2)
+    await workers.close()
