@@ -48,6 +48,7 @@ CODES: dict[str, int] = {
     "store_full": -32042,
     "store_damaged": -32043,
     "schema_too_new": -32044,
+    "store_not_found": -32045,
 }
 """The number for each stable code of `errors`. Nothing here is -32000 (authenticate first) or -32001 (which some clients
 take for a missing session)."""

@@ -79,6 +79,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "model_unreachable": Meaning("cannot connect to the provider, or the connection was lost"),
     "context_too_long": Meaning("the conversation does not fit the model's window"),
     "store_error": Meaning("the store failed"),
+    "store_not_found": Meaning("there is no store at this address"),
     "store_unavailable": Meaning("the store cannot be reached"),
     "store_full": Meaning("the disk is full"),
     "store_damaged": Meaning("the store is damaged"),
