@@ -180,8 +180,18 @@ class Activity(NamedTuple):
     longest: list[Record]
 
 
+class QuarantinedLog(NamedTuple):
+    """Entries that nothing explains, set aside by `Store.check`; `log` is how the store calls them."""
+
+    owner: str
+    log: int
+    at: int
+    why: str
+    stretches: tuple[Stretch, ...]
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What `doctor` found: `problems` need a person, `repaired` was derived data and is whole again."""
+    """What `doctor` found: `problems` remain; `repaired` was derived data and is whole again, or is in quarantine."""
 
     checked: tuple[str, ...]
     problems: tuple[str, ...] = ()
@@ -309,6 +319,9 @@ class Reader(Protocol):
         """The owner's sessions that have raw copies, newest first (by `updated_at`, then `id`, falling), and about how
         many bytes these take in the store; of what two of them share, each has all."""
 
+    async def quarantined(self) -> list[QuarantinedLog]:
+        """What is in quarantine, of every owner, in the order of `log`."""
+
     async def stats(self, owner: str) -> Json:
         """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
 
@@ -399,8 +412,12 @@ class Writer(Reader, Protocol):
     async def collect(self, batch: int) -> int:
         """Remove at most `batch` entries, of any owner, that no session and no checkpoint reaches any more.
 
-        Their documents go with them. Returns how many; 0 when there is nothing left to remove.
+        Their documents go with them. Returns how many; 0 when there is nothing left to remove, and also while the last
+        `check` has left a problem, or a span names entries that are not there: what reaches what is then not known.
         """
+
+    async def release(self, owner: str, log: int) -> None:
+        """Take a log out of quarantine; it stays where it is."""
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         """Keep what an idempotency key was used for."""
@@ -473,7 +490,11 @@ class Store(Protocol):
         ...
 
     async def check(self, *, repair: bool) -> Health:
-        """Look for damage; with `repair`, rebuild what is derived from the rest."""
+        """Look for damage. With `repair`, rebuild what is derived from the rest, and put what nothing explains in quarantine.
+
+        What is derived from damaged data is left as it is. Nothing is ever removed. While a problem remains, `collect`
+        removes nothing.
+        """
         ...
 
     async def about(self) -> Json:
@@ -490,6 +511,6 @@ class Connect(Protocol):
 
 
 __all__ = [
-    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Mode", "Now", "PackedCopy", "RawCopy", "Reader",
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
     "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

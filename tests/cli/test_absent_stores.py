@@ -127,6 +127,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_to_is_read(shell: Shell, lef
             session = listed.lines[0].split("\t")[0]
             assert "narwhal" in shell.ok("show", session, "--store", copy).out
             shell.ok("stats", "--store", copy)
+            shell.ok("doctor", "--store", copy)
             refused = shell.invoke("rename", session, "Third", "--store", copy)
             assert refused.code == 5, refused
             assert refused.err.rstrip().endswith("[store_unavailable]")

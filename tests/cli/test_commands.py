@@ -472,9 +472,38 @@ def test_a_lasting_problem_makes_the_doctor_end_with_5(shell: Shell) -> None:
     db = apsw.Connection(str(shell.store))
     db.execute("DELETE FROM entry")
     db.close()
-    done = shell.invoke("doctor")
-    assert done.code == 5
-    assert "\nproblem\t" in done.out
+    for options in ((), ("--repair",)):
+        done = shell.invoke("doctor", *options)
+        assert done.code == 5
+        assert "\nproblem\t" in done.out
+    assert "hitherto doctor" not in done.err
+
+
+def test_the_doctor_sets_aside_what_it_cannot_explain_and_gives_it_back(shell: Shell) -> None:
+    (session_id,) = make(shell, "lost")
+    shell.ok("append", session_id, "said")
+    db = apsw.Connection(str(shell.store))
+    db.execute("DELETE FROM session; DELETE FROM span")
+    db.close()
+    told = shell.invoke("doctor")
+    assert (told.code, "problem\torphaned logs: 1 wrong" in told.lines) == (5, True)
+    assert shell.ok("doctor", "--quarantine", "--json").json == {"quarantine": []}
+
+    mended = shell.ok("doctor", "--repair")
+    (aside,) = shell.ok("doctor", "--quarantine", "--json").json["quarantine"]
+    number = str(aside["number"])
+    listed = shell.ok("doctor", "--quarantine").lines
+    file = shell.folder / "aside.jsonl"
+    shell.ok("doctor", "--quarantine", "--export", str(file))
+    made = shell.ok("doctor", "--quarantine", "--put-back", number, "--json").json["put_back"]
+
+    assert "repaired\torphaned logs: 1 moved to quarantine" in mended.lines
+    assert listed[0].split("\t")[0::3] == [number, "1"]
+    assert json.loads(file.read_text())["parts"][0]["text"] == "said"
+    assert "said" in shell.ok("show", made[0]["session"]).out
+    assert shell.invoke("doctor", "--quarantine", "--put-back", number).code == 3
+    assert shell.invoke("doctor", "--put-back", number).code == 2
+    assert shell.ok("doctor").out.count("problem") == 0
 
 
 # Export, import, backup

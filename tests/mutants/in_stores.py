@@ -122,9 +122,23 @@ MUTANTS = (
     mutant(
         "mended-by-what-is-left",
         "stores/sqlite/check.py",
-        "mend = repair and not problems",
-        "mend = repair",
+        "readable = not problems",
+        "readable = True",
         "tests/stores/test_sqlite.py::test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file",
+    ),
+    mutant(
+        "collected-while-damaged",
+        "stores/sqlite/write_tx.py",
+        " or fetch(self._db, UNSOUND)[0][0]",
+        "",
+        "tests/stores/test_repair.py::test_nothing_is_collected_while_anything_is_wrong[sqlite]",
+    ),
+    mutant(
+        "collected-by-the-index",
+        "stores/sqlite/write_tx.py",
+        "FROM span WHERE +log = ?",
+        "FROM span WHERE log = ?",
+        "tests/stores/test_repair.py::test_an_index_that_lacks_spans_costs_no_message",
     ),
     mutant(
         "deferred-begin",
@@ -143,8 +157,8 @@ MUTANTS = (
     mutant(
         "delete-takes-shared-entries-sqlite",
         "stores/sqlite/write_tx.py",
-        "FROM span WHERE log = ? GROUP BY",
-        "FROM span WHERE log = ? AND session = log GROUP BY",
+        "FROM span WHERE +log = ? GROUP BY",
+        "FROM span WHERE +log = ? AND session = log GROUP BY",
         "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[sqlite-same connection]",
     ),
     mutant(

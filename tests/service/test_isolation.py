@@ -176,7 +176,16 @@ SILENT: dict[str, Call] = {
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
 WHOLE_STORE = {
-    *("admin.about", "admin.backup", "admin.check", "admin.collect", "admin.owners"),
+    *(
+        "admin.about",
+        "admin.backup",
+        "admin.check",
+        "admin.collect",
+        "admin.owners",
+        "admin.put_back",
+        "admin.quarantined",
+        "admin.quarantined_messages",
+    ),
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
     *("tokens.create", "tokens.verify", "tokens.all", "tokens.revoke", "tokens.generation"),
     *("signin.invite", "signin.sign_in", "signin.admit", "signin.visitor", "signin.sign_out"),

@@ -185,7 +185,7 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
         token, secret = await sessions.tokens.create(LOCAL.owner)
         assert await sessions.tokens.verify(secret) == token
         # The words were not stored by the program of that time, which these rows only imitate.
-        assert {told.partition(" ")[2] for told in (await sessions.admin.check()).repaired} == {
+        assert {told.partition(" ")[2] for told in (await sessions.admin.check(repair=True)).repaired} == {
             "titles were not found by their words",
             "entries were not found by their words",
         }
@@ -845,7 +845,7 @@ async def test_what_is_derived_is_mended(
     await database.execute(damage.encode())
     (problem,) = (await store.check(repair=False)).problems
     assert DAMAGE[damage] in problem
-    mended = await sessions.admin.check()
+    mended = await sessions.admin.check(repair=True)
     assert mended.problems == ()
     assert DAMAGE[damage] in mended.repaired[0]
     assert (await store.check(repair=False)).problems == ()

@@ -408,7 +408,7 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_space_again(
     fetch(db, "PRAGMA max_page_count = 1000000")
     await sessions.append(LOCAL, session.id, said("y" * 100_000))
     assert (await sessions.get(LOCAL, session.id)).message_count == 1
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full(file: Path) -> None:
@@ -515,7 +515,7 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
         assert (day.day, day.sessions, day.messages, day.tokens) == ("1970-01-01", 1, 1, 3)
         token, secret = await sessions.tokens.create(LOCAL.owner)
         assert await sessions.tokens.verify(secret) == token
-        mended = await sessions.admin.check()
+        mended = await sessions.admin.check(repair=True)
         assert (mended.problems, mended.repaired) == ((), ())
 
 
@@ -677,7 +677,7 @@ async def test_doctor_mends_nothing_by_what_is_left_of_a_damaged_file(file: Path
     db.close()
     forget_children(file, page, size)
     async with hitherto.open(url) as sessions:
-        found = await sessions.admin.check()
+        found = await sessions.admin.check(repair=True)
         assert [told for told in found.problems if told.startswith("integrity: ")]
         assert [told for told in found.problems if told.startswith("tags: ")]
         assert not [told for told in found.repaired if "repaired" in told]
@@ -697,7 +697,7 @@ async def test_doctor_tells_of_a_file_that_cannot_even_be_checked(file: Path) ->
     db.close()
     blank_page(file, page, size)
     async with hitherto.open(url) as sessions:
-        problems = (await sessions.admin.check()).problems
+        problems = (await sessions.admin.check(repair=True)).problems
     assert [told for told in problems if told.startswith("integrity: ")]
     assert [told for told in problems if "cannot be checked" in told]
 
@@ -796,7 +796,7 @@ async def test_the_background_purges_and_then_rests(sessions: Sessions, store: S
         pause = index._purge_in_turn()
         assert (pause is not None) == rests
         assert index._fed().dropped == rests
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
     assert index._fed().dropped == 0
 
 
@@ -811,7 +811,7 @@ async def test_doctor_replaces_a_damaged_index(file: Path) -> None:
     async with hitherto.open(url) as sessions:
         with pytest.raises(StoreDamaged):
             await sessions.search(LOCAL, "quince")
-        assert "search index: rebuilt" in (await sessions.admin.check()).repaired
+        assert "search index: rebuilt" in (await sessions.admin.check(repair=True)).repaired
         assert len((await sessions.search(LOCAL, "quince")).hits) == 1
 
 
@@ -842,13 +842,13 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     db.execute("DELETE FROM tag WHERE tag = 'a'; UPDATE session SET message_count = 77, crc = NULL")
     found = await sessions.admin.check(repair=False)
     assert [problem.partition(":")[0] for problem in found.problems] == ["message counts", "tags"]
-    mended = await sessions.admin.check()
+    mended = await sessions.admin.check(repair=True)
     assert mended.problems == ()
     assert len(mended.repaired) == 2
-    assert (await sessions.admin.check()).repaired == ()
+    assert (await sessions.admin.check(repair=True)).repaired == ()
     assert (await sessions.find(LOCAL, hitherto.Filter(tags=("a",)))).sessions[0].message_count == 3
     db.execute("DELETE FROM entry WHERE pos & 16777215 = 2")
-    assert (await sessions.admin.check()).problems == ("entries behind spans: 1 wrong",)
+    assert (await sessions.admin.check(repair=True)).problems == ("entries behind spans: 1 wrong",)
 
 
 MISCOUNTS = {
@@ -878,7 +878,7 @@ async def test_doctor_counts_anew_what_is_counted_wrong(
     db.execute(damage)
     (problem,) = (await sessions.admin.check(repair=False)).problems
     assert problem.startswith(MISCOUNTS[damage])
-    (mended,) = (await sessions.admin.check()).repaired
+    (mended,) = (await sessions.admin.check(repair=True)).repaired
     assert mended.startswith(MISCOUNTS[damage])
     assert (await sessions.admin.check(repair=False)).problems == ()
     after = await sessions.statistics.overview(LOCAL, since_day=at[0], until_day=at[1])
@@ -925,7 +925,7 @@ async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path
     async with hitherto.open(f"sqlite:///{target}") as copy:
         page = await copy.history(LOCAL, session.id, limit=1000)
         assert page.total == (await copy.get(LOCAL, session.id)).message_count >= 1
-        assert (await copy.admin.check()).problems == ()
+        assert (await copy.admin.check(repair=True)).problems == ()
         assert len((await copy.search(LOCAL, "before")).hits) == 1
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 

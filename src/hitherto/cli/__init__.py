@@ -60,7 +60,7 @@ COMMANDS: dict[str, CommandRow] = {
     "stats": CommandRow("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
     "backup": CommandRow("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
     "doctor": CommandRow(
-        "hitherto.cli.commands.doctor", "Check the store and repair its indexes and counts."
+        "hitherto.cli.commands.doctor", "Check the store; with --repair, mend its indexes and counts."
     ),
     "watch": CommandRow("hitherto.cli.commands.watch", "Follow changes as they happen."),
     "token": CommandRow(

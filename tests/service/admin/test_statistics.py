@@ -186,7 +186,7 @@ async def test_what_is_erased_still_counts_for_its_day_and_model(
     await sessions.erase(ann, session.id, appended.entries[0])
     before = await days(reader, ann)
     assert [(share.name, share.tokens) for share in before.by_model] == [(None, 0), ("m", 7)]
-    healthy = await sessions.admin.check()
+    healthy = await sessions.admin.check(repair=True)
     assert (healthy.problems, healthy.repaired) == ((), ())
     assert await days(reader, ann) == before
 
@@ -203,7 +203,7 @@ async def test_a_message_that_its_source_has_amended_counts_once(
     (day,) = (await days(reader, ann)).days
     assert (day.day, day.messages, day.tokens) == (SECOND, 1, 9)
     assert await listed(reader, ann, Filter(day=FIRST)) == []
-    assert (await sessions.admin.check()).repaired == ()
+    assert (await sessions.admin.check(repair=True)).repaired == ()
 
 
 async def test_a_session_that_changes_its_project_takes_its_days_along(

@@ -88,7 +88,7 @@ async def test_a_new_session_has_the_counts_of_its_entries_and_what_it_was_read_
     assert (session.message_count, session.token_count, session.error_count) == (2, 7, 1)
     assert (session.cost, session.bytes) == (0.25, len(encode(said)) + len(encode(failed)))
     assert await reader.transfer.raw(ann, "claude:1") == [RawCopy("0", b"bytes")]
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_an_entry_that_comes_twice_is_kept_once_and_shown_twice(
@@ -150,7 +150,7 @@ async def test_a_long_session_is_taken_in_batch_by_batch(
     assert (await sessions.transfer.sync(ann, imported(clock), many)).appended == 2_345
     page = await sessions.history(ann, "claude:1", limit=10_000)
     assert [found.id for found in page.entries] == [given.id for given in many]
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_a_session_deleted_here_is_not_taken_in_again(
@@ -245,7 +245,7 @@ async def test_what_the_agent_summed_up_leaves_the_context_and_stays_in_the_conv
     assert (session.message_count, session.last_compaction) == (4, 5)
     (checkpoint,) = await sessions.checkpoints(ann, "claude:1")
     assert (checkpoint.reason, checkpoint.message_count, checkpoint.at) == ("compaction", 4, 5)
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
     taken = await sessions.transfer.sync(ann, imported(clock), given, compactions=[SUMMED])
     assert (taken.appended, taken.reshaped) == (0, False)
     assert await reader.get(ann, "claude:1") == session
@@ -303,7 +303,7 @@ async def test_an_answer_that_goes_on_after_it_was_summed_up_is_amended_in_both_
     for name in ("a", "c"):
         await sessions.transfer.sync(ann, imported(clock), [], extends=True, amended=entry(name, "more"))
     assert await views(sessions, ann) == ("S b c~2", "a~2 b c~2 B S")
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_a_summary_with_nothing_before_it_is_an_entry_like_others(
@@ -331,7 +331,7 @@ async def test_a_session_deleted_here_comes_back_for_whoever_asks_for_it(
     assert await texts(sessions, ann) == ["text of a"]
     await sessions.transfer.sync(ann, imported(clock), [entry("b")], extends=True)
     assert await texts(sessions, ann) == ["text of a", "text of b"]
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_nothing_is_collected_of_a_session_that_is_being_taken_in(
@@ -363,4 +363,4 @@ async def test_nothing_is_collected_of_a_session_that_is_being_taken_in(
     monkeypatch.setattr(sessions.core.store, "write", write)
     assert batches == 3
     assert (await sessions.history(ann, "claude:1", limit=10_000)).total == len(many)
-    assert (await sessions.admin.check()).problems == ()
+    assert (await sessions.admin.check(repair=True)).problems == ()

@@ -75,7 +75,7 @@ async def test_every_transcript_is_taken_in_and_none_is_changed(house: House) ->
     assert (report.found, report.new, report.failed) == (MANY, MANY, ())
     assert house.hashes() == before
     assert await house.sessions.count(LOCAL, Filter(source="claude")) == MANY
-    assert (await house.sessions.admin.check()).problems == ()
+    assert (await house.sessions.admin.check(repair=True)).problems == ()
 
 
 async def test_a_second_sync_parses_nothing(house: House) -> None:
@@ -174,7 +174,7 @@ async def test_a_compaction_of_the_agents_is_one_of_ours(house: House) -> None:
     async def synced() -> tuple[list[str], list[str]]:
         made.save(house.projects)
         assert (await house.sync()).failed == ()
-        assert (await house.sessions.admin.check()).problems == ()
+        assert (await house.sessions.admin.check(repair=True)).problems == ()
         page = await house.sessions.history(LOCAL, id_of(1), view="conversation", limit=1_000)
         return await said(house, 1), list(map(plain_text, page.entries))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
 
-from hitherto.model import Json, Principal
+from hitherto.model import Json, Principal, Session
 from hitherto.ports import Health
+from hitherto.service.admin.quarantine import Quarantine, Quarantined
 from hitherto.service.admin.retention import Policy, PrunedSession, Retention
 from hitherto.service.catalog.deletion import collect
 from hitherto.service.catalog.sessions import Catalog
@@ -22,6 +24,7 @@ class Admin(Room):
     def __init__(self, core: Core, catalog: Catalog, leases: Leases) -> None:
         super().__init__(core)
         self._retention = Retention(core, catalog, leases)
+        self._quarantine = Quarantine(core)
 
     @property
     def store_id(self) -> str:
@@ -40,10 +43,13 @@ class Admin(Room):
         """Write a consistent copy of the whole store to a new file while it is in use."""
         await self._store.backup(target)
 
-    async def check(self, *, repair: bool = True) -> Health:
-        """Check the store; repair what is derived, remove what nothing reaches, forget old idempotency keys."""
+    async def check(self, *, repair: bool = False) -> Health:
+        """Check the store. With `repair`, mend what is derived, and move what nothing explains to the quarantine.
+
+        If no problem remains, `repair` also removes what nothing reaches and forgets old idempotency keys.
+        """
         health = await self._store.check(repair=repair)
-        if not repair:
+        if not repair or health.problems:
             return health
         now = self._now()
         collected = await self.collect()
@@ -52,8 +58,20 @@ class Admin(Room):
         return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
 
     async def collect(self) -> int:
-        """Remove entries that nothing reaches any more, batch by batch; returns how many."""
+        """Remove entries that nothing reaches any more, batch by batch; returns how many. It waits while the store is damaged."""
         return await collect(self._store)
+
+    async def quarantined(self) -> list[Quarantined]:
+        """What `check` has moved to the quarantine, of every owner."""
+        return await self._quarantine.all()
+
+    def quarantined_messages(self, number: int) -> AsyncIterator[bytes]:
+        """The messages in quarantine under this number, as their exact bytes; those that are damaged are left out."""
+        return self._quarantine.messages(number)
+
+    async def put_back(self, number: int) -> Session | None:
+        """Take out of quarantine what is there under this number. A new session shows it, if no other does."""
+        return await self._quarantine.put_back(number)
 
     async def prune(
         self, who: Principal, policy: Policy, *, dry_run: bool = True, now: int | None = None

@@ -53,7 +53,10 @@ class Retention:
         doomed = [found async for found in self._beyond_limits(who, policy, now)]
         if dry_run:
             return doomed
-        return [found for found in doomed if await self._prune_session(who, found.session, policy, now)]
+        pruned = [found for found in doomed if await self._prune_session(who, found.session, policy, now)]
+        if policy.delete and pruned:
+            await collect(self._store)
+        return pruned
 
     async def _beyond_limits(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[PrunedSession]:
         """Sessions beyond the policy's bounds, newest first; already archived ones only when it deletes."""
@@ -91,10 +94,7 @@ class Retention:
                 await change_session(tx, record, "archive", archived=True)
             return True
 
-        done = await self._store.write(work)
-        if done and policy.delete:
-            await collect(self._store)
-        return done
+        return await self._store.write(work)
 
 
 def _is_spared(session: Session, policy: Policy, now: int) -> bool:

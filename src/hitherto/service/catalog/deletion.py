@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from hitherto.errors import StoreDamaged
 from hitherto.model import RECORDED_IN, RECORDS, Session
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.notes import forget_question
@@ -20,10 +23,11 @@ async def bury_session(tx: Writer, record: Record, now: int) -> int:
 
 
 async def collect(store: Store) -> int:
-    """Remove entries that nothing reaches any more, batch by batch; returns how many."""
+    """Remove entries that nothing reaches any more, batch by batch; returns how many. It waits while the store is damaged."""
     removed = 0
-    while batch := await store.write(lambda tx: tx.collect(COLLECT_BATCH)):
-        removed += batch
+    with suppress(StoreDamaged):
+        while batch := await store.write(lambda tx: tx.collect(COLLECT_BATCH)):
+            removed += batch
     return removed
 
 

@@ -10,7 +10,20 @@ from itertools import islice
 from msgspec.structs import replace
 
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Session, Token
-from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.ports import (
+    CURRENT,
+    Activity,
+    ListKey,
+    Match,
+    Memo,
+    Now,
+    QuarantinedLog,
+    RawCopy,
+    Record,
+    Scan,
+    Spot,
+    Totals,
+)
 from hitherto.stores.memory import statistics, tokens
 from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
 from hitherto.values import words
@@ -198,6 +211,9 @@ class MemoryReader:
         kept = [(own.sessions[num].session, copies) for num, copies in own.raw_copies.items() if copies]
         newest = sorted(kept, key=lambda each: (each[0].updated_at, each[0].id), reverse=True)
         return [(session.id, sum(len(copy.data) for copy in copies.values())) for session, copies in newest]
+
+    async def quarantined(self) -> list[QuarantinedLog]:
+        return []  # a log goes with its last session
 
     async def stats(self, owner: str) -> Json:
         own = self._own(owner)

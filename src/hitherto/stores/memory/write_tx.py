@@ -109,12 +109,17 @@ class MemoryWriter(MemoryReader):
 
     async def collect(self, batch: int) -> int:
         removed = 0
+        if not all(_is_sound(own) for own in self._tables.owners.values() if own.garbage):
+            return removed
         for own in self._tables.owners.values():
             for log in list(own.garbage):
                 removed += self._collect_log(own, log, batch - removed)
                 if removed >= batch:
                     return removed
         return removed
+
+    async def release(self, owner: str, log: int) -> None:
+        """There is no quarantine."""
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         self._journal.put(self._own(owner).memos, (method, key), memo)
@@ -271,3 +276,16 @@ def _check_entry_ids(log: Log, rows: Sequence[Row]) -> None:
         if row.entry.id in log.ids or row.entry.id in fresh:
             raise AlreadyExists(f"the session already has an entry {row.entry.id!r}")
         fresh.add(row.entry.id)
+
+
+def _is_sound(own: OwnerTables) -> bool:
+    """Whether each closed span begins and ends with an entry that is there."""
+    closed = (
+        (span.log, seq)
+        for lists in own.spans.values()
+        for spans in lists.values()
+        for span in spans
+        if span.last is not None and span.last >= span.first
+        for seq in (span.first, span.last)
+    )
+    return all(log in own.logs and seq in own.logs[log].entries for log, seq in closed)

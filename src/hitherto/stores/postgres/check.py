@@ -1,4 +1,5 @@
-"""Looking for damage, and mending what is derived from the rest: tags, titles, counters, the words of the search.
+"""Looking for damage, mending what is derived from the rest (tags, titles, counters, the words of the search), and setting
+aside what nothing explains. Nothing is removed.
 
 Everything is looked at in transactions of a moderate size, while the store is in use.
 """
@@ -80,12 +81,25 @@ SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry) e
 WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = e.owner AND s.num = e.log)
   AND NOT EXISTS (SELECT FROM span p WHERE p.owner = e.owner AND p.log = e.log)
   AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.log = e.log)
+  AND NOT EXISTS (SELECT FROM quarantine q WHERE q.owner = e.owner AND q.log = e.log)
 """
 ORPHANS = f"SELECT count(*) FROM ({_ORPHANS}) o"
-QUEUE_ORPHANS = f"""
-WITH queued AS (INSERT INTO garbage (owner, log) {_ORPHANS} ON CONFLICT DO NOTHING RETURNING 1)
-SELECT count(*) FROM queued
+SET_ORPHANS_ASIDE = f"""
+WITH moved AS (
+    INSERT INTO quarantine (owner, log, at, why)
+    SELECT owner, log, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+           'no session has it, and nothing says that one was deleted' FROM ({_ORPHANS}) o
+    ON CONFLICT DO NOTHING RETURNING 1
+) SELECT count(*) FROM moved
 """
+_EXPLAINED = """quarantine q WHERE EXISTS (SELECT FROM session s WHERE s.owner = q.owner AND s.num = q.log)
+    OR EXISTS (SELECT FROM span p WHERE p.owner = q.owner AND p.log = q.log)"""
+EXPLAINED = f"SELECT count(*) FROM {_EXPLAINED}"
+RELEASE_EXPLAINED = f"WITH gone AS (DELETE FROM {_EXPLAINED} RETURNING 1) SELECT count(*) FROM gone"
+KEEP_PROBLEMS = """
+INSERT INTO known_problems (one, problems) VALUES (1, %s) ON CONFLICT (one) DO UPDATE SET problems = excluded.problems
+"""
+NO_PROBLEMS = "DELETE FROM known_problems"
 
 SESSIONS = f"""
 SELECT {COLUMNS} FROM session WHERE (owner, num) > (%(owner)s, %(num)s) ORDER BY owner, num LIMIT %(batch)s
@@ -159,8 +173,9 @@ DAMAGE = (
     (COUNTERS, "its counters differ from its entries"),
 )
 # What can be mended in one statement: how to count it, how to mend it, and what it is.
+UNEXPLAINED = "logs that nothing explains"
 LEFTOVERS = (
-    (ORPHANS, QUEUE_ORPHANS, "logs that nothing reaches were not waiting for removal"),
+    (EXPLAINED, RELEASE_EXPLAINED, "logs in quarantine were explained again"),
     (STRAYS, DROP_STRAYS, "tags and titles belonged to no session"),
     (STRAY_DAYS, DROP_STRAY_DAYS, "days belonged to no session"),
 )
@@ -181,6 +196,10 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     problems = [
         problem for statement, what in DAMAGE for problem in await _damage(transactions, statement, what)
     ]
+    # To set something aside needs no trust in the rest; what is derived from damaged rows is left as it is.
+    aside = await _count(transactions, repair, SET_ORPHANS_ASIDE if repair else ORPHANS)
+    unexplained = [f"{aside} {UNEXPLAINED}{', moved to quarantine' if repair else ''}"] if aside else []
+    sets_aside, repair = repair, repair and not problems
     counts = {
         what: await _count(transactions, repair, mending if repair else counting)
         for counting, mending, what in LEFTOVERS
@@ -193,11 +212,26 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     counts["entries were not found by their words"] = await _entries(transactions, repair)
     counts["sessions were counted on wrong days"] = await _sessions(transactions, repair, _mend_days)
     derived = [f"{count} {what}" for what, count in counts.items() if count]
+    problems += [] if sets_aside else unexplained
+    problems += [] if repair else derived
+    await _remember(transactions, problems)
     return Health(
         checked=CHECKED,
-        problems=tuple(problems if repair else problems + derived),
-        repaired=tuple(derived if repair else ()),
+        problems=tuple(problems),
+        repaired=(*(unexplained if sets_aside else ()), *(derived if repair else ())),
     )
+
+
+async def _remember(transactions: Transactions, problems: list[str]) -> None:
+    """While a problem is known, nothing is collected."""
+
+    async def work(tx: Statements) -> None:
+        if problems:
+            await tx.queue(KEEP_PROBLEMS, ("\n".join(problems),))
+        else:
+            await tx.queue(NO_PROBLEMS)
+
+    await transactions.run(WRITE, work)
 
 
 async def _damage(transactions: Transactions, statement: str, what: str) -> list[str]:

@@ -6,7 +6,20 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token
-from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.ports import (
+    CURRENT,
+    Activity,
+    ListKey,
+    Match,
+    Memo,
+    Now,
+    QuarantinedLog,
+    RawCopy,
+    Record,
+    Scan,
+    Spot,
+    Totals,
+)
 from hitherto.stores.postgres import facts, list_query, search, statistics, tokens
 from hitherto.stores.postgres.list_query import Walk
 from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
@@ -71,6 +84,13 @@ UNION ALL
 ORDER BY change LIMIT %(limit)s
 """
 NEWEST = "SELECT change FROM owner WHERE owner = %s"
+QUARANTINED = "SELECT owner, log, at, why FROM quarantine ORDER BY log"
+RUNS = """
+SELECT min(seq), max(seq) FROM (
+    SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run FROM entry
+    WHERE owner = %(owner)s AND log = %(log)s) e
+GROUP BY run ORDER BY run
+"""
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
 RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
@@ -261,6 +281,13 @@ class PostgresReader:
 
     async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
         return await facts.facts_behind(self._statements, owner, fact_id)
+
+    async def quarantined(self) -> list[QuarantinedLog]:
+        found = list[QuarantinedLog]()
+        for owner, log, at, why in await self._statements.rows(QUARANTINED):
+            runs = await self._statements.rows(RUNS, {"owner": owner, "log": log})
+            found.append(QuarantinedLog(owner, log, at, why, tuple(Stretch(log, *run) for run in runs)))
+        return found
 
     async def stats(self, owner: str) -> Json:
         await self._settle()

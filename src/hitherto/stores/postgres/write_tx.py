@@ -83,6 +83,15 @@ BURY = (
     "DELETE FROM fact WHERE owner = %(owner)s AND session = %(id)s",
 )
 
+UNSOUND = """
+SELECT EXISTS (SELECT FROM known_problems) OR EXISTS (
+    SELECT FROM span p WHERE p.owner = %(owner)s AND (
+        p.last_seq IS NULL AND p.log <> p.num
+        OR p.last_seq >= p.first_seq AND NOT (
+            EXISTS (SELECT FROM entry e WHERE e.owner = p.owner AND e.log = p.log AND e.seq = p.first_seq)
+            AND EXISTS (SELECT FROM entry e WHERE e.owner = p.owner AND e.log = p.log AND e.seq = p.last_seq))))
+"""
+RELEASE = "DELETE FROM quarantine WHERE owner = %s AND log = %s"
 NEXT_GARBAGE = "SELECT owner, log FROM garbage LIMIT 1 FOR UPDATE SKIP LOCKED"
 # In one statement, hence of one moment: an entry that is there, and that no span reaches, will never be reached
 # again, because whoever makes a span over it holds the session that reaches it now.
@@ -190,6 +199,9 @@ class PostgresWriter(PostgresReader):
     async def collect(self, batch: int) -> int:
         return await collect(self._statements, batch)
 
+    async def release(self, owner: str, log: int) -> None:
+        await self._statements.queue(RELEASE, (owner, log))
+
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         memo = await super().memo(owner, method, key)
         if memo is None:
@@ -274,6 +286,8 @@ async def collect(statements: Statements, batch: int) -> int:
     removed = 0
     while removed < batch and (found := await statements.row(NEXT_GARBAGE)) is not None:
         owner, log = found
+        if (await statements.rows(UNSOUND, {"owner": owner}))[0][0]:
+            break
         removed += await _collect_log(statements, owner, log, batch - removed)
     return removed
 

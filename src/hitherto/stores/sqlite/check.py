@@ -1,7 +1,9 @@
-"""Looking for damage. What is derived (tags, counts, days, the search index) can be mended; the rest is reported."""
+"""Looking for damage. What is derived (tags, counts, days, the search index) can be mended, what nothing explains is set
+aside, the rest is reported. Nothing is removed."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -35,12 +37,21 @@ SELECT count(DISTINCT pos >> 24) FROM entry
 WHERE pos >> 24 NOT IN (SELECT num FROM session)
     AND pos >> 24 NOT IN (SELECT log FROM span)
     AND pos >> 24 NOT IN (SELECT log FROM garbage)
+    AND pos >> 24 NOT IN (SELECT log FROM quarantine)
 """
-COLLECT_ORPHANS = """
-INSERT OR IGNORE INTO garbage (log)
-SELECT DISTINCT pos >> 24 FROM entry
-WHERE pos >> 24 NOT IN (SELECT num FROM session) AND pos >> 24 NOT IN (SELECT log FROM span)
+SET_ORPHANS_ASIDE = """
+INSERT OR IGNORE INTO quarantine (log, at, why)
+SELECT DISTINCT pos >> 24, :at, 'no session has it, and nothing says that one was deleted' FROM entry
+WHERE pos >> 24 NOT IN (SELECT num FROM session)
+    AND pos >> 24 NOT IN (SELECT log FROM span)
+    AND pos >> 24 NOT IN (SELECT log FROM garbage)
 """
+EXPLAINED = "FROM quarantine WHERE log IN (SELECT num FROM session) OR log IN (SELECT log FROM span)"
+COUNT_EXPLAINED = f"SELECT count(*) {EXPLAINED}"
+RELEASE_EXPLAINED = f"DELETE {EXPLAINED}"
+KEEP_PROBLEMS = "INSERT OR REPLACE INTO known_problems (one, problems) VALUES (1, ?)"
+NO_PROBLEMS = "DELETE FROM known_problems"
+HAS_PROBLEMS = "SELECT 1 FROM known_problems"
 COUNTED = """
 (SELECT coalesce(sum(coalesce(p.last, s.head) - p.first + 1), 0) FROM span AS p
  WHERE p.session = s.num AND p.name = '' AND coalesce(p.last, s.head) >= p.first)
@@ -94,11 +105,16 @@ DAMAGE = (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError)
 
 
 class _Rule(NamedTuple):
-    """A query that counts what is wrong, and the statement that mends it (None: a person has to look)."""
+    """A query that counts what is wrong, and the statement that mends it (None: a person has to look).
+
+    What is derived is mended only if nothing is wrong with what it is derived from; setting aside needs no such trust.
+    """
 
     name: str
     wrong: str
     mend: str | None
+    done: str = "repaired"
+    trusts: bool = True
 
 
 RULES = (
@@ -106,30 +122,58 @@ RULES = (
     _Rule("altered entries", ALTERED_ENTRIES, None),
     _Rule("entries behind spans", MISSING_ENTRIES, None),
     _Rule("heads of logs", WRONG_HEADS, None),
-    _Rule("orphaned logs", ORPHANS, COLLECT_ORPHANS),
+    _Rule("orphaned logs", ORPHANS, SET_ORPHANS_ASIDE, "moved to quarantine", trusts=False),
+    _Rule("quarantine", COUNT_EXPLAINED, RELEASE_EXPLAINED, "explained again, and released"),
     _Rule("message counts", WRONG_COUNTS, MEND_COUNTS),
     _Rule("tags", WRONG_TAGS, MEND_TAGS),
     _Rule("numbers of sessions", WRONG_FACETS, MEND_FACETS),
 )
 
 
-def check(db: apsw.Connection, index: SearchIndex, *, repair: bool) -> Health:
-    """Check the file, the rules above and the search index."""
+def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> Health:
+    """Check the file, the rules above and the search index; `at` is the time of what is set aside."""
     db.create_scalar_function("crc_of", lambda *row: crc_of(*row), deterministic=True)
     db.create_scalar_function("is_whole", lambda *row: is_whole(*row), deterministic=True)
     problems = list(_broken(db))
     repaired: list[str] = []
-    # What cannot be read is not gone: nothing is mended, or collected, by what is left of a file that is damaged.
-    mend = repair and not problems
+    counts = _counted(db, problems)
+    # What cannot be read is not gone: nothing is mended by what is left of a file that is damaged.
+    readable = not problems
+    sound = readable and not any(count for rule, count in counts.items() if rule.mend is None)
+    for rule, count in counts.items():
+        if count and repair and rule.mend is not None and (sound or (readable and not rule.trusts)):
+            with transaction(db):
+                db.execute(rule.mend, {"at": at} if ":at" in rule.mend else ())
+            repaired.append(f"{rule.name}: {count} {rule.done}")
+        elif count:
+            problems.append(f"{rule.name}: {count} wrong")
+    names = ["file integrity", *(rule.name for rule in RULES)]
+    if not index.read_only:
+        _check_index(index, problems, repaired, repair=repair)
+        _check_days(index, problems, repaired, repair=repair)
+        names += ["search index", "days"]
+        _remember(db, problems)
+    return Health(checked=tuple(names), problems=tuple(problems), repaired=tuple(repaired))
+
+
+def _counted(db: apsw.Connection, problems: list[str]) -> dict[_Rule, int]:
+    """How much is wrong by each rule, as far as it can be told."""
+    counts = {}
     for rule in RULES:
         try:
-            _check_rule(db, rule, problems, repaired, repair=mend)
+            counts[rule] = int(fetch(db, rule.wrong)[0][0])
         except DAMAGE as error:
             problems.append(f"{rule.name}: cannot be checked: {error}")
-    _check_index(index, problems, repaired, repair=repair)
-    _check_days(index, problems, repaired, repair=repair)
-    names = ("file integrity", *(rule.name for rule in RULES), "search index", "days")
-    return Health(checked=names, problems=tuple(problems), repaired=tuple(repaired))
+    return counts
+
+
+def _remember(db: apsw.Connection, problems: list[str]) -> None:
+    """While a problem is known, nothing is collected."""
+    with contextlib.suppress(apsw.Error):  # then there is worse than that, and it is reported
+        if problems:
+            db.execute(KEEP_PROBLEMS, ("\n".join(problems),))
+        elif fetch(db, HAS_PROBLEMS):
+            db.execute(NO_PROBLEMS)
 
 
 def _broken(db: apsw.Connection) -> Iterator[str]:
@@ -142,24 +186,12 @@ def _broken(db: apsw.Connection) -> Iterator[str]:
         yield f"integrity: {error}"
 
 
-def _check_rule(
-    db: apsw.Connection, rule: _Rule, problems: list[str], repaired: list[str], *, repair: bool
-) -> None:
-    count = fetch(db, rule.wrong)[0][0]
-    if count and repair and rule.mend is not None:
-        with transaction(db):
-            db.execute(rule.mend)
-        repaired.append(f"{rule.name}: {count} repaired")
-    elif count:
-        problems.append(f"{rule.name}: {count} wrong")
-
-
 def _check_index(index: SearchIndex, problems: list[str], repaired: list[str], *, repair: bool) -> None:
     if index.is_whole():
         index.purge()
         return
     if not repair:
-        problems.append("search index: incomplete; run doctor with repair")
+        problems.append("search index: incomplete; `hitherto doctor --repair` rebuilds it")
         return
     try:
         _rebuild(index)

@@ -12,7 +12,20 @@ import zstandard
 
 from hitherto.errors import StoreDamaged
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, encode
-from hitherto.ports import CURRENT, Activity, ListKey, Match, Memo, Now, RawCopy, Record, Scan, Spot, Totals
+from hitherto.ports import (
+    CURRENT,
+    Activity,
+    ListKey,
+    Match,
+    Memo,
+    Now,
+    QuarantinedLog,
+    RawCopy,
+    Record,
+    Scan,
+    Spot,
+    Totals,
+)
 from hitherto.stores.sqlite import facts, statistics, tokens
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
@@ -141,6 +154,16 @@ SELECT change, id, change_kind, revision, NULL FROM session WHERE owner = :owner
 UNION ALL
 SELECT change, id, 'delete', NULL, key FROM tombstone WHERE owner = :owner AND change > :after
 ORDER BY change LIMIT :limit
+"""
+QUARANTINED = """
+SELECT o.name, q.log, q.at, q.why FROM quarantine AS q
+JOIN entry AS e ON e.pos = (SELECT min(pos) FROM entry WHERE pos BETWEEN q.log << 24 AND (q.log + 1 << 24) - 1)
+JOIN owner AS o ON o.num = e.owner ORDER BY q.log
+"""
+RUNS = """
+SELECT min(pos) & 16777215, max(pos) & 16777215
+FROM (SELECT pos, pos - row_number() OVER (ORDER BY pos) AS run FROM entry WHERE pos BETWEEN ? AND ?)
+GROUP BY run ORDER BY run
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
@@ -367,6 +390,17 @@ class SqliteReader:
 
     async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
         return facts.facts_behind(self._db, self._owner(owner), fact_id)
+
+    async def quarantined(self) -> list[QuarantinedLog]:
+        return [
+            QuarantinedLog(owner, log, at, why, tuple(self._runs(log)))
+            for owner, log, at, why in fetch(self._db, QUARANTINED)
+        ]
+
+    def _runs(self, log: int) -> Iterator[Stretch]:
+        """The entries of a log, in runs without a gap."""
+        rows = fetch(self._db, RUNS, (position(log, 0), position(log, SEQ_MASK)))
+        return (Stretch(log, first, last) for first, last in rows)
 
     async def stats(self, owner: str) -> Json:
         return statistics.count_all(self._db, self._owner(owner))

@@ -211,6 +211,11 @@ class SearchIndex:
             self.catch_up()
             return days.activity(self._index(), owner, first, last, most)
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it cannot be written to."""
+        return self._read_only
+
     def unindexed(self, main: apsw.Connection) -> int:
         """How many documents are not found because nothing can be fed."""
         if not self._read_only:

@@ -245,7 +245,7 @@ class SqliteStore:
         with translate_errors(self._path):
             db = self._open()
             try:
-                return checks.check(db, self._index, repair=repair)
+                return checks.check(db, self._index, repair=repair, at=self._now())
             finally:
                 db.close()
 

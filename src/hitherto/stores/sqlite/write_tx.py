@@ -99,8 +99,19 @@ INSERT OR REPLACE INTO tombstone (owner, id, session, at, change, key) VALUES (:
 UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
 
 NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
+# By the table itself, past the index `span_log`: what an index lacks must not be taken for unreached.
+UNSOUND = """
+SELECT EXISTS (SELECT 1 FROM known_problems) OR EXISTS (
+    SELECT 1 FROM span AS p
+    WHERE p.last IS NULL AND p.log <> p.session
+    OR typeof(p.log) <> 'integer' OR typeof(p.first) <> 'integer' OR typeof(p.last) NOT IN ('integer', 'null')
+    OR p.last >= p.first AND NOT (
+        EXISTS (SELECT 1 FROM entry WHERE pos = (p.log << 24 | p.first))
+        AND EXISTS (SELECT 1 FROM entry WHERE pos = (p.log << 24 | p.last))))
+"""
+RELEASE = "DELETE FROM quarantine WHERE log = ?"
 NO_GARBAGE = "DELETE FROM garbage WHERE log = ?"
-REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE log = ? GROUP BY first ORDER BY first"
+REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE +log = ? GROUP BY first ORDER BY first"
 UNREACHED = "SELECT pos, number FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos LIMIT ?"
 DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
 
@@ -230,9 +241,14 @@ class SqliteWriter(SqliteReader):
 
     async def collect(self, batch: int) -> int:
         removed = 0
+        if not fetch(self._db, NEXT_GARBAGE) or fetch(self._db, UNSOUND)[0][0]:
+            return removed
         while removed < batch and (found := fetch(self._db, NEXT_GARBAGE)):
             removed += self._collect_log(found[0][0], batch - removed)
         return removed
+
+    async def release(self, owner: str, log: int) -> None:
+        self._db.execute(RELEASE, (log,))
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         self._db.execute(PUT_MEMO, (self._known_owner(owner), method, key, *memo))
