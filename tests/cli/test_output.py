@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitherto.cli.terminal.files import new_file
 from hitherto.cli.terminal.output import clean, clean_json, clean_lines, json_text
 from hitherto.model import LOCAL, Draft
 from hitherto.service import Sessions
@@ -284,3 +287,18 @@ def test_a_letter_that_the_output_cannot_write_is_replaced(shell: Shell) -> None
     shell.ok("new", "--title", "漢字 ok")
     done = shell.run("list", env={"PYTHONIOENCODING": "latin-1"})
     assert (done.code, done.out.split("\t")[4]) == (0, "?? ok")
+
+
+def test_a_new_file_is_durable_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[int, bool]] = []
+    target, sync = tmp_path / "out.jsonl", os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, target.exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    with new_file(str(target), force=False) as stream:
+        stream.write(b"{}")
+    # First the file, and after the renaming its folder.
+    assert synced == [(target.stat().st_ino, False), (tmp_path.stat().st_ino, True)]

@@ -6,6 +6,14 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "clock-ahead-deletes-at-once",
+        "gateway/server/schedule.py",
+        "if self._waits and (",
+        "if False and (",
+        "tests/gateway/server/test_schedule.py::"
+        "test_a_server_that_starts_with_a_clock_far_ahead_waits_for_a_day_before_it_deletes[memory]",
+    ),
+    mutant(
         "requests-overtake",
         "gateway/server/rpc_socket.py",
         "self._order.enter() if METHODS[name].in_order else None",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
 import resource
 import shutil
+import sqlite3
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -930,6 +932,23 @@ async def test_a_backup_under_load_is_a_whole_store(sessions: Sessions, tmp_path
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
 
+async def test_a_backup_is_durable_under_its_name(
+    sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[int, bool]] = []
+    target, sync = tmp_path / "copies" / "backup.db", os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, target.exists()))
+        sync(descriptor)
+
+    target.parent.mkdir()
+    monkeypatch.setattr(os, "fsync", noting)
+    await sessions.admin.backup(str(target))
+    # First the file, and after the renaming its folder.
+    assert synced == [(target.stat().st_ino, False), (target.parent.stat().st_ino, True)]
+
+
 async def test_a_backup_never_replaces_a_file(sessions: Sessions, file: Path) -> None:
     before = (await sessions.admin.about())["bytes"]
     with pytest.raises(AlreadyExists):
@@ -955,6 +974,19 @@ async def test_the_plain_views_show_sessions_as_the_schema_of_old(sessions: Sess
     assert metadata["agent:main:main"][:2] == ("main", "gateway")
     assert metadata["agent:main:main"][2] == (await sessions.get(LOCAL, keyed.id)).last_compaction
     db.close()
+
+
+async def test_other_tools_open_the_file_and_read_every_view(sessions: Sessions, file: Path) -> None:
+    session = await sessions.create(LOCAL)
+    for number in range(3):
+        await sessions.append(LOCAL, session.id, said(f"m{number}"))
+    with contextlib.closing(sqlite3.connect(file)) as db:  # Python's own, which is older than ours
+        views = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
+        assert set(views) >= {"sessions", "session_metadata"}
+        for name in views:
+            assert len(db.execute(f'SELECT * FROM "{name}"').fetchall()) == 1
+        messages = json.loads(db.execute("SELECT messages FROM sessions").fetchone()[0])
+    assert [message["parts"][0]["text"] for message in messages] == ["m0", "m1", "m2"]
 
 
 async def test_two_connections_never_give_the_same_number(sessions: Sessions, file: Path) -> None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 
 import pytest
 
 from hitherto.errors import SessionNotFound, StoreUnavailable
-from hitherto.gateway.server.schedule import prune_regularly, repeat_for_owners, reset_chats, steady
+from hitherto.gateway.server.schedule import (
+    ClockCheck,
+    forget_regularly,
+    prune_regularly,
+    repeat_for_owners,
+    reset_chats,
+    steady,
+)
 from hitherto.model import Principal
 from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
 from hitherto.stores import connector
 from hitherto.values.days import DAY_MS
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import told
-from tests.support.homes import Clock
+from tests.support.homes import Clock, Home
 from tests.support.waits import arrives, until, within
 
 
@@ -73,6 +81,93 @@ async def test_a_clock_that_jumps_ahead_makes_nothing_old(
             return await left() != [1]
 
         await until(done, work)
+    finally:
+        running.cancel()
+        await arrives(asyncio.wait([running]), "the end of what runs")
+
+
+async def gone(sessions: Sessions, who: Principal) -> bool:
+    return not (await sessions.find(who)).sessions
+
+
+@asynccontextmanager
+async def deleting(sessions: Sessions, clock: Clock, seconds: list[float]) -> AsyncIterator[None]:
+    """A server that was started now deletes what is a day old."""
+
+    def passed() -> float:
+        return seconds[0]
+
+    check = ClockCheck(sessions, passed)
+    running = asyncio.create_task(prune_regularly(OLD, sessions, 0, steady(clock, passed), check))
+    try:
+        yield
+    finally:
+        running.cancel()
+        await arrives(asyncio.wait([running]), "the end of what runs")
+
+
+async def test_a_server_that_starts_with_a_clock_far_ahead_waits_for_a_day_before_it_deletes(
+    sessions: Sessions, ann: Principal, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await sessions.create(ann)
+    clock.advance(200 * DAY_MS)
+    seconds = [0.0]
+    async with deleting(sessions, clock, seconds):
+
+        async def noted() -> bool:
+            return "waits until the server has run for a day" in caplog.text
+
+        await until(noted, "the reason why nothing is deleted")
+        for at in (0.0, DAY_MS / 1_000 - 1):
+            seconds[0] = at
+            for _ in range(20):
+                assert not await gone(sessions, ann)
+                await asyncio.sleep(0)
+        seconds[0] = DAY_MS / 1_000
+        await until(lambda: gone(sessions, ann), "the deletion after a day")
+    assert caplog.text.count("nothing is deleted") == 1
+
+
+async def test_nothing_is_deleted_by_a_clock_that_is_behind_the_newest_session(
+    sessions: Sessions, ann: Principal, bob: Principal, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await sessions.create(ann)
+    clock.advance(3 * DAY_MS)
+    await sessions.create(bob)
+    clock.advance(-1)
+    seconds = [0.0]
+    async with deleting(sessions, clock, seconds):
+
+        async def noted() -> bool:
+            return "ahead of this clock" in caplog.text
+
+        await until(noted, "the reason why nothing is deleted")
+        for _ in range(20):
+            assert not await gone(sessions, ann)
+            await asyncio.sleep(0)
+        clock.advance(1)
+        seconds[0] += 1
+        await until(lambda: gone(sessions, ann), "the deletion, now that the clock is right")
+    assert not await gone(sessions, bob)
+
+
+async def test_a_server_forgets_old_idempotency_keys_by_itself(
+    sessions: Sessions, ann: Principal, clock: Clock, home: Home
+) -> None:
+    def notes() -> int:
+        return sum(count for table, count in home.rows().items() if table.startswith("memo"))
+
+    await sessions.create(ann, idempotency_key="old")
+    clock.advance(8 * DAY_MS)
+    await sessions.create(ann, idempotency_key="new")
+    assert notes() == 2
+    running = asyncio.create_task(forget_regularly(sessions, 0, clock))
+    try:
+
+        async def forgotten() -> bool:
+            return notes() == 1
+
+        await until(forgotten, "the old key to be forgotten")
     finally:
         running.cancel()
         await arrives(asyncio.wait([running]), "the end of what runs")

@@ -140,8 +140,13 @@ async def _serve(
         )
         resets = schedule.reset_chats(parse_resets(settings.reset), sessions)
         stack.callback(asyncio.create_task(resets).cancel)
+        check = schedule.ClockCheck(sessions)
+        forgetting = schedule.forget_regularly(sessions, check=check)
+        stack.callback(asyncio.create_task(forgetting).cancel)
         for policy in _policies(archive_after, delete_after):
-            stack.callback(asyncio.create_task(schedule.prune_regularly(policy, sessions)).cancel)
+            stack.callback(
+                asyncio.create_task(schedule.prune_regularly(policy, sessions, check=check)).cancel
+            )
 
         def started() -> None:
             address = gateway.address(where, listener.getsockname()[1])

@@ -45,7 +45,17 @@ def new_file(name: str, *, force: bool) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(part, path)
+        _sync_folder(os.path.dirname(path))
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(part)
         raise
+
+
+def _sync_folder(path: str) -> None:
+    """Make the names in a folder durable: a new name is a change of the folder, not of the file."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

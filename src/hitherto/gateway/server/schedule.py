@@ -14,8 +14,9 @@ from contextlib import contextmanager
 
 from hitherto.errors import HithertoError
 from hitherto.ids import now_ms
-from hitherto.model import Principal
+from hitherto.model import Filter, Principal
 from hitherto.service import Policy, ResetPolicy, Sessions
+from hitherto.values.days import DAY_MS
 
 EVERY_SECONDS = 3_600.0
 RESET_SECONDS = 60.0
@@ -36,14 +37,76 @@ def steady(clock: Clock, passed: Callable[[], float] = running_time) -> Clock:
     return lambda: min(clock(), began + int((passed() - at) * 1_000))
 
 
+class ClockCheck:
+    """Whether this clock can be trusted with deleting, compared with the newest time that a server has written.
+
+    If that lies ahead, the clock is behind, and nothing is deleted. If it lay more than a day behind when the server was
+    started, the clock may be ahead, and deleting waits for a day of running time.
+    """
+
+    def __init__(self, sessions: Sessions, passed: Callable[[], float] = running_time) -> None:
+        self._sessions, self._passed, self._started = sessions, passed, passed()
+        self._waits: bool | None = None
+        self._told = ""
+
+    async def may_delete(self, now: int) -> bool:
+        """Whether something may be deleted for its age at this time. Why not is logged once."""
+        newest = await self._newest()
+        if self._waits is None:
+            self._waits = newest is not None and now - newest > DAY_MS
+        if newest is not None and newest > now:
+            return self._refuse("the newest session was written at a time ahead of this clock: set the clock")
+        if self._waits and (self._passed() - self._started) * 1_000 < DAY_MS:
+            return self._refuse(
+                "this clock is more than a day ahead of the newest session: deleting waits until the server has run for a day"
+            )
+        return True
+
+    async def _newest(self) -> int | None:
+        times = []
+        for owner in await self._sessions.admin.owners():
+            page = await self._sessions.find(Principal(owner=owner), Filter(archived="include"), limit=1)
+            times += [session.updated_at for session in page.sessions]
+        return max(times, default=None)
+
+    def _refuse(self, why: str) -> bool:
+        if self._told != why:
+            self._told = why
+            log.warning("nothing is deleted: %s", why)
+        return False
+
+
+async def forget_regularly(
+    sessions: Sessions,
+    every: float = EVERY_SECONDS,
+    clock: Clock | None = None,
+    check: ClockCheck | None = None,
+) -> None:
+    """Forget old idempotency keys and other notes, at once and then again and again. Several servers may do so."""
+    now, trust = clock or steady(now_ms), check or ClockCheck(sessions)
+    while not _is_cancelled():
+        with _log_failure():
+            at = now()
+            if await trust.may_delete(at):
+                await sessions.admin.forget_notes(at)
+        await asyncio.sleep(every)
+
+
 async def prune_regularly(
-    policy: Policy, sessions: Sessions, every: float = EVERY_SECONDS, clock: Clock | None = None
+    policy: Policy,
+    sessions: Sessions,
+    every: float = EVERY_SECONDS,
+    clock: Clock | None = None,
+    check: ClockCheck | None = None,
 ) -> None:
     """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
-    now = clock or steady(now_ms)
+    now, trust = clock or steady(now_ms), check or ClockCheck(sessions)
 
     async def prune(who: Principal) -> None:
-        gone = await sessions.admin.prune(who, policy, dry_run=False, now=now())
+        at = now()
+        if policy.delete and not await trust.may_delete(at):
+            return
+        gone = await sessions.admin.prune(who, policy, dry_run=False, now=at)
         if gone:
             log.warning("%s %d old sessions", "deleted" if policy.delete else "archived", len(gone))
 

@@ -51,11 +51,16 @@ class Admin(Room):
         health = await self._store.check(repair=repair)
         if not repair or health.problems:
             return health
-        now = self._now()
         collected = await self.collect()
-        forgotten = await self._store.write(lambda tx: forget_old(tx, now))
+        forgotten = await self.forget_notes()
         done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys removed"))
         return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
+
+    async def forget_notes(self, now: int | None = None) -> int:
+        """Forget idempotency keys and other notes that are older than they need to be at `now`, by default the clock's;
+        returns how many."""
+        at = self._now() if now is None else now
+        return await self._store.write(lambda tx: forget_old(tx, at))
 
     async def collect(self) -> int:
         """Remove entries that nothing reaches any more, batch by batch; returns how many. It waits while the store is damaged."""

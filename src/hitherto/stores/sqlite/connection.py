@@ -109,6 +109,15 @@ def make_private(path: Path) -> None:
     os.close(descriptor)
 
 
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a new name is a change of the folder, not of the file."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def _set_up(db: apsw.Connection, path: Path) -> None:
     fetch(db, PRAGMAS)  # to the end: a statement that answers would stop before the next
     mode = fetch(db, "PRAGMA journal_mode")[0][0]

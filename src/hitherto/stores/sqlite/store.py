@@ -32,6 +32,7 @@ from hitherto.stores.sqlite.connection import (
     fetch,
     make_private,
     open_file,
+    sync_folder,
     translate_errors,
 )
 from hitherto.stores.sqlite.migrate import migrate, shipped, version
@@ -238,6 +239,7 @@ class SqliteStore:
                 with part.open("rb") as copy:
                     os.fsync(copy.fileno())
                 part.replace(target)
+                sync_folder(target.parent)
             finally:
                 part.unlink(missing_ok=True)
 
