@@ -78,7 +78,6 @@ MEANINGS: Mapping[str, Meaning] = {
     "model_busy": Meaning("the provider's rate limit was exceeded, also after retries"),
     "model_unreachable": Meaning("cannot connect to the provider, or the connection was lost"),
     "context_too_long": Meaning("the conversation does not fit the model's window"),
-    "store_not_found": Meaning("there is no store at the address, and the request would not make one"),
     "store_error": Meaning("the store failed"),
     "store_not_found": Meaning("there is no store at this address"),
     "store_unavailable": Meaning("the store cannot be reached"),
