@@ -219,6 +219,12 @@ class Reader(Protocol):
     async def buried(self, owner: str, session_id: str) -> bool:
         """Whether the owner has deleted a session of this id (and not made it again)."""
 
+    async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
+        """The marks of what was erased in the owner's session of this id, be it there or not."""
+
+    async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
+        """Those of these marks of which something was erased in any session of the owner's."""
+
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
 
@@ -402,6 +408,9 @@ class Writer(Reader, Protocol):
 
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         """Replace an entry's bytes for good; its document is gone from the search."""
+
+    async def put_erasures(self, owner: str, session_id: str, marks: Sequence[str], at: int) -> None:
+        """Remember, for ever, what was erased in the owner's session of this id; what is known already stays."""
 
     async def bury(self, record: Record, at: int) -> None:
         """Remove a session with its spans, checkpoints, tags, lease, live text, raw copies and its own facts.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from hitherto.engine import Choices
 from hitherto.model import Entry, Filter, Principal, Text
+from hitherto.ports import RawCopy
 from hitherto.service import Imported, Sessions
+from hitherto.service.compaction.imported import Summarised
 from hitherto.service.records import is_erased
 from hitherto.updates import Titled
 from tests.support.conversations import exported, finds, say, started, talk, told
@@ -252,3 +255,118 @@ async def test_a_fork_that_copied_a_title_when_forks_did_loses_it_and_an_innocen
     await sessions.erase(ann, session.id, ids[1])
     titles = [(await reader.get(ann, each.id)).title for each in (session, fork, same)]
     assert titles == ["Hello there", None, VAULT]
+
+
+async def tells(sessions: Sessions, who: Principal) -> bool:
+    """Whether anything that the owner has tells the word: histories, checkpoints, raw copies, titles, facts, the search."""
+    ids = [row.id for row in (await sessions.find(who, Filter(archived="include"))).sessions]
+    raw = [copy.data for session_id in ids for copy in await sessions.transfer.raw(who, session_id)]
+    return (
+        any([await leaks(sessions, who, session_id) for session_id in ids])
+        or WORD.encode() in b"".join(raw)
+        or await titled_in_any_way(sessions, who)
+    )
+
+
+COPY = RawCopy("000", VAULT.encode())
+
+
+@pytest.mark.parametrize("revived", [False, True])
+async def test_what_was_erased_is_left_out_when_its_file_is_read_again(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, *, revived: bool
+) -> None:
+    given, entries = synced(clock, VAULT, VAULT, "Something else", "ok", "ok")
+    await sessions.transfer.sync(ann, given, entries, raw=[COPY])
+    await sessions.erase(ann, "claude:1", "e0")
+    await sessions.erase(ann, "claude:1", "e2")
+    if revived:
+        await sessions.delete(ann, "claude:1")
+    for _ in range(2):
+        done = await sessions.transfer.sync(ann, given, entries, raw=[COPY], revive=True)
+        assert await told(reader, ann, "claude:1") == ["", "Something else", "", "ok"]
+        assert not await tells(reader, ann)
+    assert not done.appended
+    later = replace(entries[0], id="e9", parts=(Text(text="And more"),))
+    await sessions.transfer.sync(ann, given, [later], extends=True, raw=[RawCopy("009", b"More")])
+    assert await told(reader, ann, "claude:1") == ["", "Something else", "", "ok", "And more"]
+    assert (await reader.get(ann, "claude:1")).title == "Something else"
+    assert not await tells(reader, ann)
+
+
+async def test_a_long_file_that_is_read_again_leaves_out_what_was_erased(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, entries = synced(clock, "Hello", VAULT, *["and so on"] * 1_100)
+    await sessions.transfer.sync(ann, given, entries)
+    await sessions.erase(ann, "claude:1", "e0")
+    await sessions.delete(ann, "claude:1")
+    await sessions.transfer.sync(ann, given, entries, revive=True)
+    assert not await tells(reader, ann)
+    assert (await reader.get(ann, "claude:1")).message_count == 1_101
+
+
+async def test_an_equal_message_of_another_session_stays(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, entries = synced(clock, "Hello", "ok", "fine")
+    for name in ("claude:1", "claude:2"):
+        await sessions.transfer.sync(ann, replace(given, id=name), entries)
+    await sessions.erase(ann, "claude:1", "e0")
+    for name in ("claude:1", "claude:2"):
+        await sessions.transfer.sync(ann, replace(given, id=name), entries)
+    assert await told(reader, ann, "claude:1") == ["", "fine"]
+    assert await told(reader, ann, "claude:2") == ["ok", "fine"]
+
+
+async def test_a_record_without_an_id_is_known_by_what_it_says(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, entries = synced(clock, "Hello", "one", VAULT, "three")
+    numbered = [replace(each, id=f"line-{place}") for place, each in enumerate(entries)]
+    await sessions.transfer.sync(ann, given, numbered)
+    await sessions.erase(ann, "claude:1", "line-1")
+    shifted = [replace(each, id=f"line-{place}") for place, each in enumerate(entries[1:])]
+    for _ in range(2):
+        await sessions.transfer.sync(ann, given, shifted)
+        assert await told(reader, ann, "claude:1") == ["", "three"]
+        assert not await tells(reader, ann)
+
+
+async def test_every_form_of_a_record_is_erased(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, (entry,) = synced(clock, "Hello", VAULT)
+    await sessions.transfer.sync(ann, given, [entry])
+    grown = replace(entry, parts=(Text(text=f"{VAULT} And so on."),))
+    await sessions.transfer.sync(ann, given, [grown])
+    (shown,) = (await reader.history(ann, "claude:1")).entries
+    await sessions.erase(ann, "claude:1", shown.id)
+    await sessions.transfer.sync(ann, given, [replace(entry, parts=(Text(text=f"{VAULT} Amen."),))])
+    await sessions.transfer.sync(ann, given, [entry])
+    assert await told(reader, ann, "claude:1") == [""]
+    assert not await tells(reader, ann)
+
+
+async def test_a_summary_that_an_agent_made_of_what_was_erased_is_not_taken(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, entries = synced(clock, "Hello", VAULT, "and", f"[Summary: {WORD} opens it]", "on")
+    await sessions.transfer.sync(ann, given, entries[:2])
+    await sessions.erase(ann, "claude:1", "e0")
+    for _ in range(2):
+        await sessions.transfer.sync(ann, given, entries, compactions=[Summarised(summary="e2")])
+        assert not await tells(reader, ann)
+        assert await told(reader, ann, "claude:1") == ["", "and", "", "on"]
+
+
+async def test_what_was_erased_in_a_fork_of_a_deleted_session_stays_away_when_that_is_revived(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given, entries = synced(clock, "Hello", VAULT, "fine")
+    await sessions.transfer.sync(ann, given, entries)
+    fork = await sessions.fork(ann, "claude:1")
+    await sessions.delete(ann, "claude:1")
+    await sessions.erase(ann, fork.id, "e0")
+    await sessions.transfer.sync(ann, given, entries, revive=True)
+    assert await told(reader, ann, "claude:1") == ["", "fine"]
+    assert not await tells(reader, ann)

@@ -131,11 +131,13 @@ class Entries(Room):
         """Blank the content of one entry for good, in this session and in every fork that shares it.
 
         Its place in the history stays; its words, its facts, raw copies that hold it and a title made from it go. So
-        do the summaries of compactions that were made of it: what they stood for is the context again.
+        do the summaries of compactions that were made of it: what they stood for is the context again. It never comes
+        back, whatever is read again.
         """
+        key = self._store.secret
 
         async def work(tx: Writer) -> None:
-            await erase_entry(tx, await require_session(tx, who, session_id), entry_id)
+            await erase_entry(tx, key, await require_session(tx, who, session_id), entry_id)
 
         await self._store.write(work, session_id)
 

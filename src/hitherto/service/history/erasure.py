@@ -6,10 +6,13 @@ the context, without the entry, and the next compaction summarises them again.
 
 from __future__ import annotations
 
+from itertools import count
+
 from msgspec.structs import replace
 
 from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
+from hitherto.service.history.erased import note_erased, source_id
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.notes import forget_question
@@ -23,23 +26,42 @@ COPIES = 1_000
 """How many sessions with the same title are looked at."""
 
 
-async def erase_entry(tx: Writer, record: Record, entry_id: str) -> None:
-    """Blank an entry, and take what was derived from it out of every session that reaches it."""
+async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> None:
+    """Blank an entry, with the forms that it had before, and take what was derived from it out of every session that
+    reaches it. It is remembered, by the store's key, so that reading it again leaves it out."""
     place = await find_place(tx, record, await load_everything(tx, record), entry_id)
-    payload = await payload_at(tx, record.owner, place)
-    old = decode_entry(payload)
-    if is_erased(old):
-        return
-    await tx.erase(record.owner, place, encode(blank_entry(old, len(payload))))
-    # Always in the same order, so that two callers cannot deadlock.
-    lost = set[str]()
-    for num in sorted(await tx.reaching(record.owner, place.log)):
-        lost |= await _forget_derived(tx, record.owner, num, place, old)
+    owner, lost = record.owner, set[str]()
+    origin = await tx.by_num(owner, place.log)
+    for form in await _forms(tx, owner, origin, place, entry_id):
+        old = await _blank(tx, owner, form)
+        if is_erased(old):
+            continue
+        if origin is not None:
+            await note_erased(tx, key, origin, old)
+        # Always in the same order, so that two callers cannot deadlock.
+        for num in sorted(await tx.reaching(owner, form.log)):
+            lost |= await _forget_derived(tx, key, owner, num, form, old)
     for title in sorted(lost):
-        await _forget_copies(tx, record.owner, title)
+        await _forget_copies(tx, owner, title)
 
 
-async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, old: Entry) -> set[str]:
+async def _forms(
+    tx: Writer, owner: str, origin: Record | None, place: EntryPlace, entry_id: str
+) -> list[EntryPlace]:
+    """Where an entry stands, and the other forms that it has had if it is another agent's record."""
+    known = [place]
+    for number in count(1) if origin is not None and origin.session.source is not None else ():
+        name = source_id(entry_id) + (f"~{number}" if number > 1 else "")
+        found = await tx.locate(owner, [place.log], name)
+        if not found and number > 1:
+            break
+        known += [each for each in found if each != place]
+    return known
+
+
+async def _forget_derived(
+    tx: Writer, key: bytes, owner: str, num: int, place: EntryPlace, old: Entry
+) -> set[str]:
     """Take what was derived from an erased entry out of a session that reaches it; the titles that it lost."""
     found = await tx.by_num(owner, num)
     record = None if found is None else await tx.session(owner, found.session.id)
@@ -50,6 +72,7 @@ async def _forget_derived(tx: Writer, owner: str, num: int, place: EntryPlace, o
     record, blanked = await _drop_summaries(tx, record, place)
     for gone in (old, *blanked):
         await forget_unfounded(tx, record, gone)
+        await note_erased(tx, key, record, gone)
     titles = await grounded_titles(tx, owner, await load_everything(tx, record), record.session)
     changed = await change_session(tx, record, "erase", **titles)
     return titles_of(record.session) - titles_of(changed.session)

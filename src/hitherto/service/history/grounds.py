@@ -31,7 +31,7 @@ async def grounded_titles(tx: Reader, owner: str, view: Sequence[Stretch], sessi
     found: set[str] = set()
     first: str | None = None
     if wanted:
-        async for titles in _prompt_titles(tx, owner, view):
+        async for titles in _each_prompt(tx, owner, view):
             first = first or titles[0]
             found.update(titles)
             if wanted <= found:
@@ -82,7 +82,7 @@ def titles_of(session: Session) -> set[str]:
     return {*session.earlier_titles, *filter(None, [own])}
 
 
-async def _prompt_titles(tx: Reader, owner: str, view: Sequence[Stretch]) -> AsyncIterator[list[str]]:
+async def _each_prompt(tx: Reader, owner: str, view: Sequence[Stretch]) -> AsyncIterator[list[str]]:
     """The titles that each prompt of a view gives: as a whole, then part by part, which some agents take."""
     for start in range(0, min(algebra.size(view), EXAMINED), AT_ONCE):
         for payload in await tx.payloads(owner, algebra.slice_of(view, start, start + AT_ONCE)):

@@ -18,7 +18,9 @@ from hitherto.service.compaction.imported import Summarised, build_spans, forms_
 from hitherto.service.core import Core
 from hitherto.service.history.append import EncodedEntry, append_encoded, encode_entry
 from hitherto.service.history.checkpoints import add_checkpoint
-from hitherto.service.records import Lists, change_session, load_lists, recount_session
+from hitherto.service.history.erased import NUMBERED, Erased, adopt_erased, load_erased
+from hitherto.service.history.grounds import grounded_titles
+from hitherto.service.records import Lists, change_session, is_erased, load_lists, recount_session
 from hitherto.service.validation import (
     checked_entry,
     checked_meta,
@@ -92,16 +94,23 @@ class SyncImport:
         if source.amended is not None:
             source = source._replace(entries=[encode_entry(checked_entry(source.amended)), *source.entries])
         taken = await self._store.write(partial(self._at_once, owner, source))
-        return taken if isinstance(taken, SyncResult) else await self._in_batches(source, *taken)
+        return taken if isinstance(taken, SyncResult) else await self._in_batches(*taken)
 
-    async def _at_once(self, owner: str, source: SyncInput, tx: Writer) -> SyncResult | tuple[Record, bool]:
+    async def _at_once(
+        self, owner: str, source: SyncInput, tx: Writer
+    ) -> SyncResult | tuple[SyncInput, Record, bool]:
         """Everything in one transaction; of a long session only the record, the entries follow in batches."""
         record = await tx.session(owner, source.imported.id)
+        if record is None and source.revive:
+            said = [entry for entry, _ in source.entries]
+            await adopt_erased(tx, self._store.secret, owner, source.imported.id, said)
+        erased = await load_erased(tx, self._store.secret, owner, source.imported.id)
+        source = _without_erased(source, erased)
         created = record is None
         if record is None:
             if not source.revive and await tx.buried(owner, source.imported.id):
                 return SyncResult(refused=True)
-            if _is_plain(source):
+            if _is_plain(source) and not erased:
                 return await self._make(tx, owner, source)
             record = await self._begin(tx, owner, source.imported)
         if record.session.source != source.imported.source:
@@ -109,7 +118,7 @@ class SyncImport:
                 f"session {source.imported.id!r} exists already and was not synced from {source.imported.source}"
             )
         if len(source.entries) > BATCH:
-            return record, created
+            return source, record, created
         ids, seqs, fresh = await _locate_entries(record, source.entries, tx)
         if fresh:
             seqs |= await self._add(record, fresh, tx)
@@ -145,6 +154,8 @@ class SyncImport:
     async def _add(self, old: Record, entries: Sequence[EncodedEntry], tx: Writer) -> dict[str, int]:
         """Store entries in the session's log and say where; no span reaches them yet, so nobody sees them."""
         record = await required_source(tx, old)
+        # Once more: it may have been erased since the first batch.
+        entries = (await load_erased(tx, self._store.secret, old.owner, old.session.id)).without(entries)
         grown = await append_encoded(tx, record, entries, self._now())
         kept = replace(record.session, revision=grown.session.revision)
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
@@ -173,6 +184,9 @@ class SyncImport:
         if lost:
             await add_checkpoint(self._core, tx, record, "sync")
         await put_retired(tx, record, retired)
+        erased = await load_erased(tx, self._store.secret, record.owner, record.session.id)
+        if erased:
+            source = (await _with_grounded_title(tx, record, now, source))._replace(raw=())
         await _put_raw(tx, record, source)
         described = _with_source_metadata(record.session, source)
         compacted = retired[-1].summary.at if retired else described.last_compaction
@@ -185,6 +199,24 @@ class SyncImport:
         order_at = max(min(session.updated_at, self._now()), 0)
         await change_session(tx, replace(record, session=session, order_at=order_at), "sync")
         return lost
+
+
+def _without_erased(source: SyncInput, erased: Erased) -> SyncInput:
+    """What is given, without what was erased here. A summary that its agent made may tell of it, so none is taken."""
+    if not erased:
+        return source
+    summaries = [each.summary for each in source.compactions]
+    return source._replace(entries=erased.without(source.entries, summaries), compactions=())
+
+
+async def _with_grounded_title(
+    tx: Reader, record: Record, view: Sequence[Stretch], source: SyncInput
+) -> SyncInput:
+    """What is given, with the title of the first prompt in place of one that may tell of what was erased here."""
+    title = checked_title(source.imported.title)
+    named = replace(record.session, title=title, title_by="source", earlier_titles=())
+    fields = await grounded_titles(tx, record.owner, view, named)
+    return source._replace(imported=replace(source.imported, title=fields.get("title", title)))
 
 
 def _is_plain(source: SyncInput) -> bool:
@@ -268,9 +300,9 @@ async def _locate_entries(
     fresh: dict[str, EncodedEntry] = {}
     for given in entries:
         name, number, named = given.entry.id, 1, given
-        while (
-            kept := fresh.get(name) or await _stored(tx, record, name, seqs)
-        ) is not None and kept.entry != named.entry:
+        while (kept := fresh.get(name) or await _stored(tx, record, name, seqs)) is not None and not _is_same(
+            kept.entry, named.entry
+        ):
             number += 1
             name = f"{given.entry.id}~{number}"
             named = encode_entry(replace(given.entry, id=name))
@@ -278,6 +310,11 @@ async def _locate_entries(
             fresh[name] = named
         ids.append(name)
     return ids, seqs, list(fresh.values())
+
+
+def _is_same(kept: Entry, given: Entry) -> bool:
+    """Whether an entry of this id is the one that is kept: of one that was erased only its place is."""
+    return kept == given or (is_erased(kept) and (is_erased(given) or not NUMBERED.match(given.id)))
 
 
 async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> EncodedEntry | None:

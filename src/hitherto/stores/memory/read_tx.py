@@ -65,6 +65,12 @@ class MemoryReader:
     async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
         return sorted(found for found in self._own(owner).ids if found.startswith(prefix))[:limit]
 
+    async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
+        return frozenset(self._own(owner).erased.get(session_id, {}))
+
+    async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
+        return {mark for known in self._own(owner).erased.values() for mark in marks if mark in known}
+
     async def buried(self, owner: str, session_id: str) -> bool:
         return session_id in self._own(owner).tombstones
 

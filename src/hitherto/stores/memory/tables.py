@@ -133,6 +133,8 @@ class OwnerTables:
     order: Ordered[ListKey, int] = field(default_factory=Ordered)
     feed: Ordered[int, Change] = field(default_factory=Ordered)
     tombstones: dict[str, Tombstone] = field(default_factory=dict)
+    # By session id: the marks of what was erased, and when.
+    erased: dict[str, dict[str, int]] = field(default_factory=dict)
     logs: dict[int, Log] = field(default_factory=dict)
     garbage: dict[int, None] = field(default_factory=dict)
     spans: dict[int, dict[str, Spans]] = field(default_factory=dict)

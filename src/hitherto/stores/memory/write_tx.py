@@ -121,6 +121,10 @@ class MemoryWriter(MemoryReader):
     async def release(self, owner: str, log: int) -> None:
         """There is no quarantine."""
 
+    async def put_erasures(self, owner: str, session_id: str, marks: Sequence[str], at: int) -> None:
+        erased = self._own(owner).erased
+        self._journal.put(erased, session_id, dict.fromkeys(marks, at) | erased.get(session_id, {}))
+
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         self._journal.put(self._own(owner).memos, (method, key), memo)
 

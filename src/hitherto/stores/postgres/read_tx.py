@@ -45,6 +45,8 @@ SELECT id FROM session
 WHERE owner = %(owner)s AND id >= %(prefix)s AND id < %(beyond)s AND starts_with(id, %(prefix)s)
 ORDER BY id LIMIT %(limit)s
 """
+ERASURES = "SELECT mark FROM erased WHERE owner = %s AND session = %s"
+ERASED_AMONG = "SELECT DISTINCT mark FROM erased WHERE owner = %s AND mark = ANY(%s)"
 BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
 BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
 
@@ -140,6 +142,14 @@ class PostgresReader:
         await self._settle()
         params = {"owner": owner, "prefix": prefix, "beyond": prefix + "\U0010ffff", "limit": limit}
         return [row[0] for row in await self._statements.rows(WITH_PREFIX, params)]
+
+    async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
+        await self._settle()
+        return frozenset(row[0] for row in await self._statements.rows(ERASURES, (owner, session_id)))
+
+    async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
+        await self._settle()
+        return {row[0] for row in await self._statements.rows(ERASED_AMONG, (owner, list(marks)))}
 
     async def buried(self, owner: str, session_id: str) -> bool:
         await self._settle()

@@ -48,6 +48,7 @@ ADD_CHECKPOINT = """
 INSERT INTO checkpoint (owner, num, id, at, reason, message_count, token_count) VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
+PUT_ERASURE = "INSERT INTO erased (owner, session, mark, at) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 ADD_MEMO = "INSERT INTO memo (owner, method, key, digest, answer, at) VALUES (%s, %s, %s, %b, %b, %s)"
 PUT_MEMO = f"""{ADD_MEMO}
 ON CONFLICT (owner, method, key) DO UPDATE SET digest = excluded.digest, answer = excluded.answer, at = excluded.at
@@ -213,6 +214,9 @@ class PostgresWriter(PostgresReader):
         statement = ADD_MEMO if (owner, method, key) in self._unused_keys else PUT_MEMO
         self._unused_keys.discard((owner, method, key))
         await self._statements.queue(statement, (owner, method, key, *memo))
+
+    async def put_erasures(self, owner: str, session_id: str, marks: Sequence[str], at: int) -> None:
+        await self._statements.queue_many(PUT_ERASURE, [(owner, session_id, mark, at) for mark in marks])
 
     async def forget_memos(self, before: int) -> int:
         return int((await self._rows(FORGET_MEMOS, before))[0][0])

@@ -46,6 +46,10 @@ SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
 BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
 WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
+ERASURES = "SELECT mark FROM erased WHERE owner = ? AND session = ?"
+ERASED_AMONG = """
+SELECT DISTINCT mark FROM erased WHERE owner = ? AND mark IN (SELECT value FROM json_each(?))
+"""
 BURIED = "SELECT 1 FROM tombstone WHERE owner = ? AND id = ?"
 
 PASSES = """
@@ -224,6 +228,13 @@ class SqliteReader:
     async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
         upper = prefix + "\U0010ffff"
         return [row[0] for row in fetch(self._db, WITH_PREFIX, (self._owner(owner), prefix, upper, limit))]
+
+    async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
+        return frozenset(row[0] for row in fetch(self._db, ERASURES, (self._owner(owner), session_id)))
+
+    async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
+        bound = (self._owner(owner), encode(list(marks)).decode())
+        return {row[0] for row in fetch(self._db, ERASED_AMONG, bound)}
 
     async def buried(self, owner: str, session_id: str) -> bool:
         return bool(fetch(self._db, BURIED, (self._owner(owner), session_id)))

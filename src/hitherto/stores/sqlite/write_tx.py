@@ -96,6 +96,7 @@ DELETE FROM fact WHERE owner = :owner AND session = :id;
 DELETE FROM session WHERE num = :num;
 INSERT OR REPLACE INTO tombstone (owner, id, session, at, change, key) VALUES (:owner, :id, :num, :at, :change, :key);
 """
+PUT_ERASURE = "INSERT OR IGNORE INTO erased (owner, session, mark, at) VALUES (?, ?, ?, ?)"
 UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
 
 NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
@@ -252,6 +253,10 @@ class SqliteWriter(SqliteReader):
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         self._db.execute(PUT_MEMO, (self._known_owner(owner), method, key, *memo))
+
+    async def put_erasures(self, owner: str, session_id: str, marks: Sequence[str], at: int) -> None:
+        num = self._known_owner(owner)
+        self._db.executemany(PUT_ERASURE, [(num, session_id, mark, at) for mark in marks])
 
     async def forget_memos(self, before: int) -> int:
         self._db.execute(FORGET_MEMOS, (before,))
