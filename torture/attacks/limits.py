@@ -41,15 +41,16 @@ from torture.trial import suites
 from torture.trial.program import Environment, apart, store_in
 from torture.trial.row import Outcome, Setting
 
-PAGES = {"docs/storage.md": "## Limits", "docs/serving.md": "## What is bounded"}
+PAGES = {"docs/storage.md": "## Limits", "docs/serving.md": "## Limits"}
 """Where limits are published."""
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \|$", re.M)
 HELD = {
-    "the head of a request, its body": "tests/gateway/server/test_limits.py",
-    "a message on a socket that comes in pieces": "tests/gateway/server/test_limits.py",
-    "long answers (histories, exports) to one token that are being made or not read yet": "tests/gateway/events/test_subscriptions.py"
+    "receiving the head of a request, its body": "tests/gateway/server/test_limits.py",
+    "receiving a message on a socket in pieces": "tests/gateway/server/test_limits.py",
+    "long responses (histories, exports) for one token that are in progress or not yet read": "tests/gateway/events/test_subscriptions.py"
     "::test_long_answers_that_are_not_read_are_not_piled_up",
-    "a peer that reads nothing": "tests/gateway/events/test_subscriptions.py::test_an_answer_that_is_not_read_is_given_up",
+    "a client that reads nothing": "tests/gateway/events/test_subscriptions.py::test_an_answer_that_is_not_read_is_given_up",
+    "a page with Markdown, code and differences": "tests/gateway/page/test_bounded_work.py",
     "ephemeral sessions of an owner": "tests/service/test_ephemeral.py",
 }
 """Limits of time and of room, beyond which nobody is refused but something waits, ends or makes room: by their tests."""
@@ -308,7 +309,7 @@ def by_rates(setting: Setting, environment: Environment) -> Iterator[ProgramTria
         bad = [
             server.request("GET", "/metrics", {"Authorization": "Bearer x"}).status for _ in range(burst + 1)
         ]
-        name = "requests without a good token, for each peer: those with a bad one, looks at `/health` and `/ready`, the page, sockets, each counted apart"
+        name = "requests without a valid token, for each client address: with an invalid token, to `/health` and `/ready`, to the page, and for sockets, each counted separately"
         yield ProgramTrial(name, None if set(bad[:-1]) == {401} else str(bad), str(bad[-1]), "429")
         sockets = Limits().stranger_sockets
         yield asyncio.run(_strangers(server, sockets))
@@ -326,14 +327,14 @@ async def _strangers(server: Server, count: int) -> ProgramTrial:
         for _ in range(count):
             await stack.enter_async_context(server.socket(None))
         beyond = server.upgrade("/ws").status
-    return ProgramTrial("sockets whose token is not known yet", None, str(beyond), "429")
+    return ProgramTrial("sockets that have not sent their token yet", None, str(beyond), "429")
 
 
 async def _requests(server: Server, burst: int) -> ProgramTrial:
     async with server.socket("bob") as client:  # the upgrade is a request too
         codes = [_of(await client.rpc("session.list", {"limit": 1})) for _ in range(burst)]
     wrong = next(filter(None, codes[:-1]), None)
-    return ProgramTrial("requests of one token", wrong, codes[-1], "rate_limited")
+    return ProgramTrial("requests with one token", wrong, codes[-1], "rate_limited")
 
 
 # All of it
