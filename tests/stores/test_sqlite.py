@@ -40,6 +40,7 @@ from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, Search
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
 from hitherto.values.facts import RivalQuery
+from tests.support.paths import ROOT
 from tests.support.waits import arrives, is_set, until
 
 
@@ -519,6 +520,12 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
         assert await sessions.tokens.verify(secret) == token
         mended = await sessions.admin.check(repair=True)
         assert (mended.problems, mended.repaired) == ((), ())
+
+
+def test_every_step_of_the_schemas_has_a_number_of_its_own() -> None:
+    for folder in sorted((ROOT / "src" / "hitherto" / "stores").glob("*/sql")):
+        numbers = sorted(int(file.name.partition("_")[0]) for file in folder.glob("*.sql"))
+        assert numbers == list(range(1, len(numbers) + 1)), folder
 
 
 def test_a_migration_and_its_record_are_one_transaction(tmp_path: Path) -> None:
