@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
 
 from hitherto.engine import Engine
+from hitherto.errors import StoreError
 from hitherto.ids import now_ms, uuid7
 from hitherto.ports import Mode
 from hitherto.service import Sessions
@@ -49,6 +52,30 @@ async def open(
             compaction=policy,
             close=opened.aclose,
         )
+
+
+class Restored(NamedTuple):
+    """A store that a backup took the place of; `replaced` is where the old one is now, None if there was none."""
+
+    store: str
+    backup: str
+    replaced: str | None
+
+
+def restore_backup(url: str, backup: str) -> Restored:
+    """Put a copy of a backup in place of the SQLite store at `url`; see `stores.sqlite.replacement`."""
+    if not url.startswith("sqlite:"):
+        raise StoreError(
+            f"a backup can only take the place of an SQLite file, not of {url!r}: use the tools of the database"
+        )
+    from hitherto.stores.sqlite.replacement import (
+        restore_backup as restore,  # imported here because few need it
+    )
+    from hitherto.stores.sqlite.store import file_of
+
+    path, source = file_of(url), Path(backup).expanduser().absolute()
+    replaced = restore(path, source)
+    return Restored(str(path), str(source), None if replaced is None else str(replaced))
 
 
 def engine(model: str | None = None) -> Engine:

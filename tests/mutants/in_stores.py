@@ -7,7 +7,7 @@ from tests.mutants.definitions import Change, Mutant, mutant
 MUTANTS = (
     mutant(
         "folder-of-a-backup-not-synced",
-        "stores/sqlite/store.py",
+        "stores/sqlite/replacement.py",
         "sync_folder(target.parent)",
         "pass",
         "tests/stores/test_sqlite.py::test_a_backup_is_durable_under_its_name",

@@ -50,9 +50,9 @@ R7 = Row(
     control=changed(
         backups.run_trial,
         Change(
-            "stores/sqlite/store.py",
-            'db.execute("VACUUM INTO ?", (str(part),))',
-            "part.write_bytes(self._path.read_bytes())",
+            "stores/sqlite/replacement.py",
+            'source.execute("VACUUM INTO ?", (str(part),))',
+            "part.write_bytes(Path(source.filename).read_bytes())",
         ),
     ),
     broken="a plain copy of the file in use",

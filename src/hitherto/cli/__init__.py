@@ -59,6 +59,9 @@ COMMANDS: dict[str, CommandRow] = {
     ),
     "stats": CommandRow("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
     "backup": CommandRow("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
+    "restore-backup": CommandRow(
+        "hitherto.cli.commands.restore_backup", "Put a backup in place of the store."
+    ),
     "doctor": CommandRow(
         "hitherto.cli.commands.doctor", "Check the store; with --repair, mend its indexes and counts."
     ),

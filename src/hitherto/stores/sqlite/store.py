@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,14 +29,13 @@ from hitherto.stores.sqlite.connection import (
     WRITING_KIB,
     drive,
     fetch,
-    make_private,
     open_file,
-    sync_folder,
     translate_errors,
 )
 from hitherto.stores.sqlite.migrate import migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
+from hitherto.stores.sqlite.replacement import copy_whole
 from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
 from hitherto.stores.sqlite.write_tx import SqliteWriter
 
@@ -48,7 +46,6 @@ SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
 HAS_META = "SELECT count(*) = 2 FROM store_meta WHERE name IN ('secret', 'generation')"
 NEW_META = "INSERT OR IGNORE INTO store_meta (name, value) VALUES ('secret', ?), ('generation', ?)"
 """The generation names this file's history. A backup has none until it is opened: from there on it goes its own way."""
-FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
 
 
 @asynccontextmanager
@@ -222,26 +219,15 @@ class SqliteStore:
         self._writer.submit_quietly(lambda db, _: forget(db))
 
     def _backup(self, name: str) -> None:
-        """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
         target = Path(name).expanduser().absolute()
         if target.exists():
             raise AlreadyExists(f"{target.name} already exists: choose another name")
-        part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
         with translate_errors(target):
-            make_private(part)
+            db = self._open()
             try:
-                db = self._open()
-                try:
-                    db.execute("VACUUM INTO ?", (str(part),))
-                finally:
-                    db.close()
-                _forget_generation(part)
-                with part.open("rb") as copy:
-                    os.fsync(copy.fileno())
-                part.replace(target)
-                sync_folder(target.parent)
+                copy_whole(db, target)
             finally:
-                part.unlink(missing_ok=True)
+                db.close()
 
     def _check(self, repair: bool) -> Health:
         with translate_errors(self._path):
@@ -272,11 +258,3 @@ def _check_is_store(path: Path) -> None:
                 raise StoreNotFound(str(path))
         finally:
             db.close()
-
-
-def _forget_generation(part: Path) -> None:
-    db = apsw.Connection(str(part))
-    try:
-        fetch(db, FORGET_GENERATION)
-    finally:
-        db.close()

@@ -1,0 +1,139 @@
+"""Putting a backup in place of a store.
+
+The files that belong to the old one (its log, the memory of that, its index) go with it: a log that is left beside another
+file would be taken for that file's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from hitherto.errors import Conflict, InvalidInput, StoreDamaged, StoreNotFound
+from hitherto.stores.sqlite.connection import fetch, make_private, sync_folder, translate_errors
+from hitherto.stores.sqlite.migrate import version
+from hitherto.stores.sqlite.read_only import open_read_only
+
+SUFFIXES = ("", "-wal", "-shm", "-search", "-search-wal", "-search-shm")
+FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
+
+# Where SQLite locks a file, in every version of it: whoever has a store open holds a shared lock on the last of these.
+PENDING, LOCKED = 0x40000000, 512
+SET_LOCK = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
+FLOCK = "hhqqi4x"
+
+
+def copy_whole(source: apsw.Connection, target: Path) -> None:
+    """VACUUM INTO a file beside the target, then put it in place: never a half copy under the target's name."""
+    with _copied(source, target) as part:
+        part.replace(target)
+        sync_folder(target.parent)
+
+
+def restore_backup(path: Path, backup: Path) -> Path | None:
+    """Put a copy of the backup in place of the store; returns where the old store is now, None if there was none.
+
+    Raises `Conflict` while somebody has the store open, and `StoreNotFound` or `StoreDamaged` if the backup is not a whole
+    store; nothing has changed then.
+    """
+    if path.exists() and backup.exists() and path.samefile(backup):
+        raise InvalidInput(f"{backup} is the store itself: name a backup of it")
+    with translate_errors(backup):
+        source = _checked(backup)
+        try:
+            with translate_errors(path), _copied(source, path) as part, _alone(path):
+                aside = _set_aside(path)
+                part.replace(path)
+                sync_folder(path.parent)
+                return aside
+        finally:
+            source.close()
+
+
+@contextlib.contextmanager
+def _copied(source: apsw.Connection, target: Path) -> Iterator[Path]:
+    """A durable copy beside the target, which is gone at the end unless it was renamed."""
+    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    make_private(part)
+    try:
+        source.execute("VACUUM INTO ?", (str(part),))
+        _forget_generation(part)
+        with part.open("rb") as copy:
+            os.fsync(copy.fileno())
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _checked(backup: Path) -> apsw.Connection:
+    """A connection to a backup that is whole."""
+    if not backup.is_file() or backup.stat().st_size == 0:
+        raise StoreNotFound(str(backup))
+    db = open_read_only(backup)
+    try:
+        found = fetch(db, "PRAGMA integrity_check(1)")[0][0]
+        if found != "ok":
+            raise StoreDamaged(f"{backup.name} is damaged: {found}; take another backup")
+        if version(db) == 0:
+            raise StoreNotFound(str(backup))
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Nobody has the file open, and nobody opens it until the end."""
+    if not path.exists():
+        yield
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.fcntl(
+                descriptor, SET_LOCK, struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, PENDING, LOCKED, 0)
+            )
+        except OSError as error:
+            raise Conflict(
+                f"{path.name} is open in another process: stop it first, for example `hitherto serve` or `sync --watch`"
+            ) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Rename the store and what belongs to it, the file itself first: without it the rest is nobody's."""
+    stem = f"{path.name}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+    moved = [
+        suffix
+        for suffix in SUFFIXES
+        if _renamed(path.with_name(path.name + suffix), path.with_name(stem + suffix))
+    ]
+    sync_folder(path.parent)
+    return path.with_name(stem) if "" in moved else None
+
+
+def _renamed(old: Path, new: Path) -> bool:
+    try:
+        old.rename(new)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _forget_generation(part: Path) -> None:
+    db = apsw.Connection(str(part))
+    try:
+        fetch(db, FORGET_GENERATION)
+    finally:
+        db.close()
