@@ -222,6 +222,9 @@ class Reader(Protocol):
     async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
         """The marks of what was erased in the owner's session of this id, be it there or not."""
 
+    async def bereft(self, owner: str) -> set[str]:
+        """The ids of the owner's sessions that were deleted, or in which something was erased."""
+
     async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
         """Those of these marks of which something was erased in any session of the owner's."""
 

@@ -403,6 +403,7 @@ def test_an_erased_message_is_gone_and_its_place_stays(shell: Shell) -> None:
     assert shell.ok("erase", session_id, entry, "--yes", "--json").json == {
         "session": session_id,
         "erased": entry,
+        "not_reached": ["backups, exports and stores that were set aside"],
     }
     assert "swordfish" not in shell.store.read_bytes().decode("latin-1")
     assert "  (erased)" in shell.ok("show", session_id).lines

@@ -163,7 +163,8 @@ OWN_ONLY = {
         "projects.placeless",
         "projects.called",
     ),
-    *("transfer.trim_raw", "channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
+    *("transfer.trim_raw", "transfer.bereft"),
+    *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 

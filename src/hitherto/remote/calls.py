@@ -93,5 +93,6 @@ CALLS: Mapping[str, RemoteCall] = {
         "transfer.import_", "write", "own", omits=frozenset(("key",)), needs={"trusted": "commands"}
     ),
     "take_in": RemoteCall("transfer.sync", "write", "own"),
+    "bereft": RemoteCall("transfer.bereft", "read", "own"),
     "mark_source": RemoteCall("transfer.mark_source", "write", "own"),
 }

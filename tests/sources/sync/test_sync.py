@@ -48,6 +48,10 @@ class House:
         data = b"".join(map(transcripts.compact, writer.records))
         return transcripts.save(self.projects, writer.cwd, writer.session_id, data)
 
+    def ledger_bytes(self) -> bytes:
+        """All that the ledger's files have, once nobody has it open."""
+        return b"".join(path.read_bytes() for path in self.ledger_file.parent.glob("ledger.db*"))
+
     def hashes(self) -> dict[str, str]:
         files = (path for path in self.config.rglob("*") if path.is_file())
         return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -387,3 +391,21 @@ async def test_files_in_which_nothing_can_be_read_are_told_of(house: House) -> N
     house.talk(2, "two").write_bytes(b"garbage\n" * 2)
     report = await house.sync()
     assert (report.new, report.unknown_records, report.damaged_records) == (0, 3, 2)
+
+
+@pytest.mark.parametrize("how", ["erased", "deleted"])
+async def test_the_ledger_has_no_words_of_what_was_erased_or_deleted(house: House, how: str) -> None:
+    house.talk(1, "The word is Xylophagous", "Hello there")
+    await house.sync()
+    assert b"Xylophagous" in house.ledger_bytes()
+    page = await house.sessions.history(LOCAL, id_of(1))
+    if how == "erased":
+        await house.sessions.erase(LOCAL, id_of(1), page.entries[0].id)
+    else:
+        await house.sessions.delete(LOCAL, id_of(1))
+    for texts in (["Hello there"], ["Hello there", "More"], ["Hello there", "More", "And more"]):
+        house.talk(1, "The word is Xylophagous", *texts)
+        await house.sync()
+        assert b"Xylophagous" not in house.ledger_bytes()
+        if how == "erased":
+            assert await said(house, 1) == texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitherto.cli.command import command, sessions_argument
+from hitherto.cli.options.beyond import clear_notes, unreached
 from hitherto.cli.options.session_ids import full_ids
 from hitherto.cli.terminal.input import confirm, yes_option
 from hitherto.cli.terminal.output import Output, progress
@@ -29,6 +30,8 @@ async def run(sessions: Sessions, out: Output, *, session_names: tuple[str, ...]
                 out.document({"deleted": session.id, "messages": messages})
             else:
                 out.line(f"Deleted {session.id}: {formats.counted(messages, 'message')}")
+    await clear_notes(sessions)
+    out.note(f"Not reached: {'; '.join(unreached(doomed))}")
 
 
 def _question(doomed: list[Session]) -> str:

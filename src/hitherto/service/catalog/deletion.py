@@ -16,7 +16,7 @@ COLLECT_BATCH = 500
 async def bury_session(tx: Writer, record: Record, now: int) -> int:
     """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had."""
     messages = await count_said(tx, record)
-    for doomed in (*await _copies_of(tx, record), record):
+    for doomed in (*await copies_of(tx, record), record):
         await tx.bury(doomed, now)
         await forget_question(tx, record.owner, doomed.session.id)
     return messages
@@ -36,7 +36,7 @@ def recording_of(session: Session) -> str | None:
     return session.meta.get(RECORDED_IN) if session.archived and session.source is not None else None
 
 
-async def _copies_of(tx: Reader, record: Record) -> list[Record]:
+async def copies_of(tx: Reader, record: Record) -> list[Record]:
     """What sync has read of a session that was recorded, as far as it has nothing else."""
     found = [await tx.session(record.owner, id) for id in record.session.meta.get(RECORDS, ())]
     return [copy for copy in found if copy is not None and recording_of(copy.session) == record.session.id]

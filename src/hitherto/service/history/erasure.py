@@ -10,8 +10,9 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from hitherto.model import Entry, decode_entry, encode
+from hitherto.model import Entry, decode_entry, encode, plain_text
 from hitherto.ports import Record, Writer
+from hitherto.service.catalog.deletion import copies_of
 from hitherto.service.history.erased import note_erased, source_id
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
@@ -41,8 +42,24 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
         # Always in the same order, so that two callers cannot deadlock.
         for num in sorted(await tx.reaching(owner, form.log)):
             lost |= await _forget_derived(tx, key, owner, num, form, old)
+        await _bury_copies(tx, key, record, old)
     for title in sorted(lost):
         await _forget_copies(tx, owner, title)
+
+
+async def _bury_copies(tx: Writer, key: bytes, record: Record, old: Entry) -> None:
+    """Delete what sync has read of a session that was recorded: it tells the same, in its own words and files.
+
+    Its messages that may be the erased one are remembered as such, should the session be read again.
+    """
+    said = plain_text(old)
+    for copy in await copies_of(tx, record):
+        for payload in await tx.payloads(copy.owner, await load_everything(tx, copy)):
+            entry = decode_entry(payload)
+            told = plain_text(entry)
+            if said and told and (said in told or told in said):
+                await note_erased(tx, key, copy, entry)
+        await tx.bury(copy, await tx.now())
 
 
 async def _forms(

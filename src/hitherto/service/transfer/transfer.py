@@ -173,12 +173,19 @@ class Transfer(Room):
 
         return await self._store.write(work)
 
+    async def bereft(self, who: Principal) -> set[str]:
+        """The ids of the caller's sessions that were deleted, or in which something was erased: whoever keeps what was
+        read of their files forgets it."""
+        return await self._store.read(lambda tx: tx.bereft(checked_owner(who)))
+
     async def keep_raw(self, who: Principal, session_id: str, name: str, data: bytes) -> None:
         """Keep the exact bytes of the file that a session was read from."""
 
         async def work(tx: Writer) -> None:
             record = await require_session(tx, who, session_id)
             checked_required(name, "a name")
+            if await tx.erasures(record.owner, session_id):
+                return  # the file has what was erased
             await tx.put_raw_copy(
                 record.owner, record.num, RawCopy(name, checked_size(data, RAW_BYTES, "a raw copy"))
             )

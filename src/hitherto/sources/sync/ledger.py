@@ -16,6 +16,7 @@ import apsw
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
+PRAGMA secure_delete = ON;
 DROP TABLE IF EXISTS file;
 CREATE TABLE IF NOT EXISTS read (
     source  TEXT NOT NULL,
@@ -34,6 +35,7 @@ SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
 STAMPS = "SELECT CAST(key AS TEXT), stamp FROM read WHERE source = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
+CLEAR = "UPDATE read SET state = x'' WHERE session = ? AND state <> x''"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
 
 DAMAGED = (apsw.NotADBError, apsw.CorruptError)
@@ -88,6 +90,13 @@ class Ledger:
     def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._db:
             self._db.executemany(PUT, rows)
+
+    def clear(self, sessions: Iterable[str]) -> None:
+        """Forget how to continue these sessions, which has words of theirs: their files are read from the beginning again."""
+        with self._db:
+            self._db.executemany(CLEAR, [(session,) for session in sessions])
+        if self._db.changes():
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def forget(self, source: str, key: str) -> None:
         """Forget a session that is gone."""

@@ -66,6 +66,7 @@ class Sync:
 
     async def run(self, sources: Sequence[Source], found: Iterable[FoundSession]) -> Report:
         """Import what changed among the sessions found in these sources, and mark sessions whose files are gone."""
+        await clear_ledger(self._sessions, self._who, self._ledger)
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
         await self._changed(found, known)
@@ -123,8 +124,9 @@ class Sync:
         done = await asyncio.gather(
             *(self._import_one(found, each, found.key in anew) for found, each in there)
         )
+        bereft = await self._sessions.transfer.bereft(self._who)
         self._ledger.put(
-            (found.source.name, found.key, _seen(found, each.reading), each.reading.state)
+            (found.source.name, found.key, _seen(found, each.reading), _state(each.reading, bereft))
             for (found, each), taken in zip(there, done, strict=True)
             if taken
         )
@@ -214,6 +216,15 @@ class Sync:
 
 def _is_unreadable(unreadable: Sequence[FoundSession], key: str) -> bool:
     return any(each.contains(key) for each in unreadable)
+
+
+async def clear_ledger(sessions: Sessions, who: Principal, ledger: Ledger) -> None:
+    """Forget what the ledger has of the words of sessions that were deleted, or in which something was erased."""
+    ledger.clear(await sessions.transfer.bereft(who))
+
+
+def _state(reading: Reading, bereft: Set[str]) -> bytes:
+    return b"" if reading.imported.id in bereft else reading.state
 
 
 def _seen(found: FoundSession, reading: Reading) -> Seen:

@@ -68,6 +68,9 @@ class MemoryReader:
     async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
         return frozenset(self._own(owner).erased.get(session_id, {}))
 
+    async def bereft(self, owner: str) -> set[str]:
+        return {*self._own(owner).erased, *self._own(owner).tombstones}
+
     async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
         return {mark for known in self._own(owner).erased.values() for mark in marks if mark in known}
 

@@ -46,6 +46,7 @@ WHERE owner = %(owner)s AND id >= %(prefix)s AND id < %(beyond)s AND starts_with
 ORDER BY id LIMIT %(limit)s
 """
 ERASURES = "SELECT mark FROM erased WHERE owner = %s AND session = %s"
+BEREFT = "SELECT session FROM erased WHERE owner = %(owner)s UNION SELECT id FROM tombstone WHERE owner = %(owner)s"
 ERASED_AMONG = "SELECT DISTINCT mark FROM erased WHERE owner = %s AND mark = ANY(%s)"
 BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
 BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
@@ -146,6 +147,10 @@ class PostgresReader:
     async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
         await self._settle()
         return frozenset(row[0] for row in await self._statements.rows(ERASURES, (owner, session_id)))
+
+    async def bereft(self, owner: str) -> set[str]:
+        await self._settle()
+        return {row[0] for row in await self._statements.rows(BEREFT, {"owner": owner})}
 
     async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
         await self._settle()

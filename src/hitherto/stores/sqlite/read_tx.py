@@ -47,6 +47,7 @@ BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
 WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
 ERASURES = "SELECT mark FROM erased WHERE owner = ? AND session = ?"
+BEREFT = "SELECT session FROM erased WHERE owner = :owner UNION SELECT id FROM tombstone WHERE owner = :owner"
 ERASED_AMONG = """
 SELECT DISTINCT mark FROM erased WHERE owner = ? AND mark IN (SELECT value FROM json_each(?))
 """
@@ -231,6 +232,9 @@ class SqliteReader:
 
     async def erasures(self, owner: str, session_id: str) -> frozenset[str]:
         return frozenset(row[0] for row in fetch(self._db, ERASURES, (self._owner(owner), session_id)))
+
+    async def bereft(self, owner: str) -> set[str]:
+        return {row[0] for row in fetch(self._db, BEREFT, {"owner": self._owner(owner)})}
 
     async def erased_among(self, owner: str, marks: Sequence[str]) -> set[str]:
         bound = (self._owner(owner), encode(list(marks)).decode())
