@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hitherto.engine import Engine
 from hitherto.errors import StoreError
@@ -16,6 +16,9 @@ from hitherto.service.ephemeral import EphemeralHome
 from hitherto.settings import read_settings
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
+
+if TYPE_CHECKING:
+    from hitherto.stores.sqlite.recovery import Recovered
 
 MEMORY = "memory:"
 
@@ -76,6 +79,16 @@ def restore_backup(url: str, backup: str) -> Restored:
     path, source = file_of(url), Path(backup).expanduser().absolute()
     replaced = restore(path, source)
     return Restored(str(path), str(source), None if replaced is None else str(replaced))
+
+
+def recover(url: str, new: str) -> Recovered:
+    """Copy what can be read of the SQLite store at `url` into a new one; see `stores.sqlite.recovery`."""
+    if not (url.startswith("sqlite:") and new.startswith("sqlite:")):
+        raise StoreError("only an SQLite file can be recovered into another: use the tools of the database")
+    from hitherto.stores.sqlite.recovery import recover as copy_readable  # imported here because few need it
+    from hitherto.stores.sqlite.store import file_of
+
+    return copy_readable(file_of(url), file_of(new), now_ms)
 
 
 def engine(model: str | None = None) -> Engine:

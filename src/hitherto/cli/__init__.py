@@ -65,6 +65,9 @@ COMMANDS: dict[str, CommandRow] = {
     "doctor": CommandRow(
         "hitherto.cli.commands.doctor", "Check the store; with --repair, mend its indexes and counts."
     ),
+    "recover": CommandRow(
+        "hitherto.cli.commands.recover", "Copy what can be read of a damaged store into a new one."
+    ),
     "watch": CommandRow("hitherto.cli.commands.watch", "Follow changes as they happen."),
     "token": CommandRow(
         "hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."

@@ -15,7 +15,7 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 
 REPAIRABLE = "`hitherto doctor --repair` repairs what is derived. It removes no message."
-LASTING = "What is damaged cannot be repaired: go back to a backup with `hitherto restore-backup`, or copy what can be read with `hitherto export --all`."
+LASTING = "What is damaged cannot be repaired: go back to a backup with `hitherto restore-backup`, or copy what can be read with `hitherto recover`."
 
 
 def _mode(*, repair: bool, put_back: tuple[int, ...], **_: Any) -> Mode:

@@ -150,7 +150,10 @@ def translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
-        raise StoreDamaged(f"{path.name} is not a healthy store: {error}; run `hitherto doctor`") from error
+        raise StoreDamaged(
+            f"{path.name} is damaged or no store: {error}; `hitherto recover` copies what can be read into a new store,"
+            " `hitherto restore-backup` goes back to a backup"
+        ) from error
     except apsw.FullError as error:
         raise StoreFull(f"{path.name}: no space left on the disk") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError, OSError) as error:
