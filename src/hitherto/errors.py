@@ -13,6 +13,8 @@ HithertoError
 │   ├── CheckpointNotFound  checkpoint_not_found
 │   └── StoreNotFound       store_not_found      there is no store at this address, and the request would not make one
 ├── AmbiguousId             ambiguous_id         a short id that matches several sessions
+├── SearchTooBroad          search_too_broad     a search that would take too long
+├── IndexBehind             index_behind         the search index does not have all messages yet
 ├── Conflict                conflict             the state is not what the caller expected
 │   ├── AlreadyExists       already_exists
 │   ├── RevisionConflict    revision_conflict    the session changed after it was read
@@ -142,6 +144,30 @@ class AmbiguousId(HithertoError):
             f"{prefix!r} matches several sessions: {', '.join(some)} …; type more characters of the id"
         )
         self.some = some
+
+
+class SearchTooBroad(HithertoError):
+    """A search that would take too long."""
+
+    code = "search_too_broad"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "too many messages have words like these: write more of each word before *, add a word, or search within a"
+            " session"
+        )
+
+
+class IndexBehind(HithertoError):
+    """The search index does not have all messages yet, so a search would miss some."""
+
+    code = "index_behind"
+
+    def __init__(self, indexed: int, total: int) -> None:
+        super().__init__(
+            f"the search index has {indexed} of {total} messages and titles: try again in a moment"
+        )
+        self.indexed, self.total = indexed, total
 
 
 class Conflict(HithertoError):

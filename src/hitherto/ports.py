@@ -475,7 +475,11 @@ class Store(Protocol):
     """The key that signs cursors: the same for every connection to this store, for ever."""
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        """Run `work` on a consistent view."""
+        """Run `work` on a consistent view.
+
+        A store may begin the work anew, before or after it has read something: it changes nothing outside. Work that
+        searches raises `SearchTooBroad` if it takes too long, and `IndexBehind` if the index does not have all messages yet.
+        """
         ...
 
     async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:

@@ -137,6 +137,20 @@ MUTANTS = (
         "tests/gateway/page/test_bounded_work.py::test_the_work_ends_when_its_reader_leaves",
     ),
     mutant(
+        "search-on-the-event-loop",
+        "stores/sqlite/store.py",
+        "            return self._read(work, None)\n",
+        "            return self._read(work, self._index)\n",
+        "tests/gateway/server/test_searches.py::test_nobody_waits_for_the_search_of_another",
+    ),
+    mutant(
+        "search-without-a-limit",
+        "stores/sqlite/search_index.py",
+        "        db.set_progress_handler(limit, STEPS)\n",
+        "        db.set_progress_handler(None)\n",
+        "tests/gateway/server/test_searches.py::test_a_search_that_takes_too_long_says_so",
+    ),
+    mutant(
         "cookie-from-anywhere",
         "gateway/auth/cookies.py",
         "held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None",

@@ -19,6 +19,7 @@ from hitherto.errors import (
     AmbiguousId,
     Busy,
     HithertoError,
+    IndexBehind,
     InvalidInput,
     RevisionConflict,
     StoreError,
@@ -101,7 +102,12 @@ def _is_plain(kind: Any) -> bool:
     return kind in PLAIN
 
 
-DETAILS = {Busy: ("holder", "age_ms"), RevisionConflict: ("expected", "actual"), AmbiguousId: ("some",)}
+DETAILS = {
+    Busy: ("holder", "age_ms"),
+    RevisionConflict: ("expected", "actual"),
+    AmbiguousId: ("some",),
+    IndexBehind: ("indexed", "total"),
+}
 """The fields of these errors beyond the message."""
 UNKNOWN = "does not accept this token: it is unknown or revoked"
 REFUSED: dict[str, tuple[type[HithertoError], str]] = {

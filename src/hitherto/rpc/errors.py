@@ -29,6 +29,7 @@ CODES: dict[str, int] = {
     "entry_not_found": NOT_FOUND,
     "checkpoint_not_found": NOT_FOUND,
     "ambiguous_id": INVALID_PARAMS,
+    "search_too_broad": INVALID_PARAMS,
     "conflict": -32010,
     "already_exists": -32010,
     "revision_conflict": -32010,
@@ -49,6 +50,7 @@ CODES: dict[str, int] = {
     "store_damaged": -32043,
     "schema_too_new": -32044,
     "store_not_found": -32045,
+    "index_behind": -32046,
 }
 """The number for each stable code of `errors`. Nothing here is -32000 (authenticate first) or -32001 (which some clients
 take for a missing session)."""

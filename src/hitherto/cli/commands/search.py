@@ -11,6 +11,7 @@ from hitherto.cli.options.filters import filtered
 from hitherto.cli.options.session_ids import short_ids
 from hitherto.cli.terminal.entries import ROLE_STYLES
 from hitherto.cli.terminal.output import Output, clean
+from hitherto.errors import IndexBehind
 from hitherto.limits import SEARCH_PAGE
 from hitherto.model import LOCAL, Filter, Hit, SearchPage
 from hitherto.presentation import formats
@@ -40,7 +41,7 @@ async def run(
     In a pipe, each line has these tab-separated fields: session, time, role, message id, title, snippet, number of further
     hits in the session.
     """
-    page = await _read_pages(sessions, " ".join(words), given, cursor, limit)
+    page = await _read_pages(sessions, out, " ".join(words), given, cursor, limit)
     if out.json:
         out.document(page)
         return
@@ -60,12 +61,16 @@ async def run(
 
 
 async def _read_pages(
-    sessions: Sessions, text: str, given: Filter, cursor: str | None, limit: int
+    sessions: Sessions, out: Output, text: str, given: Filter, cursor: str | None, limit: int
 ) -> SearchPage:
     """At most `limit` hits: pages may be short."""
     hits: list[Hit] = []
     while True:
-        page = await sessions.search(LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits))
+        try:
+            page = await sessions.search(LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits))
+        except IndexBehind as behind:
+            out.note(f"Indexing: {behind.indexed} of {behind.total} messages and titles.")
+            continue
         hits += page.hits
         cursor = page.cursor
         if cursor is None or len(hits) >= limit:

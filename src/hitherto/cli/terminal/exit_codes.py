@@ -16,11 +16,13 @@ from hitherto.errors import (
     Conflict,
     EngineError,
     HithertoError,
+    IndexBehind,
     Interrupted,
     InvalidInput,
     LeaseLost,
     NotFound,
     ReadOnly,
+    SearchTooBroad,
     StoreError,
 )
 
@@ -38,6 +40,8 @@ EXIT_CODES: dict[type[HithertoError], int] = {
     InvalidInput: INVALID,
     NotFound: MISSING,
     AmbiguousId: CONFLICT,
+    SearchTooBroad: INVALID,
+    IndexBehind: CONFLICT,
     Conflict: CONFLICT,
     Busy: CONFLICT,
     LeaseLost: CONFLICT,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hitherto.errors import AmbiguousId, Busy, HithertoError, RevisionConflict
+from hitherto.errors import AmbiguousId, Busy, HithertoError, IndexBehind, RevisionConflict
 from hitherto.rpc.errors import CODES, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, OVERLOADED, Failure
 
 UNAUTHENTICATED = -32000
@@ -56,6 +56,11 @@ MEANINGS: Mapping[str, Meaning] = {
     "entry_not_found": Meaning("the session has no such message"),
     "checkpoint_not_found": Meaning("the session has no such checkpoint"),
     "ambiguous_id": Meaning("several ids start with this prefix", {"some": "some of them"}),
+    "search_too_broad": Meaning("the search would take too long: narrow it"),
+    "index_behind": Meaning(
+        "the search index does not have all messages yet: try again",
+        {"indexed": "how many messages and titles it has", "total": "how many there are"},
+    ),
     "conflict": Meaning("the current state does not allow this"),
     "already_exists": Meaning("the id or key is already in use"),
     "revision_conflict": Meaning(
@@ -124,4 +129,6 @@ def _details(error: HithertoError) -> dict[str, Any]:
             return {"expected": error.expected, "actual": error.actual}
         case AmbiguousId():
             return {"some": error.some}
+        case IndexBehind():
+            return {"indexed": error.indexed, "total": error.total}
     return {}

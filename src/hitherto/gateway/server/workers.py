@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from hitherto.gateway.server.worker import HEAD
-from hitherto.tasks import wait_all
+from hitherto.tasks import Turns, wait_all
 
 COUNT = 2
 COMMAND = (sys.executable, "-P", "-m", "hitherto.gateway.server.worker")
@@ -39,7 +39,7 @@ class Workers:
     def __init__(self, effort: float, seconds: float) -> None:
         self._effort, self._seconds = effort, seconds
         self._places = asyncio.Semaphore(COUNT)
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._turns = Turns()
         self._idle: list[_Worker] = []
         self._busy = 0
 
@@ -53,15 +53,8 @@ class Workers:
 
         What the block reads for its work is in memory once for each owner, however many requests wait.
         """
-        lock, count = self._turns.get(owner, (asyncio.Lock(), 0))
-        self._turns[owner] = (lock, count + 1)
-        try:
-            async with lock:
-                yield self._run
-        finally:
-            lock, count = self._turns.pop(owner)
-            if count > 1:
-                self._turns[owner] = (lock, count - 1)
+        async with self._turns.turn(owner):
+            yield self._run
 
     async def close(self) -> None:
         """End all workers that are idle; those that work are ended by whoever waits for them."""

@@ -30,7 +30,7 @@ from hitherto.stores.sqlite import facts, statistics, tokens
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
-from hitherto.stores.sqlite.search_index import SearchIndex
+from hitherto.stores.sqlite.search_index import NeedsThread, SearchIndex
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
@@ -208,11 +208,17 @@ class SqliteReader:
     """See `ports.Reader`."""
 
     def __init__(
-        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: MutableMapping[str, int]
+        self, db: apsw.Connection, index: SearchIndex | None, now: Now, owners: MutableMapping[str, int]
     ) -> None:
         self._db, self._owners = db, owners
         self._index = index
         self._now = now
+
+    def _searched(self, owner: str) -> SearchIndex:
+        """The index; on the event loop, which has none, the whole read is begun anew elsewhere."""
+        if self._index is None:
+            raise NeedsThread(owner)
+        return self._index
 
     async def now(self) -> int:
         return self._now()
@@ -271,7 +277,7 @@ class SqliteReader:
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         num = self._owner(owner)
-        numbers = self._index.matches(num, terms, "title", None, limit + 1)
+        numbers = self._searched(owner).matches(num, terms, "title", None, limit + 1)
         if len(numbers) > limit:
             return None
         return [record for number in numbers for record in self._listed(owner, TITLED, number)]
@@ -279,12 +285,12 @@ class SqliteReader:
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
         bound = self._bound(owner, given) | {"after": after, "examine": examine}
         if given.day is not None:
-            self._index.catch_up()
+            self._searched(owner).follow()
         return self._take(owner, self._spoken(owner, given, self._walk(CHANGED, bound)), limit, examine)
 
     async def count(self, owner: str, given: Filter) -> int:
         day = None if given.day is None else day_number(given.day)
-        nums = None if day is None else encode(self._index.spoken(self._owner(owner), day)).decode()
+        nums = None if day is None else encode(self._searched(owner).spoken(self._owner(owner), day)).decode()
         return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
@@ -328,7 +334,7 @@ class SqliteReader:
         num, found = self._owner(owner), list[Match]()
         while len(found) < limit:
             wanted = limit - len(found)
-            numbers = self._index.matches(num, terms, kind, before, wanted)
+            numbers = self._searched(owner).matches(num, terms, kind, before, wanted)
             bound = {"numbers": encode(numbers).decode(), "owner": num}
             for number, log, pos in fetch(self._db, DOCUMENTS, bound):
                 found.append(Match(number, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK)))
@@ -338,7 +344,7 @@ class SqliteReader:
         return found
 
     async def unindexed(self) -> int:
-        return self._index.unindexed(self._db)
+        return self._searched("").unindexed(self._db)
 
     async def within(
         self,
@@ -356,7 +362,7 @@ class SqliteReader:
         if not first or not last:
             return []
         numbers = range(first[0][0], last[0][0] + 1)
-        found = self._index.within(stretch.log, terms, role, numbers, limit, backwards=backwards)
+        found = self._searched(owner).within(stretch.log, terms, role, numbers, limit, backwards=backwards)
         bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
         return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
 
@@ -386,11 +392,11 @@ class SqliteReader:
         return [(id_, size) for id_, size in fetch(self._db, RAW_SIZES, (self._owner(owner),))]
 
     async def spoken(self, owner: str, day: str, nums: Sequence[int]) -> set[int]:
-        self._index.catch_up()
-        return self._index.among(self._owner(owner), day_number(day), nums)
+        self._searched(owner).follow()
+        return self._searched(owner).among(self._owner(owner), day_number(day), nums)
 
     async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
-        found = self._index.activity(self._owner(owner), first, last, most)
+        found = self._searched(owner).activity(self._owner(owner), first, last, most)
         longest = (self._record(owner, BY_NUM, num) for num in found.longest)
         return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
 
@@ -464,7 +470,7 @@ class SqliteReader:
         """The sessions of the day, if one is given and they are few."""
         if given.day is None:
             return None
-        return self._index.spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY)
+        return self._searched(owner).spoken(self._owner(owner), day_number(given.day), FEW_ON_A_DAY)
 
     def _spoken(self, owner: str, given: Filter, rows: Iterator[_Seen]) -> Iterator[_Seen]:
         """The rows, of which only those pass that spoke on the day, if one is given."""
@@ -473,7 +479,7 @@ class SqliteReader:
             return
         num, day = self._owner(owner), day_number(given.day)
         while some := list(islice(rows, LOOKED_AT)):
-            there = self._index.among(num, day, [seen.num for seen in some if seen.passes])
+            there = self._searched(owner).among(num, day, [seen.num for seen in some if seen.passes])
             yield from (seen if seen.num in there else _Seen(seen.num, seen.at, seen.id, 0) for seen in some)
 
     def _record(self, owner: str, sql: str, value: Any) -> Record | None:

@@ -18,13 +18,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from hitherto.errors import StoreDamaged, StoreError
+from hitherto.errors import IndexBehind, SearchTooBroad, StoreDamaged, StoreError
 from hitherto.model import ROLES, Entry, encode, search_text
 from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
@@ -89,6 +89,12 @@ SELECT (SELECT count(*) FROM entry WHERE number > ?1 AND erased IS NULL)
     + (SELECT count(*) FROM session WHERE title_number > ?1 AND title_words <> '')
 """
 
+SEARCH_SECONDS = 2.0
+"""CPU seconds for one search."""
+FOLLOW_SECONDS = 10.0
+"""How long a search feeds what is missing, or waits for another process that does."""
+STEPS = 1_000
+"""How many steps of SQLite there are between two looks at the clock."""
 BATCH = 1_000
 FEW = 64
 NO_BOUND = 1 << 62
@@ -127,6 +133,14 @@ FIRST_STEP = _Step(more=True)
 LAST_STEP = _Step(more=False)
 
 
+class NeedsThread(BaseException):
+    """A read on the event loop needs the index: it begins anew in a thread. No `except Exception` may stop this."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+
 class SearchIndex:
     """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
 
@@ -150,6 +164,10 @@ class SearchIndex:
         self._writes = 0
         self._closing = threading.Event()
         self._patient = True
+        self._until: float | None = None
+        self._local = threading.local()
+        self._finders: list[apsw.Connection] = []
+        self._replaced = 0
         self._purge_again = 0.0
         self._thread: threading.Thread | None = None
 
@@ -158,19 +176,19 @@ class SearchIndex:
     ) -> list[int]:
         """Numbers of the owner's documents, newest first, with everything committed until now."""
         query = _query((f"o{owner}", kind and f"k{kind}"), terms)
-        with self._lock:
-            self.catch_up()
+        self.follow()
+        with self._finding() as db:
             bound = NO_BOUND if before is None else before
-            if self._are_rare(terms, bound):
-                found = fetch(self._index(), FIND_ALL, (query, bound))
+            if self._are_rare(db, terms, bound):
+                found = fetch(db, FIND_ALL, (query, bound))
                 return [row[0] for row in reversed(found)][:limit]
-            return [row[0] for row in fetch(self._index(), FIND, (query, bound, limit))]
+            return [row[0] for row in fetch(db, FIND, (query, bound, limit))]
 
-    def _are_rare(self, terms: Sequence[Term], bound: int) -> bool:
+    def _are_rare(self, db: apsw.Connection, terms: Sequence[Term], bound: int) -> bool:
         """Whether few documents have these words, of all owners. To meet those, FTS5 goes through the owner's documents: from
         the oldest to the newest in leaps, but backwards at a cost that grows with all of them."""
         query = words.fts_match(terms)
-        return bool(query) and len(fetch(self._index(), FIND, (query, bound, FEW + 1))) <= FEW
+        return bool(query) and len(fetch(db, FIND, (query, bound, FEW + 1))) <= FEW
 
     def within(
         self,
@@ -184,32 +202,42 @@ class SearchIndex:
     ) -> list[int]:
         """Numbers of a log's documents, of these numbers, in order or from the last, with everything committed until now."""
         query = _query((f"l{log}", role and f"k{role}"), terms)
-        with self._lock:
-            self.catch_up()
+        self.follow()
+        with self._finding() as db:
             statement = FIND_WITHIN_BACKWARDS if backwards else FIND_WITHIN
             bound = (query, numbers.start, numbers.stop - 1, limit)
-            return [row[0] for row in fetch(self._index(), statement, bound)]
+            return [row[0] for row in fetch(db, statement, bound)]
 
     def spoken(self, owner: int, day: int, few: int | None = None) -> list[int] | None:
         """Sessions of the owner in which something was said on that day, with everything committed until now; None if
         there are more than a few."""
-        with self._lock:
-            self.catch_up()
-            if few is not None and fetch(self._index(), days.CROWDED, (owner, day, few)):
+        self.follow()
+        with self._finding() as db:
+            if few is not None and fetch(db, days.CROWDED, (owner, day, few)):
                 return None
-            return [row[0] for row in fetch(self._index(), days.SPOKEN, (owner, day))]
+            return [row[0] for row in fetch(db, days.SPOKEN, (owner, day))]
 
     def among(self, owner: int, day: int, sessions: Sequence[int]) -> set[int]:
         """Those of these sessions in which something was said on that day, as far as was fed."""
-        with self._lock:
+        with self._finding() as db:
             bound = (owner, day, encode(sessions).decode())
-            return {row[0] for row in fetch(self._index(), days.AMONG, bound)}
+            return {row[0] for row in fetch(db, days.AMONG, bound)}
 
     def activity(self, owner: int, first: int, last: int, most: int) -> days.Spoken:
         """What was said in these days, with everything committed until now."""
-        with self._lock:
-            self.catch_up()
-            return days.activity(self._index(), owner, first, last, most)
+        self.follow()
+        with self._finding() as db:
+            return days.activity(db, owner, first, last, most)
+
+    @contextlib.contextmanager
+    def limited(self, stopped: threading.Event) -> Iterator[None]:
+        """All searches of this thread inside have `SEARCH_SECONDS` together, and end when nobody wants them any more."""
+        until = time.thread_time() + SEARCH_SECONDS
+        self._local.limit = lambda: time.thread_time() > until or stopped.is_set()
+        try:
+            yield
+        finally:
+            self._local.limit = None
 
     @property
     def read_only(self) -> bool:
@@ -222,8 +250,34 @@ class SearchIndex:
             return 0
         return int(fetch(main, UNINDEXED, (self._fed().upto,))[0][0])
 
+    def follow(self) -> None:
+        """Feed what is not fed yet, for a while. Raises `IndexBehind` if there is still more, or somebody else is at it."""
+        if self._read_only or not self._behind(self._finder(), self._main_here()):
+            return
+        until = time.monotonic() + FOLLOW_SECONDS
+        if not self._lock.acquire(timeout=FOLLOW_SECONDS):
+            raise self._progress()
+        try:
+            self._until = until
+            step = FIRST_STEP
+            while step.more:
+                step = self._feed(step)
+                if step.more and time.monotonic() > until:
+                    raise self._progress()
+        except apsw.BusyError:
+            raise self._progress() from None
+        finally:
+            self._until = None
+            self._lock.release()
+
+    def _progress(self) -> IndexBehind:
+        """How far it has come; what is missing is fed in the background."""
+        self.changed()
+        upto = _Fed(*fetch(self._finder(), FED)[0]).upto
+        return IndexBehind(upto, _newest(self._main_here()))
+
     def catch_up(self) -> None:
-        """Feed until nothing is left; an index that cannot be written to stays as it is."""
+        """Feed until nothing is left, however long it takes; an index that cannot be written to stays as it is."""
         with self._lock:
             if self._read_only:
                 return
@@ -269,7 +323,7 @@ class SearchIndex:
                 if self._thread is not None and self._path.exists():
                     self._drop_all()
                     self.purge()
-            for db in (self._db, self._main):
+            for db in (self._db, self._main, *self._finders):
                 if db is not None:
                     db.close()
 
@@ -315,6 +369,7 @@ class SearchIndex:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+            self._replaced += 1
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):
                     self._path.with_name(self._path.name + suffix).unlink()
@@ -357,7 +412,7 @@ class SearchIndex:
         Rows and the mark of how far it has come commit together.
         """
         index, main = self._index(), self._reader()
-        if not self._behind(main):
+        if not self._behind(index, main):
             return LAST_STEP
         with transaction(index), snapshot(main):
             if self._is_foreign(main):
@@ -373,8 +428,8 @@ class SearchIndex:
             restated[-1] if restated else before.restated,
         )
 
-    def _behind(self, main: apsw.Connection) -> bool:
-        fed = self._fed()
+    def _behind(self, index: apsw.Connection, main: apsw.Connection) -> bool:
+        fed = _Fed(*fetch(index, FED)[0])
         if fed.generation != _generation(main) or fed.upto != _newest(main):
             return True
         return bool(fetch(main, WAITING))
@@ -448,6 +503,42 @@ class SearchIndex:
         with self._lock:
             return _Fed(*fetch(self._index(), FED)[0])
 
+    def _may_wait(self) -> bool:
+        return self._patient and (self._until is None or time.monotonic() < self._until)
+
+    @contextlib.contextmanager
+    def _finding(self) -> Iterator[apsw.Connection]:
+        """This thread's connection. Raises `SearchTooBroad` when the time of its searches is over.
+
+        CPU time is counted: a busy machine makes no search too broad.
+        """
+        db, limit = self._finder(), getattr(self._local, "limit", None)
+        db.set_progress_handler(limit, STEPS)
+        try:
+            yield db
+        except apsw.InterruptError:
+            raise SearchTooBroad from None
+        finally:
+            db.set_progress_handler(None)
+
+    def _finder(self) -> apsw.Connection:
+        """This thread's connection for searching: nobody waits for a search of another."""
+        found: tuple[int, apsw.Connection | None] = getattr(self._local, "finder", (-1, None))
+        replaced, db = found
+        if db is None or replaced != self._replaced:
+            db = self._open_index()
+            self._local.finder = (self._replaced, db)
+            self._finders.append(db)
+        return db
+
+    def _main_here(self) -> apsw.Connection:
+        """This thread's connection to the main file."""
+        db: apsw.Connection | None = getattr(self._local, "main", None)
+        if db is None:
+            db = self._local.main = self._open_main()
+            self._finders.append(db)
+        return db
+
     def _index(self) -> apsw.Connection:
         if self._db is None:
             self._db = self._open_index()
@@ -456,7 +547,7 @@ class SearchIndex:
     def _open_index(self) -> apsw.Connection:
         if self._read_only:
             return self._found() or _empty()
-        db = open_file(self._path, lambda: self._patient, cache_kib=WRITING_KIB)
+        db = open_file(self._path, self._may_wait, cache_kib=WRITING_KIB)
         try:
             if _shape(db) != SHAPE:
                 with transaction(db):
@@ -473,7 +564,7 @@ class SearchIndex:
             db = open_read_only(self._path)
         except StoreError:
             return None
-        if _shape(db) == SHAPE and fetch(db, FED)[0][1] == _generation(self._reader()):
+        if _shape(db) == SHAPE and fetch(db, FED)[0][1] == _generation(self._main_here()):
             return db
         db.close()
         return None

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar, cast
@@ -36,11 +37,20 @@ from hitherto.stores.sqlite.migrate import migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
 from hitherto.stores.sqlite.replacement import copy_whole
-from hitherto.stores.sqlite.search_index import DONE_RESTATING, DONE_UNINDEXING, Done, SearchIndex
+from hitherto.stores.sqlite.search_index import (
+    DONE_RESTATING,
+    DONE_UNINDEXING,
+    Done,
+    NeedsThread,
+    SearchIndex,
+)
 from hitherto.stores.sqlite.write_tx import SqliteWriter
+from hitherto.tasks import Turns, finish_or_stop
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
+SEARCH_THREADS = 4
+"""Each owner has at most one at a time."""
 
 SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
 HAS_META = "SELECT count(*) = 2 FROM store_meta WHERE name IN ('secret', 'generation')"
@@ -89,6 +99,8 @@ class SqliteStore:
                 cast("WriterThread", NoWriter(path)) if read_only else WriterThread(self._open_migrated)
             )
             self.secret: bytes = self._check_readable()
+        self._threads = ThreadPoolExecutor(SEARCH_THREADS, "hitherto-search")
+        self._turns = Turns()
         self._index = SearchIndex(self._index_path, self._open, self._fed, read_only=read_only)
 
     @property
@@ -96,11 +108,32 @@ class SqliteStore:
         return self._path.with_name(self._path.name + "-search")
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        try:
+            return self._read(work, None)
+        except NeedsThread as needs:
+            owner = needs.owner
+        async with self._turns.turn(owner):
+            return await self._search(work)
+
+    async def _search(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        """A read with the index, beside the event loop: it may take long."""
+        stopped = threading.Event()
+
+        def search() -> T:
+            with self._index.limited(stopped):
+                return self._read(work, self._index)
+
+        async def beside() -> T:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, search)
+
+        return await finish_or_stop(asyncio.create_task(beside()), stopped.set)
+
+    def _read(self, work: Callable[[Reader], Awaitable[T]], index: SearchIndex | None) -> T:
         with translate_errors(self._path):
             db = self._reader()
             db.execute("BEGIN")
             try:
-                return drive(work(SqliteReader(db, self._index, self._now, self._owners)))
+                return drive(work(SqliteReader(db, index, self._now, self._owners)))
             finally:
                 if db.in_transaction:  # a failing disk has ended it: report that error
                     db.execute("COMMIT")
@@ -170,6 +203,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Finish what was submitted, then let go of the files."""
+        self._threads.shutdown()
         self._writer.close()
         self._index.close()
         for db in self._readers:
