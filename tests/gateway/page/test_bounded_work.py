@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import hitherto
-from hitherto.gateway.server.workers import Workers, WorkFailed, WorkTooSlow
+from hitherto.gateway.server.workers import COMMAND, Workers, WorkFailed, WorkTooSlow
 from hitherto.model import Draft, Part, Principal, Text, ToolCall
 from tests.gateway.servers import Server, serving
 from tests.support.waits import LIMIT, NEVER, arrives, until
@@ -60,6 +60,11 @@ def reading(server: Server, path: str) -> Iterator[socket.socket]:
 
 def workers_of(server: Server) -> list[psutil.Process]:
     return psutil.Process(server.process.pid).children()
+
+
+def here() -> list[psutil.Process]:
+    """The workers of this process."""
+    return [each for each in psutil.Process().children() if COMMAND[-1] in each.cmdline()]
 
 
 async def works(server: Server) -> psutil.Process:
@@ -127,7 +132,7 @@ async def test_others_have_their_pages_while_one_owner_has_many_that_take_long()
         each.cancel()
     await arrives(asyncio.wait(slow), "the pages that nobody wants any more")
     await workers.close()
-    assert psutil.Process().children() == []
+    assert here() == []
 
 
 async def test_a_worker_that_does_not_answer_is_killed_and_says_so() -> None:
@@ -135,7 +140,7 @@ async def test_a_worker_that_does_not_answer_is_killed_and_says_so() -> None:
     async with workers.turn("ann") as run:
         with pytest.raises(WorkTooSlow):
             await arrives(run(time.sleep, LIMIT), "the end of its time")
-    assert (len(workers), psutil.Process().children()) == (0, [])
+    assert (len(workers), here()) == (0, [])
 
 
 async def test_an_error_of_the_work_is_told_and_its_worker_goes_on() -> None:
