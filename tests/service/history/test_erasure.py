@@ -370,3 +370,21 @@ async def test_what_was_erased_in_a_fork_of_a_deleted_session_stays_away_when_th
     await sessions.transfer.sync(ann, given, entries, revive=True)
     assert await told(reader, ann, "claude:1") == ["", "fine"]
     assert not await tells(reader, ann)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+async def test_what_was_erased_does_not_come_back_from_an_export(
+    sessions: Sessions, reader: Sessions, ann: Principal, *, fresh: bool
+) -> None:
+    session_id, ids = await shrunk(sessions, ann, VAULT, "My name is Ada.")
+    fork = await sessions.fork(ann, session_id)
+    files = [await exported(sessions, ann, each) for each in (session_id, fork.id)]
+    assert any(WORD.encode() in line for line in files[0])
+    await sessions.erase(ann, session_id, ids[0])
+    await sessions.delete(ann, fork.id)
+    await sessions.delete(ann, session_id)
+    for lines in files:
+        made = await sessions.import_(ann, lines, new_id=fresh)
+        assert (await reader.get(ann, made.id)).message_count > 2
+        assert not await tells(reader, ann)
+    assert (await reader.admin.check(repair=False)).problems == ()

@@ -89,7 +89,7 @@ async def test_a_deleted_session_comes_back_from_its_export(
     await sessions.import_(ann, lines)
     assert await exported(reader, ann, session.id) == lines
     assert await finds(reader, ann, "middle") == [session.id]
-    assert await finds(reader, ann, "rich") == [session.id]
+    assert await finds(reader, ann, "richer") == [session.id]
     assert await finds(reader, ann, "erased") == []
 
 

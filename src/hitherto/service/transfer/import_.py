@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.errors import AlreadyExists
+from hitherto.errors import AlreadyExists, EntryNotFound
 from hitherto.exports.lines import spans_of
 from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
+from hitherto.service.history.erased import adopt_erased, load_erased
+from hitherto.service.history.erasure import erase_entry
+from hitherto.service.records import is_erased
 from hitherto.service.transfer.parcel import Parcel, read_parcel
 from hitherto.service.transfer.untrusted import check_import_size, parcel_of_messages, sanitize_untrusted
 from hitherto.values import spans as algebra
@@ -49,8 +53,9 @@ def with_new_id(parcel: Parcel, key: str | None, new_id: Callable[[], str]) -> P
     return replace(parcel, session=replace(parcel.session, id=new_id(), key=key), facts=tuple(facts))
 
 
-async def put_parcel(owner: str, parcel: Parcel, now: int, tx: Writer) -> Session:
-    """Write a session whole. `AlreadyExists` if one of its id is there."""
+async def put_parcel(owner: str, parcel: Parcel, now: int, key: bytes, origin: str, tx: Writer) -> Session:
+    """Write a session whole, without what was erased here, also if it had another id: `origin`. `AlreadyExists` if one of
+    its id is there."""
     session = parcel.session
     if await tx.session(owner, session.id) is not None:
         raise AlreadyExists(f"a session {session.id!r} already exists: import it under a new id (--new-id)")
@@ -62,7 +67,23 @@ async def put_parcel(owner: str, parcel: Parcel, now: int, tx: Writer) -> Sessio
         record = await tx.extend(record, parcel.rows)
     record = await tx.rewrite(replace(record, session=session), "import")
     await _put_beside(record, parcel, tx)
-    return record.session
+    return await _erase_again(record, parcel, key, origin, tx)
+
+
+async def _erase_again(record: Record, parcel: Parcel, key: bytes, origin: str, tx: Writer) -> Session:
+    """Erase in a session what was erased here before; returns it."""
+    owner, said = record.owner, [row.entry for row in parcel.rows if not is_erased(row.entry)]
+    for name in dict.fromkeys([origin, record.session.id]):
+        await adopt_erased(tx, key, owner, name, said)
+    known = [await load_erased(tx, key, owner, name) for name in (origin, record.session.id)]
+    session = record.session
+    for entry in said:
+        if any(erased.holds(entry) for erased in known):
+            with suppress(EntryNotFound):
+                await erase_entry(tx, key, record, entry.id)
+            found = await tx.session(owner, session.id)
+            record, session = (record, session) if found is None else (found, found.session)
+    return session
 
 
 async def _put_beside(record: Record, parcel: Parcel, tx: Writer) -> None:
