@@ -182,6 +182,7 @@ WHOLE_STORE = {
         "admin.backup",
         "admin.check",
         "admin.collect",
+        "admin.forget_notes",
         "admin.owners",
         "admin.put_back",
         "admin.quarantined",

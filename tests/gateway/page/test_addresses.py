@@ -15,8 +15,12 @@ from tests.support.waits import LIMIT
 
 
 def page(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(folder, "page", *arguments)
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "hitherto", "page", *arguments],
+        [sys.executable, "-m", "hitherto", *arguments],
         cwd=ROOT,
         env=environment(folder),
         capture_output=True,
@@ -48,6 +52,7 @@ def test_the_address_that_a_server_prints_signs_in_and_so_does_that_of_the_comma
 
 
 def test_without_a_server_there_is_nothing_to_open(tmp_path: Path) -> None:
+    assert run(tmp_path, "new").returncode == 0
     done = page(tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert "hitherto serve" in done.stderr

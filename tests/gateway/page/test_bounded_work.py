@@ -25,6 +25,8 @@ FENCE = Text(text="```c\n" + "\n" * 49_000 + "```")
 OLD, NEW = ("".join(f"{n * n * by % 1009 % 120}\n" for n in range(30_000)) for by in (7_919, 104_729))
 EDIT = ToolCall(id="1", name="Edit", input={"old_string": OLD, "new_string": NEW})
 """Comparing these takes many seconds: each line is rare enough to be looked at, and has hundreds of equals."""
+PATIENT = {"page_seconds": NEVER}
+"""On a busy machine too, only CPU time counts."""
 UNLIMITED = {"page_effort": NEVER, "page_seconds": NEVER}
 
 
@@ -78,7 +80,7 @@ async def works(server: Server) -> psutil.Process:
 
 async def test_code_that_takes_minutes_to_highlight_is_shown_plainly(store: str) -> None:
     session = await said(store, *[FENCE] * 5)
-    with serving(store) as server:
+    with serving(store, limits=PATIENT) as server:
         reply = server.request("GET", f"/s/{session}", cookie(server))
         assert reply.status == 200
         assert b"the last word" in reply.body
@@ -86,7 +88,7 @@ async def test_code_that_takes_minutes_to_highlight_is_shown_plainly(store: str)
 
 async def test_texts_that_take_long_to_compare_are_shown_as_old_and_new(store: str) -> None:
     session = await said(store, EDIT)
-    with serving(store) as server:
+    with serving(store, limits=PATIENT) as server:
         reply = server.request("GET", f"/s/{session}", cookie(server))
         assert b"the last word" in reply.body
         assert b"@@" not in reply.body
@@ -95,7 +97,7 @@ async def test_texts_that_take_long_to_compare_are_shown_as_old_and_new(store: s
 async def test_ordinary_code_is_highlighted_beside_code_that_is_not(store: str) -> None:
     ordinary = Text(text="```python\nimport this\n```")
     session = await said(store, ordinary, FENCE, ordinary)
-    with serving(store) as server:
+    with serving(store, limits=PATIENT) as server:
         reply = server.request("GET", f"/s/{session}", cookie(server))
         assert reply.body.count(b'<span class="kn">import</span>') == 2
 

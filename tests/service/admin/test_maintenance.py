@@ -64,15 +64,18 @@ async def test_a_deleted_session_takes_its_facts_along(
     assert [fact.id for fact in await reader.memory.facts(ann)] == ["f2"]
 
 
-async def test_an_erased_entry_takes_facts_drawn_from_it_alone(
+async def test_an_erased_entry_takes_facts_that_no_other_message_says(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
-    session, (one, two) = await started(sessions, ann, "a", "b")
+    session, (one, two) = await started(sessions, ann, "a", "This is from both of us")
     facts = [
         Fact(id="f1", at=1, text="From one", session=session.id, entries=(one,)),
         Fact(id="f2", at=1, text="From both", session=session.id, entries=(one, two)),
         Fact(id="f3", at=1, text="From two", session=session.id, entries=(two,)),
         Fact(id="f4", at=1, text="From none", session=session.id),
+        Fact(
+            id="f5", at=1, text="Said by the first, or meant by both", session=session.id, entries=(one, two)
+        ),
     ]
     await sessions.memory.add(ann, facts)
     await sessions.erase(ann, session.id, one)
