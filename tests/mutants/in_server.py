@@ -151,6 +151,13 @@ MUTANTS = (
         "tests/gateway/server/test_searches.py::test_a_search_that_takes_too_long_says_so",
     ),
     mutant(
+        "half-sent-bodies-uncounted",
+        "gateway/transport/limits.py",
+        "        if self.total + size > self._most or self._bytes[token] + size > self._most_each:\n",
+        "        if size < 0:\n",
+        "tests/gateway/server/test_limits.py::test_half_sent_bodies_are_bounded_for_each_token_and_in_sum[/rpc]",
+    ),
+    mutant(
         "cookie-from-anywhere",
         "gateway/auth/cookies.py",
         "held = held_pass(scope) if is_ours(scope) or is_opened(scope) else None",

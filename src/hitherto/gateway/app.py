@@ -8,12 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hitherto.errors import HithertoError
 from hitherto.gateway import app
 from hitherto.gateway.page.routes import routes as page_routes
-from hitherto.gateway.server.http import Rpc
+from hitherto.gateway.server.http import Rpc, body_of_caller
 from hitherto.gateway.server.rpc_socket import serve_methods, unknown
 from hitherto.gateway.server.state import Agent, ServerState
 from hitherto.gateway.server.websocket import Endpoint, Socket
@@ -125,10 +125,29 @@ class History:
             caller = await self._state.authenticate(scope)
             if not caller.may("read"):
                 raise forbidden("read")
+            body = b""
+            if scope["method"] == "POST":
+                received = await body_of_caller(self._state, caller, scope, receive)
+                if received is None:
+                    return
+                body = received
         except Refusal as refusal:
             await refuse(scope, send, refusal)
         else:
-            await serve_request(Recall(self._state.sessions, caller.who, _page(scope)), scope, receive, send)
+            recall = Recall(self._state.sessions, caller.who, _page(scope))
+            await serve_request(recall, scope, _again(body) if scope["method"] == "POST" else receive, send)
+
+
+def _again(body: bytes) -> Receive:
+    """What gives a body that was received already, and then nothing more."""
+    left = [body]
+
+    async def receive() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await asyncio.Future()
+
+    return receive
 
 
 def _page(scope: Scope) -> str:

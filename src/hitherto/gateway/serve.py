@@ -215,7 +215,7 @@ def _ignore_signals() -> None:
 
 
 def _config(app: ASGIApp, state: ServerState, where: ListenAddress) -> uvicorn.Config:
-    http, ws = protocols(state.limits, state.room)
+    http, ws = protocols(state.limits, state.room, state.incoming)
     return uvicorn.Config(
         app,
         http=http,

@@ -38,6 +38,7 @@ T = TypeVar("T")
 HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50
 """The most items in one answer."""
 ANSWER_CHARS = 40_000
+READ_BYTES = 1_000_000
 """About ten thousand tokens: more of a session comes with the next call."""
 MESSAGE_CHARS = 8_000
 TOOL_CHARS = 1_000
@@ -180,6 +181,7 @@ class Recall:
             after=after,
             last=around is None and before is None and after is None,
             limit=_bounded(limit, MESSAGES),
+            max_bytes=READ_BYTES,
         )
         messages = list(
             self._fitting_messages(known, page.entries, from_end=around is None and after is None)

@@ -332,3 +332,55 @@ def test_the_limits_are_those_of_the_page() -> None:
         ("subscriptions", Limits().subscriptions),
     ):
         assert f"{value:,.0f}" in text, name
+
+
+# Bytes being received
+
+
+def receiving(server: Server) -> int:
+    body = server.request("GET", "/metrics", server.bearer("ann")).body.decode()
+    lines = (line.split() for line in body.splitlines())
+    return next(int(float(line[1])) for line in lines if line[0] == "hitherto_receiving_bytes")
+
+
+def half_sent(server: Server, name: str, size: int, path: str = "/rpc") -> socket.socket:
+    """A connection on which a long body has begun."""
+    line = server.plain()
+    token = server.tokens[name].secret
+    head = f"POST {path} HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {token}\r\n"
+    line.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {2 * size}\r\n\r\n".encode())
+    line.sendall(b" " * size)
+    return line
+
+
+@pytest.mark.parametrize("path", ["/rpc", "/mcp"])
+def test_half_sent_bodies_are_bounded_for_each_token_and_in_sum(store: str, path: str) -> None:
+    limits = {"receive_bytes": 150_000, "receive_bytes_each": 100_000}
+    with serving(store, limits=limits) as server, ExitStack() as stack:
+        first = stack.enter_context(half_sent(server, "ann", 80_000, path))
+        block_until(lambda: receiving(server) == 80_000, "the first body")
+        second = stack.enter_context(half_sent(server, "ann", 80_000, path))
+        with in_time("the refusal of the second"):
+            assert second.recv(1_000).startswith(b"HTTP/1.1 429 ")
+        stack.enter_context(half_sent(server, "bob", 60_000, path))
+        block_until(lambda: receiving(server) == 140_000, "the body of another")
+        third = stack.enter_context(half_sent(server, "ann-reads", 60_000, path))
+        with in_time("the refusal of what is too much for all"):
+            assert third.recv(1_000).startswith(b"HTTP/1.1 429 ")
+        first.close()
+        block_until(lambda: receiving(server) == 60_000, "the end of the first")
+        assert "result" in server.rpc("session.list")
+
+
+async def test_half_sent_messages_on_sockets_are_bounded_too(store: str) -> None:
+    limits = {"receive_bytes": 150_000, "receive_bytes_each": 100_000}
+    with serving(store, limits=limits) as server:
+        async with server.socket() as first, server.socket() as second:
+            await first.call("session.list")
+            await second.call("session.list")
+            frame = b"\x81\xff" + (200_000).to_bytes(8, "big") + bytes(4) + b" " * 80_000
+            first.connection.transport.write(frame)
+            await asyncio.to_thread(block_until, lambda: receiving(server) >= 80_000, "the first message")
+            second.connection.transport.write(frame)
+            assert (await second.closed())[0] == 1013
+        block_until(lambda: receiving(server) == 0, "nothing to be received")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from hitherto.gateway.auth.tokens import Caller
+from hitherto.gateway.dispatch.errors import failure
 from hitherto.gateway.methods import METHODS
 from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.limits import MESSAGE_BYTES
@@ -15,6 +16,11 @@ from hitherto.rpc import frames
 from hitherto.rpc.errors import INVALID_REQUEST, Failure
 from hitherto.rpc.frames import BadFrame
 
+TOO_MUCH = failure(
+    "rate_limited",
+    "too many bytes are being received: send fewer long requests at a time",
+    retry_after_ms=1_000,
+)
 SLOWEST = 100_000
 """Bytes per second: a long body may take longer than a short one."""
 
@@ -29,7 +35,7 @@ class Rpc:
         state = self._state
         try:
             caller = await state.authenticate(scope)
-            body = await body_of(scope, receive, state.limits.body_seconds)
+            body = await body_of_caller(state, caller, scope, receive)
             line = None if body is None else await _answer(state, caller, body)
         except Refusal as refusal:
             await refuse(scope, send, refusal)
@@ -59,6 +65,25 @@ async def _answer(state: ServerState, caller: Caller, body: bytes) -> bytes:
     except Failure as failure:
         return frames.refusal(frame.id, failure.code, failure.message, failure.data) if asked else b""
     return frames.answer(frame.id, result) if asked else b""
+
+
+async def body_of_caller(state: ServerState, caller: Caller, scope: Scope, receive: Receive) -> bytes | None:
+    """All of the body of a known caller, counted while it is being received."""
+    taken, token = 0, caller.token.id
+
+    async def counted() -> Message:
+        nonlocal taken
+        message = await receive()
+        size = len(message.get("body", b""))
+        if not state.incoming.take(token, size):
+            raise Refusal(429, TOO_MUCH, ((b"retry-after", b"1"),))
+        taken += size
+        return message
+
+    try:
+        return await body_of(scope, counted, state.limits.body_seconds)
+    finally:
+        state.incoming.free(token, taken)
 
 
 async def body_of(scope: Scope, receive: Receive, seconds: float, most: int = MESSAGE_BYTES) -> bytes | None:

@@ -24,7 +24,7 @@ from hitherto.gateway.events.feeds import Feeds
 from hitherto.gateway.methods import METHODS
 from hitherto.gateway.server.background import BackgroundRequests
 from hitherto.gateway.server.workers import Workers
-from hitherto.gateway.transport.limits import Buckets, Limits, Outgoing, Room, peer_name
+from hitherto.gateway.transport.limits import Buckets, Incoming, Limits, Outgoing, Room, peer_name
 from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
 from hitherto.remote.address import is_loopback
@@ -73,6 +73,7 @@ class ServerState:
         self.feeds, self.turns, self.metrics, self.uploads = Feeds(), Turns(), Metrics(), Uploads()
         self.background = BackgroundRequests()
         self.outgoing = Outgoing(limits.answer_bytes)
+        self.incoming = Incoming(limits.receive_bytes, limits.receive_bytes_each)
         self.workers = Workers(limits.page_effort, limits.page_seconds)
         self.ending = False
         self._proxied, self._dm_scopes, self._models = proxied, dm_scopes, models
@@ -225,4 +226,5 @@ class ServerState:
         gauge("hitherto_sockets", "Open WebSockets.", lambda: len(self.sockets))
         gauge("hitherto_subscriptions", "Subscriptions.", lambda: len(self.feeds))
         gauge("hitherto_requests_running", "Requests being answered.", lambda: self._answering)
+        gauge("hitherto_receiving_bytes", "Bytes of requests being received.", lambda: self.incoming.total)
         gauge("hitherto_pages_running", "Pages being made by workers.", lambda: len(self.workers))

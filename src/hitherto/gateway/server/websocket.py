@@ -94,7 +94,7 @@ class Socket:
 
     def trust(self) -> None:
         """Take long messages from now on."""
-        self._line.trust()
+        self._line.trust(self.caller.token.id)
 
     def close(self, code: int, reason: str) -> None:
         """End it, whether the peer reads that or not."""

@@ -23,6 +23,7 @@ class Limits(Value, frozen=True):
 
     A *stranger* is who has not shown a good token. `stall_seconds`: a peer that takes nothing for so long is given up.
     `answer_bytes`: so much of long answers to one token is made, or on its way, at one time.
+    `receive_bytes`: so much of requests is being received at one time, in all and for each token.
     `page_effort`: CPU seconds for the Markdown, code and differences of one page, the rest of which is plain text;
     `page_seconds`: when a process that makes a page and does not answer is killed.
     """
@@ -41,6 +42,8 @@ class Limits(Value, frozen=True):
     stall_seconds: float = 20.0
     linger_seconds: float = 5.0
     answer_bytes: int = 128 * 1024 * 1024
+    receive_bytes: int = 4 * MESSAGE_BYTES
+    receive_bytes_each: int = 2 * MESSAGE_BYTES
     page_effort: float = 2.0
     page_seconds: float = 30.0
 
@@ -102,6 +105,30 @@ def peer_name(address: str) -> str:
             return str(parsed.ipv4_mapped)
         return str(parsed if parsed.is_loopback else ipaddress.ip_network((parsed, 64), strict=False))
     return address
+
+
+class Incoming:
+    """Bytes of requests that are being received, in all and by token."""
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
+        self._bytes: Counter[str] = Counter()
+        self.total = 0
+
+    def take(self, token: str, size: int) -> bool:
+        """Count so many more until `free`; False, and nothing is counted, if that is too much."""
+        if self.total + size > self._most or self._bytes[token] + size > self._most_each:
+            return False
+        self._bytes[token] += size
+        self.total += size
+        return True
+
+    def free(self, token: str, size: int) -> None:
+        """So many are received, or will never be."""
+        self.total -= size
+        self._bytes[token] -= size
+        if not self._bytes[token]:
+            del self._bytes[token]
 
 
 class Outgoing:

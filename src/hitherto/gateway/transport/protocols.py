@@ -17,7 +17,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 
-from hitherto.gateway.transport.limits import MESSAGE_BYTES, STRANGER_BYTES, Limits, Room, peer_name
+from hitherto.gateway.transport.limits import (
+    MESSAGE_BYTES,
+    STRANGER_BYTES,
+    Incoming,
+    Limits,
+    Room,
+    peer_name,
+)
 from hitherto.rpc.errors import Gone
 
 BUFFER_BYTES = 64 * 1024
@@ -25,6 +32,7 @@ MESSAGE_COST = 512
 """What a message costs beside its bytes: many small ones are much too."""
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+TOO_MUCH = "too many bytes are being received: send fewer long messages at a time"
 TOO_SLOW = "too slow: subscribe again from the last cursor"
 NO_TEXT, POLICY, TRY_LATER, RESTARTING = 1003, 1008, 1013, 1012
 LINE = "hitherto.line"
@@ -143,6 +151,7 @@ class SocketLine(WebSocketsSansIOProtocol):
 
     limits: Limits
     room: Room
+    incoming: Incoming
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -150,6 +159,7 @@ class SocketLine(WebSocketsSansIOProtocol):
         self._ending: asyncio.TimerHandle | None = None
         self._unfinished: asyncio.TimerHandle | None = None
         self._trusted, self._untaken = False, 0
+        self._token, self._partial = "", 0
         self.conn.max_message_size = STRANGER_BYTES
         transport.set_write_buffer_limits(high=BUFFER_BYTES)
         # Else the system would keep megabytes for a peer that does not read.
@@ -159,13 +169,40 @@ class SocketLine(WebSocketsSansIOProtocol):
         self._stall.rest()
         for timer in filter(None, (self._ending, self._unfinished)):
             timer.cancel()
+        self._whole()
         self.room.leave(self.transport)
         super().connection_lost(exc)
 
-    def trust(self) -> None:
-        """The peer is known: it may send what peers may send."""
-        self._trusted = True
+    def trust(self, token: str) -> None:
+        """The peer is known by its token: it may send what peers may send."""
+        self._trusted, self._token = True, token
         self.conn.max_message_size = MESSAGE_BYTES
+
+    def data_received(self, data: bytes) -> None:
+        if self._trusted and not self.close_sent:
+            if not self.incoming.take(self._token, len(data)):
+                self.give_up(TRY_LATER, TOO_MUCH)
+                return
+            self._partial += len(data)
+        super().data_received(data)
+
+    def handle_ping(self) -> None:
+        super().handle_ping()
+        self._between()
+
+    def handle_pong(self, event: Any) -> None:
+        super().handle_pong(event)
+        self._between()
+
+    def _between(self) -> None:
+        """A whole frame has come that belongs to no message."""
+        if not self.frames:
+            self._whole()
+
+    def _whole(self) -> None:
+        """Nothing of a message is waiting for its rest."""
+        self.incoming.free(self._token, self._partial)
+        self._partial = 0
 
     async def say(self, text: bytes) -> None:
         """Send a text frame; returns when the peer has taken most of it. Raises `Gone` if it has left."""
@@ -208,6 +245,7 @@ class SocketLine(WebSocketsSansIOProtocol):
         The base class stops reading after each message until it is taken; this one stops only when many wait.
         """
         frames, self.frames = self.frames, []
+        self._whole()
         if self._unfinished is not None:
             self._unfinished.cancel()
             self._unfinished = None
@@ -263,7 +301,7 @@ async def received(line: SocketLine, receive: Receive) -> bytes | None:
     return data
 
 
-def protocols(limits: Limits, room: Room) -> tuple[type[HttpLine], type[SocketLine]]:
+def protocols(limits: Limits, room: Room, incoming: Incoming) -> tuple[type[HttpLine], type[SocketLine]]:
     """Both protocols, for one server."""
-    shared = {"limits": limits, "room": room}
+    shared = {"limits": limits, "room": room, "incoming": incoming}
     return type("HttpLine", (HttpLine,), shared), type("SocketLine", (SocketLine,), shared)
