@@ -8,6 +8,8 @@ ENTRY_BYTES = 16 * 1024 * 1024
 ENTRIES_PER_APPEND = 10_000
 LIST_PAGE = 500
 HISTORY_PAGE = 10_000
+HISTORY_BYTES = 32 * 1024 * 1024
+"""A page of history has no more than this, or one message."""
 SEARCH_PAGE = 100
 FOUND_WITHIN = 10_000
 CHANGES_PAGE = 1_000

@@ -66,6 +66,9 @@ HOOKS = [
         {
             "connection_lost": "dd116afc4d80",
             "connection_made": "f533ec93747c",
+            "data_received": "c89d394077d8",
+            "handle_ping": "41bcf345d372",
+            "handle_pong": "b20c68cc7e4f",
             "handle_text": "6ae523180cf0",
             "keepalive_timeout": "8e1ceb6ec446",
             "pause_writing": "4830f7e0d81f",

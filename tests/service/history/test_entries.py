@@ -546,3 +546,15 @@ async def test_an_idempotency_key_is_remembered_for_seven_days(
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id == first.id
     clock.now += 2 * DAY_MS
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id != first.id
+
+
+async def test_a_page_of_history_is_bounded_in_bytes_also_if_nobody_says_so(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    for number in range(3):
+        text = f"{number} {'x' * (12 << 20)}"
+        await sessions.append(ann, session.id, Draft(role="user", parts=(Text(text=text),)))
+    page = await sessions.history(ann, session.id, max_bytes=1 << 40)
+    rest = await sessions.history(ann, session.id, after=page.next)
+    assert (len(page.raw), len(rest.raw), rest.next) == (2, 1, None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hitherto.errors import EntryNotFound, StoreError
+from hitherto.limits import HISTORY_BYTES
 from hitherto.model import Appended, Draft, Entry, HistoryPage, Principal, View, decode_entry
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Room
@@ -93,7 +94,7 @@ class Entries(Room):
         around: str | None = None,
         last: bool = False,
         limit: int = 100,
-        max_bytes: int | None = None,
+        max_bytes: int = HISTORY_BYTES,
         seen: bool = False,
     ) -> HistoryPage:
         """A page of one view of a session, in the order in which it was said; as a checkpoint has it, if one is named.
@@ -103,7 +104,9 @@ class Entries(Room):
         entry; one entry it always has. `seen` says that somebody reads it with their own eyes: what was said until now
         is not new to them any more.
         """
-        wanted = PageWanted(view, checkpoint, after, before, around, last, limit, max_bytes)
+        wanted = PageWanted(
+            view, checkpoint, after, before, around, last, limit, min(max_bytes, HISTORY_BYTES)
+        )
 
         async def work(tx: Reader) -> tuple[Record, HistoryPage]:
             record = await require_session(tx, who, session_id)

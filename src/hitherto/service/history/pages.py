@@ -25,7 +25,7 @@ class PageWanted(NamedTuple):
     around: str | None
     last: bool
     limit: int
-    max_bytes: int | None
+    max_bytes: int
 
     def check(self) -> None:
         """Raise `InvalidInput` if no session has such a page."""
@@ -76,8 +76,6 @@ async def _range(
     }[mode]
     stop = place if mode == "before" else max(start, 0) + limit
     start, stop = max(start, 0), min(stop, total)
-    if wanted.max_bytes is None:
-        return start, stop
     if mode == "around":
         return await _fitting_around(tx, record.owner, stretches, start, stop, place, wanted.max_bytes)
     backwards = mode in ("before", "last")
