@@ -864,7 +864,7 @@ def test_completion_knows_commands_options_and_sessions(shell: Shell) -> None:
         }
         return [line.partition(",")[2] for line in shell.run(env=variables).lines if line]
 
-    assert completed("re") == ["resume", "rename", "rewind", "restore"]
+    assert completed("re") == ["resume", "rename", "rewind", "restore", "restore-backup", "recover"]
     assert completed("list", "--arch") == ["--archived"]
     assert completed("show", one[:8]) == [each for each in (two, one) if each.startswith(one[:8])]
     assert completed("show", "nothing") == []
