@@ -86,9 +86,10 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
         if not setting.short:
             kinds.append(Postgres(stack.enter_context(PostgresServer(fast=False))))
         opener = stack.enter_context(opening(environment))
-        # What is broken shows in the last step already.
-        last = setting.short or bool(environment)
-        kept = [_kept(setting, kind, opener, only_last=last) for kind in kinds]
+        # What is broken shows in the last two steps already: one alone may be a step that can be taken twice.
+        steps = 2 if environment else 1 if setting.short else 0
+        around = setting.short and not environment
+        kept = [_kept(setting, kind, opener, steps=steps, around=around) for kind in kinds]
     wrong = [line for each in kept for line in each.wrong]
     for line in wrong[:10]:
         setting.say(line)
@@ -101,27 +102,28 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     return Outcome(met=not wrong, figure="; ".join(figures), counts={"faults": kills, "lost": len(wrong)})
 
 
-def _kept(setting: Setting, kind: Kind, opener: Opener, *, only_last: bool) -> Kept:
+def _kept(setting: Setting, kind: Kind, opener: Opener, *, steps: int, around: bool) -> Kept:
+    """Kill the opening of stores that lack the last `steps` steps, or of any age for none; see `_points` for `around`."""
     kind.make(NEW, NOTHING, NEW)
     asyncio.run(fill(kind.url(NEW), setting.of(short=2, full=60), setting.of(short=2, full=20)))
     kills, rows, wrong = 0, 0, list[str]()
-    for version in range(kind.newest - 1 if only_last else 0, kind.newest):
+    for version in range(kind.newest - steps if steps else 0, kind.newest):
         try:
             old = _old(kind, version, opener)
         except HithertoError as error:
             wrong.append(f"{kind.name} {version} cannot be opened at all: {error.message}")
             continue
         rows += sum(count for count, _ in old.content.values())
-        for stop_at in _points(setting, old):
+        for stop_at in _points(old, around=around):
             kills += 1
             problem = _killed(kind, old, opener, stop_at)
             wrong += [f"{kind.name} {version}, statement {stop_at}: {problem}"] if problem else []
     return Kept(kills, rows, wrong)
 
 
-def _points(setting: Setting, old: Old) -> Sequence[int]:
-    """Where to kill: everywhere; in the short form around the note that the last step was done."""
-    if setting.short:
+def _points(old: Old, *, around: bool) -> Sequence[int]:
+    """Where to kill: everywhere, or only around the note that the last step was done."""
+    if around:
         return range(old.noted - 1, old.noted + 1)
     return range(1, old.statements + 1)
 
