@@ -138,7 +138,7 @@ def _try(programs: Path, extras: str) -> None:
     home.mkdir()
     environ = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
     hitherto = programs / "hitherto"
-    for arguments in (["--version"], ["list"], ["sync"]):
+    for arguments in (["--version"], ["sync"], ["list"]):
         _say(
             f"  hitherto {arguments[0]}: {_output([hitherto, *arguments], environ).strip() or 'nothing there'}"
         )
